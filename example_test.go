@@ -10,6 +10,7 @@ import (
 	"github.com/sourcegraph/conc"
 	"go.uber.org/fx"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -21,7 +22,7 @@ type Article struct{ Text string }
 
 // A definition is shared by producers and workers: name, types, default policy.
 var Write = handler.Define[Draft, Article]("write-article",
-	handler.Retry(5, time.Second, time.Minute), handler.Timeout(10*time.Minute))
+	handler.Retry(5, time.Second, time.Minute), flowfabric.Timeout(10*time.Minute))
 
 // Writer is a handler with a dependency.
 type Writer struct{ llm LLM }
@@ -71,7 +72,7 @@ func Example() {
 		return
 	}
 	defer c.Close()
-	exec, err := client.Submit(ctx, c, Write, Draft{"tides"}, client.IdempotencyKey("tides-1"), client.Priority(5))
+	exec, err := client.Submit(ctx, c, Write, Draft{"tides"}, flowfabric.IdempotencyKey("tides-1"), flowfabric.Priority(5))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -61,11 +61,11 @@ func Example_flow() {
 	defer c.Close()
 
 	f := flow.New("issue")
-	tides := flow.Add(f, "tides", Write, Draft{"tides"}, flow.Priority(5))
+	tides := flow.Add(f, "tides", Write, Draft{"tides"}, flowfabric.Priority(5))
 	moons := flow.Add(f, "moons", Write, Draft{"moons"})
 	issue := flow.Add(f, "issue", Bind, Issue{"May"}, Lead.From(tides), Feature.From(moons))
 
-	fl, err := client.SubmitFlow(ctx, c, f, client.FlowKey("may")) // nothing runs before all of it is there
+	fl, err := client.SubmitFlow(ctx, c, f, flowfabric.IdempotencyKey("may")) // nothing runs before all of it is there
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -10,14 +10,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// Gate names a budget or a quota that an execution asks before it runs. Make one with [Budget] or [Quota].
+// Gate names a budget or a quota that an execution asks before it runs. Make one with [BudgetGate] or [QuotaGate].
 type Gate string
 
-// Budget is the gate of the budget of this name: work waits while the budget is exhausted, unless it only warns.
-func Budget(name string) Gate { return Gate("b:" + name) }
+// BudgetGate is the gate of the budget of this name: work waits while the budget is exhausted, unless it only warns.
+func BudgetGate(name string) Gate { return Gate("b:" + name) }
 
-// Quota is the gate of the quota of this name: work waits for a free slot, or for room in the window.
-func Quota(name string) Gate { return Gate("q:" + name) }
+// QuotaGate is the gate of the quota of this name: work waits for a free slot, or for room in the window.
+func QuotaGate(name string) Gate { return Gate("q:" + name) }
 
 // IsBudget reports whether the gate is a budget; else it is a quota.
 func (g Gate) IsBudget() bool { return strings.HasPrefix(string(g), "b:") }
@@ -67,7 +67,7 @@ func NormalizeGates(gates []Gate) ([]Gate, error) {
 	budgets := 0
 	for _, g := range out {
 		if len(g) < 2 || (g[:2] != "b:" && g[:2] != "q:") {
-			return nil, fmt.Errorf("%w: gate %q is made with neither Budget nor Quota", ErrInvalidInput, string(g))
+			return nil, fmt.Errorf("%w: gate %q is made with neither BudgetGate nor QuotaGate", ErrInvalidInput, string(g))
 		}
 		field := "quota"
 		if g.IsBudget() {
@@ -89,23 +89,4 @@ func GatePartition(name string, n uint16) uint16 {
 	h := fnv.New32a()
 	h.Write([]byte(name))
 	return uint16(h.Sum32() % uint32(max(n, 1)))
-}
-
-// WithBudgets returns gates with these budgets instead of the budgets they have; the quotas stay. The names are not checked, see
-// [NormalizeGates].
-func WithBudgets(gates []Gate, names ...string) []Gate {
-	return replaceGates(gates, true, Budget, names)
-}
-
-// WithQuotas is WithBudgets for quotas; the budgets stay.
-func WithQuotas(gates []Gate, names ...string) []Gate {
-	return replaceGates(gates, false, Quota, names)
-}
-
-func replaceGates(gates []Gate, budgets bool, gate func(string) Gate, names []string) []Gate {
-	out := slices.DeleteFunc(slices.Clone(gates), func(g Gate) bool { return g.IsBudget() == budgets })
-	for _, name := range names {
-		out = append(out, gate(name))
-	}
-	return out
 }

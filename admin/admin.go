@@ -73,8 +73,8 @@ func (a *Admin) by(given []flowfabric.By) (string, error) {
 }
 
 // act is who asks, as by says, and why.
-func (a *Admin) act(opts []flowfabric.ActOption) (flowfabric.Act, error) {
-	act := flowfabric.NewAct(opts...)
+func (a *Admin) act(opts []flowfabric.ActOption) (link.Act, error) {
+	act := link.ActOf(opts)
 	act.By = cmp.Or(act.By, a.conn.Creator, link.DefaultBy)
 	return act, link.CheckBy(act.By)
 }

@@ -112,7 +112,7 @@ func validateBudget(b admission.Budget) error {
 func (a *Admin) RemoveBudget(ctx context.Context, name string, by ...flowfabric.By) (removed bool, err error) {
 	already := true
 	if _, err = a.gating(by, flowfabric.ValidateGateName("budget", name)); err == nil {
-		a.conn.Gates.Forget(flowfabric.Budget(name))
+		a.conn.Gates.Forget(flowfabric.BudgetGate(name))
 		already, err = a.store.RemoveBudget(ctx, name)
 	}
 	return !already && err == nil, about("remove", "budget", name, err)
@@ -268,7 +268,7 @@ func (a *Admin) RefundBudget(ctx context.Context, name string, id flowfabric.Exe
 	}
 	who, err := a.gating(by, flowfabric.ValidateGateName("budget", name), empty)
 	if err == nil { // of a budget that is not there the server says only that there was nothing
-		err = a.conn.Gates.Find(ctx, flowfabric.Budget(name))
+		err = a.conn.Gates.Find(ctx, flowfabric.BudgetGate(name))
 	}
 	if err == nil {
 		var released []bool

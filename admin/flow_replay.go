@@ -89,7 +89,7 @@ func (a *Admin) ReplayFlow(ctx context.Context, id flowfabric.FlowID, which Flow
 }
 
 // SetFlowTags sets and removes tags of a flow in any state, all of them or none. A key in both is removed. At most 64 tags are left;
-// keys and values are bounded as by client.Tags. The tags of its members are their own.
+// keys and values are bounded as by flowfabric.Tags. The tags of its members are their own.
 //
 // Errors: flowfabric.ErrInvalidTagKey, ErrInvalidInput, ErrFlowNotFound.
 func (a *Admin) SetFlowTags(ctx context.Context, id flowfabric.FlowID, set map[string]string, remove ...string) error {

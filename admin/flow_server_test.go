@@ -109,7 +109,7 @@ func TestListFlows(t *testing.T) {
 			ids = append(ids, submitFlow(ctx, t, c, f).ID())
 		}
 		f, _ := diamond("elsewhere")
-		other := submitFlow(ctx, t, c, f, client.Namespace("other"))
+		other := submitFlow(ctx, t, c, f, flowfabric.Namespace("other"))
 		for _, id := range ids[:5] {
 			if _, err := c.Flow(id).Cancel(ctx, flowfabric.CancelAll); err != nil {
 				t.Fatal(err)

@@ -245,7 +245,7 @@ func TestGateRefusals(t *testing.T) {
 	_, err = admin.New(c).RefundBudget(ctx, "b", flowfabric.ExecutionID{})
 	is(t, err, flowfabric.ErrInvalidInput, "empty")
 
-	gates := []flowfabric.Gate{flowfabric.Budget("b")}
+	gates := []flowfabric.Gate{flowfabric.BudgetGate("b")}
 	is(t, admin.New(c).AttachGates(ctx, admission.Scope{}, nil), flowfabric.ErrInvalidInput, "no budget")
 	is(t, admin.New(c).AttachGates(ctx, admission.Scope{}, []flowfabric.Gate{"x"}), flowfabric.ErrInvalidInput, `"x"`)
 	is(t, admin.New(c).AttachGates(ctx, admission.Scope{TagKey: "a.b", Tag: "c", Lane: "l"}, gates), flowfabric.ErrInvalidInput, "scope")
@@ -304,21 +304,21 @@ func gatesOf(ctx context.Context, t *testing.T, c *client.Client, id flowfabric.
 	return fmt.Sprint(s.Route.Gates)
 }
 
-var costly = handler.Define[draft, verdict]("costly", handler.NoRetry(), handler.Budgets("acme"), handler.Quotas("gpu"))
+var costly = handler.Define[draft, verdict]("costly", handler.NoRetry(), flowfabric.Budgets("acme"), flowfabric.Quotas("gpu"))
 
 // Gates come from definitions, options, flows and schedules; one that does not exist is refused before anything is made.
 func TestExplicitGates(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		node := func() *flow.Flow {
-			f := flow.New("story", flow.Quotas("gpu"))
-			flow.Add(f, "a", write, draft{Topic: "a"}, flow.Budgets("team"))
+			f := flow.New("story", flowfabric.Quotas("gpu"))
+			flow.Add(f, "a", write, draft{Topic: "a"}, flowfabric.Budgets("team"))
 			flow.Add(f, "b", costly, draft{Topic: "b"})
 			return f
 		}
 		attempt := func() map[string]error {
 			_, one := client.Submit(ctx, c, costly, draft{Topic: "x"})
-			_, many := client.SubmitMany(ctx, c, write, []draft{{Topic: "x"}}, client.Quotas("gpu"))
-			_, graph := client.SubmitFlow(ctx, c, node(), client.FlowKey("k"), client.Budgets("acme"))
+			_, many := client.SubmitMany(ctx, c, write, []draft{{Topic: "x"}}, flowfabric.Quotas("gpu"))
+			_, graph := client.SubmitFlow(ctx, c, node(), flowfabric.IdempotencyKey("k"), flowfabric.Budgets("acme"))
 			_, planned := client.Schedule(ctx, c, "nightly", schedule.Cron("@daily", ""), costly, draft{Topic: "x"})
 			return map[string]error{"submit": one, "submit many": many, "flow": graph, "schedule": planned}
 		}
@@ -342,8 +342,8 @@ func TestExplicitGates(t *testing.T) {
 		}
 		for want, opts := range map[string][]client.SubmitOption{
 			"[budget acme quota gpu]": nil,
-			"[budget team quota gpu]": {client.Budgets("team")},
-			"[budget acme]":           {client.Quotas()},
+			"[budget team quota gpu]": {flowfabric.Budgets("team")},
+			"[budget acme]":           {flowfabric.Quotas()},
 		} {
 			x, err := client.Submit(ctx, c, costly, draft{Topic: "x"}, opts...)
 			no(t, err)
@@ -351,12 +351,12 @@ func TestExplicitGates(t *testing.T) {
 				t.Errorf("%s, want %s", got, want)
 			}
 		}
-		fl, err := client.SubmitFlow(ctx, c, node(), client.FlowKey("k"), client.Budgets("acme"))
+		fl, err := client.SubmitFlow(ctx, c, node(), flowfabric.IdempotencyKey("k"), flowfabric.Budgets("acme"))
 		no(t, err)
 		if !fl.Duplicate() || gatesOf(ctx, t, c, fl.Member("a")) != "[budget acme budget team quota gpu]" || gatesOf(ctx, t, c, fl.Member("b")) != "[budget acme quota gpu]" {
 			t.Errorf("%v, %s, %s", fl.Duplicate(), gatesOf(ctx, t, c, fl.Member("a")), gatesOf(ctx, t, c, fl.Member("b")))
 		}
-		_, err = client.SubmitFlow(ctx, c, node(), client.FlowKey("k")) // other gates: another definition
+		_, err = client.SubmitFlow(ctx, c, node(), flowfabric.IdempotencyKey("k")) // other gates: another definition
 		is(t, err, flowfabric.ErrFlowConflict, "")
 		info, err := admin.New(c).GetSchedule(ctx, "nightly")
 		if err != nil || fmt.Sprint(info.Definition.Item.Gates) != "[budget acme quota gpu]" {
@@ -376,14 +376,14 @@ func TestAttach(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		no(t, admin.New(c).PutBudget(ctx, tokens("acme", 10), 0))
 		no(t, admin.New(c).PutQuota(ctx, admission.Quota{Name: "gpu", Cap: 1}, 0))
-		before := submit(ctx, t, c, "before", client.Lane("big"))
-		acme, gpu := flowfabric.Budget("acme"), flowfabric.Quota("gpu")
+		before := submit(ctx, t, c, "before", flowfabric.Lane("big"))
+		acme, gpu := flowfabric.BudgetGate("acme"), flowfabric.QuotaGate("gpu")
 		lane, tag := admission.Scope{Lane: "big"}, admission.Scope{TagKey: "app.tenant", Tag: "acme"}
 		no(t, admin.New(c).AttachGates(ctx, lane, []flowfabric.Gate{gpu}, flowfabric.By("anna")))
 		no(t, admin.New(c).AttachGates(ctx, lane, []flowfabric.Gate{acme, gpu}))
 		no(t, admin.New(c).AttachGates(ctx, tag, []flowfabric.Gate{acme}))
 		var got []string
-		for _, opts := range [][]client.SubmitOption{{client.Lane("big")}, {client.Lane("big")}, {client.Tags(map[string]string{"app.tenant": "acme"})}, nil} {
+		for _, opts := range [][]client.SubmitOption{{flowfabric.Lane("big")}, {flowfabric.Lane("big")}, {flowfabric.Tags(map[string]string{"app.tenant": "acme"})}, nil} {
 			got = append(got, gatesOf(ctx, t, c, submit(ctx, t, c, "after", opts...).ID()))
 		}
 		if want := []string{"[budget acme quota gpu]", "[budget acme quota gpu]", "[budget acme]", "[]"}; !slices.Equal(got, want) {
@@ -439,7 +439,7 @@ func grants(ctx context.Context, t *testing.T, e *engine.Engine, partition uint1
 func TestWaking(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		no(t, admin.New(c).PutBudget(ctx, tokens("acme", 10), 0))
-		x := submit(ctx, t, c, "tides", client.Budgets("acme"))
+		x := submit(ctx, t, c, "tides", flowfabric.Budgets("acme"))
 		spender, n := flowfabric.NewExecutionID(0), 0
 		exhaust := func() {
 			n++
@@ -541,7 +541,7 @@ func TestScheduledGates(t *testing.T) {
 	no(t, admin.New(k.c).PutBudget(k.ctx, tokens("acme", 10), 0))
 	no(t, admin.New(k.c).PutBudget(k.ctx, tokens("team", 10), 0))
 	no(t, admin.New(k.c).PutQuota(k.ctx, admission.Quota{Name: "gpu", Cap: 1}, 0))
-	_, err := client.Schedule(k.ctx, k.c, "nightly", daily, costly, draft{Topic: "tides"}, client.Budgets("team"))
+	_, err := client.Schedule(k.ctx, k.c, "nightly", daily, costly, draft{Topic: "tides"}, flowfabric.Budgets("team"))
 	no(t, err)
 	k.pass(time.Minute)
 	k.steps(1)

@@ -34,7 +34,7 @@ func laneOf(ctx context.Context, t *testing.T, c *client.Client, name string) ad
 func TestLanesOnAServer(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := submit(ctx, t, c, "tides")
-		submit(ctx, t, c, "other", client.Namespace("blue"))
+		submit(ctx, t, c, "other", flowfabric.Namespace("blue"))
 		for _, step := range []struct {
 			state  admin.LaneState
 			closed bool
@@ -198,11 +198,11 @@ func TestLaneRefusals(t *testing.T) {
 
 func TestQueues(t *testing.T) {
 	ctx, c, e := open(t)
-	first := submit(ctx, t, c, "a", client.Lane("old"), client.Priority(3))
-	submitMany(ctx, t, c, 300, client.Lane("old"), client.Priority(2))
-	submitMany(ctx, t, c, 200, client.Capabilities("gpu", "eu"))
-	submit(ctx, t, c, "b", client.Delay(time.Hour))
-	submit(ctx, t, c, "c", client.Namespace("blue"))
+	first := submit(ctx, t, c, "a", flowfabric.Lane("old"), flowfabric.Priority(3))
+	submitMany(ctx, t, c, 300, flowfabric.Lane("old"), flowfabric.Priority(2))
+	submitMany(ctx, t, c, 200, flowfabric.Capabilities("gpu", "eu"))
+	submit(ctx, t, c, "b", flowfabric.Delay(time.Hour))
+	submit(ctx, t, c, "c", flowfabric.Namespace("blue"))
 	queues, err := admin.New(c).Queues(ctx, "")
 	if err != nil {
 		t.Fatal(err)

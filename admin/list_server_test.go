@@ -77,13 +77,13 @@ func TestListEverythingOnce(t *testing.T) { // a cursor over partitions
 			want[id] = state
 		}
 	}
-	put(flowfabric.Waiting, submitMany(ctx, t, c, 450, client.Tags(map[string]string{"team.name": "sea"})))
-	put(flowfabric.Waiting, submitMany(ctx, t, c, 400, client.Lane("slow"), client.Priority(7)))
-	put(flowfabric.Delayed, submitMany(ctx, t, c, 250, client.Delay(time.Hour)))
-	ended := submitMany(ctx, t, c, 150, client.Lane("gone"))
+	put(flowfabric.Waiting, submitMany(ctx, t, c, 450, flowfabric.Tags(map[string]string{"team.name": "sea"})))
+	put(flowfabric.Waiting, submitMany(ctx, t, c, 400, flowfabric.Lane("slow"), flowfabric.Priority(7)))
+	put(flowfabric.Delayed, submitMany(ctx, t, c, 250, flowfabric.Delay(time.Hour)))
+	ended := submitMany(ctx, t, c, 150, flowfabric.Lane("gone"))
 	cancelAll(ctx, t, c, ended)
 	put(flowfabric.Cancelled, ended)
-	first := submit(ctx, t, c, "held", client.Lane("held"), client.Priority(limits.MaxPriority))
+	first := submit(ctx, t, c, "held", flowfabric.Lane("held"), flowfabric.Priority(limits.MaxPriority))
 	claim(ctx, t, e, first.ID()) // and nine more of its partition
 	held := 0
 	for x, err := range admin.New(c).List(ctx, admin.Filter{Namespace: admin.AllNamespaces, HeldBy: "tester"}) {
@@ -96,7 +96,7 @@ func TestListEverythingOnce(t *testing.T) { // a cursor over partitions
 	if held != 10 {
 		t.Errorf("%d are held, want 10", held)
 	}
-	submitMany(ctx, t, c, 20, client.Namespace("other"))
+	submitMany(ctx, t, c, 20, flowfabric.Namespace("other"))
 
 	for _, limit := range []int{97, 1000} {
 		for _, newest := range []bool{false, true} {

@@ -49,7 +49,7 @@ type Replay struct {
 	Request uuid.UUID
 }
 
-func (r Replay) request(act flowfabric.Act) engine.Replay {
+func (r Replay) request(act link.Act) engine.Replay {
 	if r.Request == uuid.Nil {
 		r.Request = uuid.New()
 	}
@@ -119,7 +119,7 @@ func (a *Admin) RevokeFrom(ctx context.Context, id flowfabric.ExecutionID, sessi
 }
 
 // SetTags sets and removes tags of an execution in any state, all of them or none. A key in both is removed. At most 64
-// tags are left; keys and values are bounded as by client.Tags. A removed key that is not there is no error. A handler that runs already
+// tags are left; keys and values are bounded as by flowfabric.Tags. A removed key that is not there is no error. A handler that runs already
 // sees the old ones, and the history has no line about tags.
 //
 // Errors: flowfabric.ErrInvalidTagKey, ErrInvalidInput, ErrNotFound.
@@ -184,7 +184,7 @@ func (a *Admin) Resume(ctx context.Context, id flowfabric.ExecutionID, how Resum
 	if err := a.admit("resume", id); err != nil {
 		return err
 	}
-	act := flowfabric.NewAct(opts...)
+	act := link.ActOf(opts)
 	act.By = cmp.Or(act.By, a.conn.Creator)
 	err := link.CheckNamed(act.By, limits.MaxName)
 	if how.Delay < 0 || how.Delay > limits.MaxResumeDelay {

@@ -92,7 +92,7 @@ func TestReplayOnAServer(t *testing.T) {
 
 func TestChangePriorityAndTagsOnAServer(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
-		x := submit(ctx, t, c, "tides", client.Tags(map[string]string{"team.name": "sea", "team.old": "1"}))
+		x := submit(ctx, t, c, "tides", flowfabric.Tags(map[string]string{"team.name": "sea", "team.old": "1"}))
 		if err := admin.New(c).SetPriority(ctx, x.ID(), limits.MaxPriority, flowfabric.By("anna")); err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func TestRevokeOnAServer(t *testing.T) {
 // A purged execution keeps its id and its idempotency key for a while.
 func TestPurgeOnAServer(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
-		key := client.IdempotencyKey("tides-1")
+		key := flowfabric.IdempotencyKey("tides-1")
 		x := submit(ctx, t, c, "tides", key)
 		if err := admin.New(c).Purge(ctx, x.ID(), 0); !errors.Is(err, flowfabric.ErrNotTerminal) {
 			t.Errorf("purge of one that waits: %v", err)

@@ -71,7 +71,7 @@ func validateQuota(q admission.Quota) error {
 func (a *Admin) RemoveQuota(ctx context.Context, name string, by ...flowfabric.By) (removed bool, err error) {
 	already := true
 	if _, err = a.gating(by, flowfabric.ValidateGateName("quota", name)); err == nil {
-		a.conn.Gates.Forget(flowfabric.Quota(name))
+		a.conn.Gates.Forget(flowfabric.QuotaGate(name))
 		already, err = a.store.RemoveQuota(ctx, name)
 	}
 	return !already && err == nil, about("remove", "quota", name, err)

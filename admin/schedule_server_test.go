@@ -104,15 +104,15 @@ var daily = schedule.Cron("0 9 * * *", "Europe/Berlin") // 07:00 UTC in May
 
 func TestScheduleSubmits(t *testing.T) {
 	k := newCalendar(t)
-	work := handler.Define[draft, verdict]("write-article", handler.Retry(2, time.Second, time.Minute), handler.Deadline(time.Hour), handler.Lane("night"))
-	set, err := client.Schedule(k.ctx, k.c, "report", daily, work, draft{Topic: "tides"}, client.Priority(7), client.Tags(map[string]string{"team.name": "sea"}),
-		client.Capabilities("gpu"), client.IfNew())
+	work := handler.Define[draft, verdict]("write-article", handler.Retry(2, time.Second, time.Minute), flowfabric.Deadline(time.Hour), flowfabric.Lane("night"))
+	set, err := client.Schedule(k.ctx, k.c, "report", daily, work, draft{Topic: "tides"}, flowfabric.Priority(7), flowfabric.Tags(map[string]string{"team.name": "sea"}),
+		flowfabric.Capabilities("gpu"), client.IfNew())
 	k.no(err)
 	if want := time.Date(2026, 5, 1, 7, 0, 0, 0, time.UTC); set.Already || !set.Next.Equal(want) {
 		t.Fatalf("%+v", set)
 	}
-	again, err := client.Schedule(k.ctx, k.c, "report", daily, work, draft{Topic: "tides"}, client.Priority(7), client.Tags(map[string]string{"team.name": "sea"}),
-		client.Capabilities("gpu"))
+	again, err := client.Schedule(k.ctx, k.c, "report", daily, work, draft{Topic: "tides"}, flowfabric.Priority(7), flowfabric.Tags(map[string]string{"team.name": "sea"}),
+		flowfabric.Capabilities("gpu"))
 	if err != nil || !again.Already || again.Revision != set.Revision {
 		t.Errorf("again: %+v, %v", again, err)
 	}
@@ -251,8 +251,8 @@ func TestSchedulesAreRefusedBeforeAnyCall(t *testing.T) {
 		"empty": scheduled(k, "s", schedule.Spec{}),
 		"name":  scheduled(k, "a{b}", daily),
 		"long":  scheduled(k, strings.Repeat("n", 65), daily),
-		"lane":  scheduled(k, "s", daily, client.Lane("{}")),
-		"tag":   scheduled(k, "s", daily, client.Tags(map[string]string{"schedule.due": "x"})),
+		"lane":  scheduled(k, "s", daily, flowfabric.Lane("{}")),
+		"tag":   scheduled(k, "s", daily, flowfabric.Tags(map[string]string{"schedule.due": "x"})),
 		"by":    by,
 		"catch": scheduled(k, "s", daily, client.CatchUp("some")),
 	} {

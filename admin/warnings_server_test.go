@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
@@ -35,7 +36,7 @@ func TestWarningsOfAClient(t *testing.T) {
 	if text := said(func() error { return admin.New(c).SetLane(ctx, "btach", admin.LaneChange{State: admin.LanePaused}) }); !strings.Contains(text, unknown) || !strings.Contains(text, "lane=btach") {
 		t.Errorf("a lane that nobody has: %q", text)
 	}
-	submit(ctx, t, c, "batch", client.Lane("batch"))
+	submit(ctx, t, c, "batch", flowfabric.Lane("batch"))
 	if text := said(func() error { return admin.New(c).SetLane(ctx, "batch", admin.LaneChange{State: admin.LanePaused}) }); text != "" {
 		t.Errorf("a lane with work: %q", text)
 	}

@@ -92,7 +92,7 @@ func (c Config) validate() error {
 		return bad(err)
 	}
 	if len(c.Creator) > maxCreator {
-		return bad(fmt.Errorf("Creator has %d bytes, want at most %d", len(c.Creator), maxCreator))
+		return bad(fmt.Errorf("Config.Creator has %d bytes, want at most %d", len(c.Creator), maxCreator))
 	}
 	if c.SubmitTimeout < time.Millisecond {
 		return bad(fmt.Errorf("SubmitTimeout is %s, want at least 1 ms", c.SubmitTimeout))

@@ -59,8 +59,8 @@ func TestEveryCallAfterClose(t *testing.T) {
 			t.Errorf("%s, no id: %v", verb, err)
 		}
 	}
-	_, one := Submit(t.Context(), c, echo, "x", Priority(-1))
-	_, many := SubmitMany(t.Context(), c, echo, []string{"x", "y"}, Priority(-1))
+	_, one := Submit(t.Context(), c, echo, "x", flowfabric.Priority(-1))
+	_, many := SubmitMany(t.Context(), c, echo, []string{"x", "y"}, flowfabric.Priority(-1))
 	_, token := c.Signal(t.Context(), suspend.Token{}, nil)
 	for what, err := range map[string]error{"ping": c.Ping(t.Context()), "submit": one, "many": many, "no token": token} {
 		if !errors.Is(err, ErrClosed) || flowfabric.ClassOf(err) != 0 {
@@ -105,7 +105,7 @@ func TestNilDefinition(t *testing.T) {
 func TestSubmitManyRefusesOptionsOnce(t *testing.T) {
 	f := newFake()
 	c := f.client(t)
-	for what, opt := range map[string]SubmitOption{"priority": Priority(9001), "key": IdempotencyKey("k"), "retention": Retention(time.Millisecond), "tags": Tags(map[string]string{"plain": ""})} {
+	for what, opt := range map[string]SubmitOption{"priority": flowfabric.Priority(9001), "key": flowfabric.IdempotencyKey("k"), "retention": flowfabric.Retention(time.Millisecond), "tags": flowfabric.Tags(map[string]string{"plain": ""})} {
 		_, err := SubmitMany(t.Context(), c, echo, make([]string, 1000), opt)
 		if _, item := errors.AsType[*ItemError](err); item || !errors.Is(err, flowfabric.ErrInvalidInput) || len(err.Error()) > 300 {
 			t.Errorf("%s: %.400v", what, err)

@@ -2,7 +2,7 @@
 // somebody, and cancels. Package admin looks after all of them. It starts no worker and links neither fx nor zap.
 //
 //	c, err := client.Connect(ctx, client.Config{URL: os.Getenv("FLOWFABRIC_URL")})
-//	exec, err := client.Submit(ctx, c, Render, 10, client.IdempotencyKey("order-17"), client.Priority(5))
+//	exec, err := client.Submit(ctx, c, Render, 10, flowfabric.IdempotencyKey("order-17"), flowfabric.Priority(5))
 //	for event, err := range exec.Tail(ctx) { … } // live frames
 //	text, err := exec.Result(ctx)                // typed; waits
 //
@@ -22,7 +22,8 @@
 //
 // [SubmitFlow] puts a graph of package flow into one partition, in batches of which nothing runs, and releases all of it with its
 // last call. From then on the server resolves it, and a [Flow] looks ([Flow.Wait], [Flow.Snapshot], [NodeResult]) or stops it
-// ([Flow.Cancel], [Flow.Seal]). A submit that is cut short leaves a flow that does not run. The same submit under the same [FlowKey]
+// ([Flow.Cancel], [Flow.Seal]). A submit that is cut short leaves a flow that does not run. The same submit under the same
+// flowfabric.IdempotencyKey
 // completes it; without a key it is given up after a day.
 //
 // # Waiting and answering

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sourcegraph/conc"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -91,7 +92,7 @@ func Example() {
 		return
 	}
 	defer c.Close()
-	exec, err := client.Submit(ctx, c, Render, 10, client.IdempotencyKey("order-17"), client.Priority(5))
+	exec, err := client.Submit(ctx, c, Render, 10, flowfabric.IdempotencyKey("order-17"), flowfabric.Priority(5))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -106,7 +107,7 @@ func Example() {
 		}
 	}
 	fmt.Println(exec.Result(ctx))
-	again, err := client.Submit(ctx, c, Render, 10, client.IdempotencyKey("order-17"))
+	again, err := client.Submit(ctx, c, Render, 10, flowfabric.IdempotencyKey("order-17"))
 	fmt.Println(again.Duplicate(), err)
 	// Output:
 	// page: the first of them

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -37,18 +38,22 @@ func Attach[In, Out any](c *Client, def *handler.Definition[In, Out], id flowfab
 	return &Execution[Out]{client: c, id: id, decode: def.Decode}
 }
 
-// AttachKey returns a handle on the execution that [Submit] of def makes, or made, under an [IdempotencyKey], in the client's namespace
-// or another one. Like [Attach] it makes no call; for a key that is not legal its methods answer
+// AttachOption is flowfabric.Namespace.
+type AttachOption interface{ AttachOption() }
+
+// AttachKey returns a handle on the execution that [Submit] of def makes, or made, under a flowfabric.IdempotencyKey, in the client's
+// namespace or another one. Like [Attach] it makes no call; for a key that is not legal its methods answer
 // flowfabric.ErrInvalidInput.
-func AttachKey[In, Out any](c *Client, def *handler.Definition[In, Out], key string, namespace ...Namespace) *Execution[Out] {
-	s := submission{key: key, item: engine.NewExecution{Namespace: c.cfg.Namespace}}
-	for _, n := range namespace {
-		n.submit(&s)
+func AttachKey[In, Out any](c *Client, def *handler.Definition[In, Out], key string, opts ...AttachOption) *Execution[Out] {
+	said := option.Values{Namespace: c.cfg.Namespace}
+	err := errors.Join(def.Err(), checkKey(key))
+	for i, o := range opts {
+		err = errors.Join(err, say(&said, i, o))
 	}
-	if def.Err() != nil || s.validateKey() != nil || flowfabric.ValidateName("namespace", s.item.Namespace) != nil {
+	if err != nil || flowfabric.ValidateName("namespace", said.Namespace) != nil {
 		return Attach(c, def, flowfabric.ExecutionID{})
 	}
-	return Attach(c, def, flowfabric.DeriveExecutionID(c.store.Partitions(), s.item.Namespace, def.Kind(), key))
+	return Attach(c, def, flowfabric.DeriveExecutionID(c.store.Partitions(), said.Namespace, def.Kind(), key))
 }
 
 // ID names the execution; its text form is what other processes need for [Attach].
@@ -192,7 +197,7 @@ func (c *Client) Cancel(ctx context.Context, id flowfabric.ExecutionID, opts ...
 	if err := c.admit("cancel", id); err != nil {
 		return err
 	}
-	act := flowfabric.NewAct(opts...)
+	act := link.ActOf(opts)
 	act.By = cmp.Or(act.By, c.cfg.Creator)
 	err := link.CheckBy(act.By)
 	if err == nil {

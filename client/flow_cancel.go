@@ -75,7 +75,7 @@ func (f *Flow) cancel(ctx context.Context, policy flowfabric.CancellationPolicy,
 	if err := f.admit("cancel"); err != nil {
 		return out, false, err
 	}
-	act := flowfabric.NewAct(opts...)
+	act := link.ActOf(opts)
 	act.By = cmp.Or(act.By, f.client.by())
 	if err := link.CheckBy(act.By); err != nil {
 		return out, false, link.AboutFlow("cancel", f.id, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sourcegraph/conc"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -55,7 +56,7 @@ func ExampleSubmitFlow() {
 	f := flow.New("halves")
 	a, b := flow.Add(f, "a", Half, 10), flow.Add(f, "b", Half, 4)
 	sum := flow.Add(f, "sum", Sum, struct{}{}, SumOfA.From(a), SumOfB.From(b))
-	fl, err := client.SubmitFlow(ctx, c, f, client.FlowKey("halves of 10 and 4"))
+	fl, err := client.SubmitFlow(ctx, c, f, flowfabric.IdempotencyKey("halves of 10 and 4"))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -84,7 +84,7 @@ func wide(n int) *flow.Flow {
 func TestSubmitFlowThoughAnswersAreLost(t *testing.T) {
 	l := &losing{lose: 2}
 	ctx, c := lossy(t, l)
-	for _, opts := range [][]FlowOption{nil, {FlowKey("k")}} {
+	for _, opts := range [][]FlowOption{nil, {flowfabric.IdempotencyKey("k")}} {
 		l.lost = map[string]int{}
 		fl, err := SubmitFlow(ctx, c, wide(250), opts...)
 		if err != nil || len(l.lost) != 5 { // three batches, header and seal
@@ -105,7 +105,7 @@ func TestSubmitFlowThatIsGivenUp(t *testing.T) {
 	var unknown *UnknownFlowError
 	f, tries := wide(150), 0
 	for ; ; tries++ {
-		fl, err := SubmitFlow(ctx, c, f, FlowKey("k"))
+		fl, err := SubmitFlow(ctx, c, f, flowfabric.IdempotencyKey("k"))
 		if err == nil {
 			if tries != 4 || fl.ID() != unknown.ID {
 				t.Errorf("%d tries, %s, want %s", tries, fl.ID(), unknown.ID)

@@ -20,8 +20,8 @@ import (
 
 func TestFlowFromSubmitToEnd(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
-		f, join := diamond("article", flow.Tags(map[string]string{"team.name": "sea"}))
-		fl := submitFlow(ctx, t, c, f, client.Creator("anna"))
+		f, join := diamond("article", flowfabric.Tags(map[string]string{"team.name": "sea"}))
+		fl := submitFlow(ctx, t, c, f, flowfabric.Creator("anna"))
 		if fl.Duplicate() || fl.ID().IsZero() {
 			t.Errorf("%+v", fl)
 		}
@@ -168,7 +168,7 @@ func TestSubmitFlowWithAKey(t *testing.T) {
 		for i := range handles {
 			wg.Go(func() {
 				var err error
-				if handles[i], err = client.SubmitFlow(ctx, c, f, client.FlowKey("tides")); err != nil {
+				if handles[i], err = client.SubmitFlow(ctx, c, f, flowfabric.IdempotencyKey("tides")); err != nil {
 					t.Error(err)
 				}
 			})
@@ -182,18 +182,19 @@ func TestSubmitFlowWithAKey(t *testing.T) {
 				t.Errorf("%s", h.ID())
 			}
 		}
-		if again := submitFlow(ctx, t, c, f, client.FlowKey("tides")); !again.Duplicate() {
+		if again := submitFlow(ctx, t, c, f, flowfabric.IdempotencyKey("tides")); !again.Duplicate() {
 			t.Error("it was there before")
 		}
 		if s := snapshot(ctx, t, handles[0]); s.Members != 4 || s.Edges != 4 || s.Count[flowfabric.Waiting] != 1 {
 			t.Errorf("%+v", s.FlowRecord)
 		}
 		other, _ := diamond("article", flow.Growing())
-		_, err := client.SubmitFlow(ctx, c, other, client.FlowKey("tides"))
+		_, err := client.SubmitFlow(ctx, c, other, flowfabric.IdempotencyKey("tides"))
 		if !errors.Is(err, flowfabric.ErrFlowConflict) || !strings.Contains(err.Error(), `key "tides" names a flow with another definition`) {
 			t.Errorf("%v", err)
 		}
-		for what, bad := range map[string][]client.FlowOption{"key": {client.FlowKey("")}, "namespace": {client.Namespace("a{b")}, "creator": {client.Creator(strings.Repeat("x", 65))}} {
+		for what, bad := range map[string][]client.FlowOption{"key": {flowfabric.IdempotencyKey("")}, "namespace": {flowfabric.Namespace("a{b")}, "creator": {flowfabric.Creator(strings.Repeat("x", 65))},
+			"tags": {flowfabric.Tags(map[string]string{"plain": ""})}, "nil": {nil}} {
 			if _, err := client.SubmitFlow(ctx, c, f, bad...); !errors.Is(err, flowfabric.ErrInvalidInput) {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -201,8 +202,8 @@ func TestSubmitFlowWithAKey(t *testing.T) {
 		if _, err := client.SubmitFlow(ctx, c, nil); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("%v", err)
 		}
-		elsewhere := submitFlow(ctx, t, c, f, client.FlowKey("tides"), client.Namespace("other"))
-		if s := snapshot(ctx, t, elsewhere); s.Namespace != "other" || elsewhere.Duplicate() || elsewhere.ID() == handles[0].ID() {
+		elsewhere := submitFlow(ctx, t, c, f, flowfabric.IdempotencyKey("tides"), flowfabric.Namespace("other"), flowfabric.Tags(map[string]string{"team.name": "lake"}))
+		if s := snapshot(ctx, t, elsewhere); s.Namespace != "other" || s.Tags["team.name"] != "lake" || elsewhere.Duplicate() || elsewhere.ID() == handles[0].ID() {
 			t.Errorf("%+v", s.FlowRecord)
 		}
 		one, two := submitFlow(ctx, t, c, f), submitFlow(ctx, t, c, f)
@@ -234,7 +235,7 @@ func TestSubmitFlowCompletesWhatWasCutShort(t *testing.T) {
 		if err := half.Seal(ctx); !errors.Is(err, flowfabric.ErrFlowIncomplete) {
 			t.Errorf("%v", err)
 		}
-		fl := submitFlow(ctx, t, c, f, client.FlowKey("k"))
+		fl := submitFlow(ctx, t, c, f, flowfabric.IdempotencyKey("k"))
 		if s := snapshot(ctx, t, fl); s.State != flowfabric.FlowOpen || len(s.Nodes) != 150 || s.Edges != 149 || fl.Duplicate() {
 			t.Errorf("%+v", s.FlowRecord)
 		}

@@ -10,33 +10,41 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 )
 
-// FlowOption changes one [SubmitFlow]: [FlowKey], [Namespace], [Creator], [Budgets], [Quotas].
-type FlowOption interface{ submitFlow(q *flowSubmission) }
+// FlowOption changes one [SubmitFlow]: flowfabric.IdempotencyKey, Namespace, Creator, Tags, Budgets, Quotas.
+type FlowOption interface{ SubmitFlowOption() }
 
+// flowSubmission is what the caller of [SubmitFlow] says about the flow.
 type flowSubmission struct {
 	namespace, creator string
 	keyed              bool
 	key                string
 	gates              []flowfabric.Gate
+	tags               map[string]string // nil: those that flow.New was given
 }
 
-type flowKey string
-
-func (k flowKey) submitFlow(q *flowSubmission) { q.keyed, q.key = true, string(k) }
-
-// FlowKey makes the flow's id depend on (namespace, kind, key) alone: a second submit of the same definition with an equal key meets
-// the first flow ([Flow.Duplicate]), completes it if that was cut short less than a day ago, and otherwise changes nothing: one that
-// was given up since is met as it is, cancelled because of flow_abandoned. Another definition under the key (other nodes, inputs,
-// edges, budgets, quotas or mode) is flowfabric.ErrFlowConflict. The key is taken as long as the flow is retained, and by its tombstone. 1..256
-// bytes. Without it every submit makes a flow of its own.
-func FlowKey(key string) FlowOption { return flowKey(key) }
+// newFlowSubmission reads the options of a [SubmitFlow].
+func (c *Client) newFlowSubmission(opts []FlowOption) (q flowSubmission, err error) {
+	said := option.Values{Namespace: c.cfg.Namespace, Creator: c.cfg.Creator}
+	for i, o := range opts {
+		if err := say(&said, i, o); err != nil {
+			return q, err
+		}
+	}
+	q = flowSubmission{namespace: said.Namespace, creator: said.Creator, keyed: said.Has(option.IdempotencyKey), key: said.IdempotencyKey,
+		gates: engine.ReplaceGates(nil, &said), tags: said.Tags}
+	if q.keyed {
+		err = checkKey(q.key)
+	}
+	return q, errors.Join(err, flowfabric.ValidateTags(q.tags))
+}
 
 // UnknownFlowError says that a flow was being submitted when the caller's context ended, or when the server could not be reached for
 // Config.SubmitTimeout. The flow may have been released, be staged in part, or not exist. [Client.Flow] of ID tells. Submitting
-// again with the same [FlowKey] completes it; without a key nothing of a flow that was not released ever runs, and a tick gives
+// again with the same idempotency key completes it; without a key nothing of a flow that was not released ever runs, and a tick gives
 // it up a day after its last part came.
 type UnknownFlowError struct {
 	ID    flowfabric.FlowID
@@ -56,7 +64,7 @@ func (e *UnknownFlowError) Unwrap() error { return e.Cause }
 // worked off before SubmitFlow returns, within bounds; the tick does the rest.
 //
 // A submit that is cut short, by a crash or by a lost connection, leaves a flow that is staged and does not run. Submitting it again
-// with the same [FlowKey] completes it. Without a key nobody can: a tick gives it up, as if it were cancelled, a day after its
+// with the same flowfabric.IdempotencyKey completes it. Without a key nobody can: a tick gives it up, as if it were cancelled, a day after its
 // last part came. Every call may be repeated, and is, for Config.SubmitTimeout, while it is not answered.
 //
 // Errors before any I/O: those of flow.Flow.Build; flowfabric.ErrInvalidInput for a key or namespace out of bounds. From the server:
@@ -64,9 +72,9 @@ func (e *UnknownFlowError) Unwrap() error { return e.Cause }
 // ErrIdempotencyConflict, with the node they are about, which leave the flow staged: once their cause is mended the same submit
 // with the same key goes on; ErrOutOfMemory. [*UnknownFlowError]; an error of ctx alone when nothing was sent; [ErrClosed].
 func SubmitFlow(ctx context.Context, c *Client, f *flow.Flow, opts ...FlowOption) (*Flow, error) {
-	q := flowSubmission{namespace: c.cfg.Namespace, creator: c.cfg.Creator}
-	for _, o := range opts {
-		o.submitFlow(&q)
+	q, err := c.newFlowSubmission(opts)
+	if err != nil {
+		return nil, fmt.Errorf("submit flow: %w", err)
 	}
 	if err := c.submits.Begin(); err != nil {
 		return nil, fmt.Errorf("submit flow: %w", err)
@@ -106,14 +114,11 @@ func (c *Client) plan(f *flow.Flow, q flowSubmission) (id flowfabric.FlowID, pla
 		return id, plan, fmt.Errorf("%w: creator has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(q.creator), maxCreator)
 	}
 	if q.keyed {
-		if q.key == "" || len(q.key) > MaxIdempotencyKey {
-			return id, plan, fmt.Errorf("%w: flow key has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, len(q.key), MaxIdempotencyKey)
-		}
 		id = flowfabric.DeriveFlowID(c.store.Partitions(), q.namespace, f.Kind(), q.key)
 	} else {
 		id = flowfabric.NewFlowID(c.submits.Partition())
 	}
-	plan, err = f.Build(id, flow.Defaults{Namespace: q.namespace, Creator: q.creator, Gates: q.gates})
+	plan, err = f.Build(id, flow.Defaults{Namespace: q.namespace, Creator: q.creator, Gates: q.gates, Tags: q.tags})
 	return id, plan, err
 }
 

@@ -43,28 +43,28 @@ func TestGatesAreBelieved(t *testing.T) {
 	def := handler.Define[string, string]("k")
 	s.lost = 2 // repeated, as creating is
 	for range 3 {
-		if _, err := Submit(t.Context(), c, def, "x", Budgets("acme")); err != nil {
+		if _, err := Submit(t.Context(), c, def, "x", flowfabric.Budgets("acme")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 2 {
-		if _, err := Submit(t.Context(), c, def, "x", Budgets("acme", "nobody")); !errors.Is(err, flowfabric.ErrBudgetNotFound) || !strings.Contains(err.Error(), "submit k: budget nobody") {
+		if _, err := Submit(t.Context(), c, def, "x", flowfabric.Budgets("acme", "nobody")); !errors.Is(err, flowfabric.ErrBudgetNotFound) || !strings.Contains(err.Error(), "submit k: budget nobody") {
 			t.Error(err)
 		}
 	}
 	if s.reads["acme"] != 3 || s.reads["nobody"] != 2 || len(s.stored) != 3 {
 		t.Errorf("%v, %d created", s.reads, len(s.stored))
 	}
-	c.link.Gates.Forget(flowfabric.Budget("acme")) // as after ten seconds
-	if _, err := Submit(t.Context(), c, def, "x", Budgets("acme")); err != nil || s.reads["acme"] != 4 {
+	c.link.Gates.Forget(flowfabric.BudgetGate("acme")) // as after ten seconds
+	if _, err := Submit(t.Context(), c, def, "x", flowfabric.Budgets("acme")); err != nil || s.reads["acme"] != 4 {
 		t.Errorf("%v, %v", err, s.reads)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := Submit(ended, c, def, "x", Budgets("other")); !errors.Is(err, context.Canceled) || len(s.stored) != 4 || s.reads["other"] != 0 {
+	if _, err := Submit(ended, c, def, "x", flowfabric.Budgets("other")); !errors.Is(err, context.Canceled) || len(s.stored) != 4 || s.reads["other"] != 0 {
 		t.Errorf("%v, %d created", err, len(s.stored))
 	}
-	if _, err := Submit(t.Context(), c, def, "x", Budgets("no name")); !errors.Is(err, flowfabric.ErrInvalidInput) || s.reads["no name"] != 0 {
+	if _, err := Submit(t.Context(), c, def, "x", flowfabric.Budgets("no name")); !errors.Is(err, flowfabric.ErrInvalidInput) || s.reads["no name"] != 0 {
 		t.Error(err)
 	}
 }

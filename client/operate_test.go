@@ -62,19 +62,19 @@ func TestAttachKey(t *testing.T) {
 	if _, err := x.Get(t.Context()); !errors.Is(err, flowfabric.ErrNotFound) {
 		t.Errorf("before the submit: %v", err)
 	}
-	submitted, err := Submit(t.Context(), c, echo, "tides", IdempotencyKey("tides-1"))
+	submitted, err := Submit(t.Context(), c, echo, "tides", flowfabric.IdempotencyKey("tides-1"))
 	if err != nil || submitted.ID() != x.ID() {
 		t.Errorf("submitted %s, attached %s: %v", submitted.ID(), x.ID(), err)
 	}
-	elsewhere, err := Submit(t.Context(), c, echo, "tides", IdempotencyKey("tides-1"), Namespace("blue"))
-	if err != nil || elsewhere.ID() == x.ID() || elsewhere.ID() != AttachKey(c, echo, "tides-1", Namespace("blue")).ID() {
+	elsewhere, err := Submit(t.Context(), c, echo, "tides", flowfabric.IdempotencyKey("tides-1"), flowfabric.Namespace("blue"))
+	if err != nil || elsewhere.ID() == x.ID() || elsewhere.ID() != AttachKey(c, echo, "tides-1", flowfabric.Namespace("blue")).ID() {
 		t.Errorf("in another namespace: %s, %v", elsewhere.ID(), err)
 	}
 	if raw, err := c.RawInput(t.Context(), x.ID()); string(raw) != `"tides"` || err != nil {
 		t.Errorf("input %q, %v", raw, err)
 	}
 	for name, bad := range map[string]*Execution[string]{"no key": AttachKey(c, echo, ""), "a long key": AttachKey(c, echo, strings.Repeat("k", 257)),
-		"a namespace": AttachKey(c, echo, "k", Namespace("{}")), "no definition": AttachKey[string, string](c, nil, "k")} {
+		"a namespace": AttachKey(c, echo, "k", flowfabric.Namespace("{}")), "no definition": AttachKey[string, string](c, nil, "k")} {
 		if _, err := bad.Get(t.Context()); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("%s: %v", name, err)
 		}

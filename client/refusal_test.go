@@ -11,11 +11,11 @@ import (
 
 func TestConflictNamesTheKey(t *testing.T) {
 	c := newFake().client(t)
-	x, err := Submit(t.Context(), c, echo, "a", IdempotencyKey("tides-1"))
+	x, err := Submit(t.Context(), c, echo, "a", flowfabric.IdempotencyKey("tides-1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, one := Submit(t.Context(), c, echo, "b", IdempotencyKey("tides-1"))
+	_, one := Submit(t.Context(), c, echo, "b", flowfabric.IdempotencyKey("tides-1"))
 	_, many := SubmitMany(t.Context(), c, echo, []string{"b"}, IdempotencyKeys(func(int) string { return "tides-1" }))
 	item, _ := errors.AsType[*ItemError](many)
 	if item == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
@@ -37,8 +38,14 @@ type scheduling struct {
 	expected *uint64
 }
 
-// ScheduleOption changes a [Schedule]: [CatchUp], [Overlap], [IfNew], [IfRevision] and every [WorkOption] ([Lane], [Priority], [Tags]…).
-type ScheduleOption interface{ schedule(s *scheduling) }
+// ScheduleOption changes a [Schedule]: [CatchUp], [Overlap], [IfNew], [IfRevision], or an option of package flowfabric that means something
+// there, such as flowfabric.Priority.
+type ScheduleOption interface{ ScheduleOption() }
+
+// schedulingFunc is an option of this package.
+type schedulingFunc func(*scheduling)
+
+func (schedulingFunc) ScheduleOption() {}
 
 // IfRevision changes the schedule only if it has this revision; otherwise flowfabric.ErrScheduleChanged.
 func IfRevision(n uint64) ScheduleOption {
@@ -48,10 +55,6 @@ func IfRevision(n uint64) ScheduleOption {
 // IfNew creates the schedule only if there is none of that name; otherwise flowfabric.ErrScheduleChanged, unless the one
 // there is the same.
 func IfNew() ScheduleOption { return IfRevision(0) }
-
-type schedulingFunc func(*scheduling)
-
-func (f schedulingFunc) schedule(s *scheduling) { f(s) }
 
 // CatchUp says what happens to instants that nobody fired in time. Default schedule.CatchUpLast.
 func CatchUp(policy schedule.CatchUp) ScheduleOption {
@@ -81,9 +84,15 @@ func Schedule[In, Out any](ctx context.Context, c *Client, name string, spec sch
 		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", name, err)
 	}
 	s := &scheduling{submission: *common, by: c.by()}
-	for _, o := range opts {
-		o.schedule(s)
+	var said option.Values
+	for i, o := range opts {
+		if own, ok := o.(schedulingFunc); ok {
+			own(s)
+		} else if err := say(&said, i, o); err != nil {
+			return ScheduleSet{}, fmt.Errorf("schedule %q: %w", name, err)
+		}
 	}
+	s.item.Use(&said)
 	s.digest = true // by which another input is told from the same one
 	filled, err := fill(&s.submission, def, in, 0)
 	if err != nil {

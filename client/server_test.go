@@ -22,7 +22,7 @@ import (
 
 func TestSubmitAndResult(t *testing.T) {
 	ctx, c, e := open(t)
-	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, client.Priority(5), client.Tags(map[string]string{"team.name": "sea"}))
+	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, flowfabric.Priority(5), flowfabric.Tags(map[string]string{"team.name": "sea"}))
 	if err != nil || x.Duplicate() {
 		t.Fatalf("%v", err)
 	}
@@ -73,18 +73,18 @@ func TestSubmitAndResult(t *testing.T) {
 
 func TestIdempotency(t *testing.T) {
 	ctx, c, _ := open(t)
-	first, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, client.IdempotencyKey("tides-1"))
+	first, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, flowfabric.IdempotencyKey("tides-1"))
 	if err != nil || first.Duplicate() {
 		t.Fatalf("%v", err)
 	}
-	again, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, client.IdempotencyKey("tides-1"))
+	again, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, flowfabric.IdempotencyKey("tides-1"))
 	if err != nil || !again.Duplicate() || again.ID() != first.ID() {
 		t.Errorf("%v: %v, want a duplicate of %s", again, err, first.ID())
 	}
-	if _, err := client.Submit(ctx, c, write, draft{Topic: "moons"}, client.IdempotencyKey("tides-1")); !errors.Is(err, flowfabric.ErrIdempotencyConflict) {
+	if _, err := client.Submit(ctx, c, write, draft{Topic: "moons"}, flowfabric.IdempotencyKey("tides-1")); !errors.Is(err, flowfabric.ErrIdempotencyConflict) {
 		t.Errorf("%v, want ErrIdempotencyConflict", err)
 	}
-	blue, err := client.Submit(ctx, c, write, draft{Topic: "moons"}, client.IdempotencyKey("tides-1"), client.Namespace("blue"))
+	blue, err := client.Submit(ctx, c, write, draft{Topic: "moons"}, flowfabric.IdempotencyKey("tides-1"), flowfabric.Namespace("blue"))
 	if err != nil || blue.ID() == first.ID() {
 		t.Errorf("the key of another namespace: %v", err)
 	}
@@ -131,7 +131,7 @@ func TestFailureAndCancel(t *testing.T) {
 
 func TestDelayAndDeadline(t *testing.T) {
 	ctx, c, _ := open(t)
-	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, client.Delay(time.Hour), client.Deadline(2*time.Hour))
+	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, flowfabric.Delay(time.Hour), flowfabric.Deadline(2*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func TestCloseEndsTails(t *testing.T) {
 // A deadline that has passed is no mistake of the submit: the execution expires.
 func TestDeadlineInThePast(t *testing.T) {
 	ctx, c, e := open(t)
-	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, client.DeadlineAt(time.Now().Add(-time.Hour)))
+	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, flowfabric.DeadlineAt(time.Now().Add(-time.Hour)))
 	if err != nil {
 		t.Fatal(err)
 	}

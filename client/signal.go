@@ -12,8 +12,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -31,58 +31,53 @@ const (
 	defaultSourceType = "client"
 )
 
-// sending is a signal on its way, with what its options said.
-type sending struct {
-	suspend.SentSignal
-	keyed bool
-}
-
-// SignalOption changes a [Client.Signal] or a [Client.Approve]: [IdempotencyKey], [SignalName], [SignalSource], [SignalCategory],
+// SignalOption changes a [Client.Signal] or a [Client.Approve]: flowfabric.IdempotencyKey, [SignalName], [SignalSource], [SignalCategory],
 // [SignalCorrelation], [SignalSentAt], [SignalRemembered].
 type SignalOption interface {
 	ApproveOption
-	signal(s *sending)
+	SignalOption()
 }
 
 // ApproveOption is an option of [Client.Approve]: flowfabric.By and every [SignalOption].
-type ApproveOption interface{ Act(a *flowfabric.Act) }
+type ApproveOption interface{ ApproveOption() }
 
-type signalFunc func(*sending)
+// signalFunc is an option of this package.
+type signalFunc func(*suspend.SentSignal)
 
-func (f signalFunc) signal(s *sending)   { f(s) }
-func (f signalFunc) Act(*flowfabric.Act) {}
+func (signalFunc) SignalOption()  {}
+func (signalFunc) ApproveOption() {}
 
 // SignalName is what conditions tell signals apart by: 1..128 bytes, not beginning with "__". Default "signal", and for a
 // suspend.Answer its choice.
 func SignalName(name string) SignalOption {
-	return signalFunc(func(s *sending) { s.Name = name })
+	return signalFunc(func(s *suspend.SentSignal) { s.Name = name })
 }
 
 // SignalSource says what kind of sender this is (≤ 64 bytes, for example webhook or person) and who (≤ 256 bytes). Default
 // "client" and Config.Creator. Approve ignores it: there the source is an operator, named by flowfabric.By.
 func SignalSource(kind, who string) SignalOption {
-	return signalFunc(func(s *sending) { s.SourceType, s.Source = kind, who })
+	return signalFunc(func(s *suspend.SentSignal) { s.SourceType, s.Source = kind, who })
 }
 
 // SignalCategory is a word for readers of the log, ≤ 64 bytes. Default none.
 func SignalCategory(category string) SignalOption {
-	return signalFunc(func(s *sending) { s.Category = category })
+	return signalFunc(func(s *suspend.SentSignal) { s.Category = category })
 }
 
 // SignalCorrelation is an id that the sender's own system knows the signal by, ≤ 256 bytes. Default none.
 func SignalCorrelation(id string) SignalOption {
-	return signalFunc(func(s *sending) { s.Correlation = id })
+	return signalFunc(func(s *suspend.SentSignal) { s.Correlation = id })
 }
 
 // SignalSentAt is when the sender's clock says it was sent; it decides nothing. Default none.
 func SignalSentAt(t time.Time) SignalOption {
-	return signalFunc(func(s *sending) { s.CreatedAt = t })
+	return signalFunc(func(s *suspend.SentSignal) { s.CreatedAt = t })
 }
 
-// SignalRemembered is how long after its delivery the [IdempotencyKey] is known, up to 7 days. Default 24 h. While the waitpoint is
+// SignalRemembered is how long after its delivery the flowfabric.IdempotencyKey is known, up to 7 days. Default 24 h. While the waitpoint is
 // open it is known in any case.
 func SignalRemembered(d time.Duration) SignalOption {
-	return signalFunc(func(s *sending) { s.DedupTTL = d })
+	return signalFunc(func(s *suspend.SentSignal) { s.DedupTTL = d })
 }
 
 // Signal answers a waitpoint: it brings payload to whoever waits on it. token is what suspend.Pending gave, or
@@ -90,7 +85,7 @@ func SignalRemembered(d time.Duration) SignalOption {
 // not JSON. The answer says what became of it (Effect), and whether the waitpoint takes more signals (Open). A signal may be taken
 // and still count for nothing, because no condition wants its name: look at Effect.
 //
-// The call's own repeats are harmless. A caller that repeats it after ErrTransport gives it an [IdempotencyKey].
+// The call's own repeats are harmless. A caller that repeats it after ErrTransport gives it an flowfabric.IdempotencyKey.
 //
 // Errors: flowfabric.ErrMissingToken for the zero token; ErrInvalidToken for one that opens nothing here, whatever the
 // reason; ErrTokenExpired; ErrNoTokenKeys on a store where no key was ever made known; ErrWaitpointClosed and ErrNotSignalable
@@ -99,7 +94,7 @@ func (c *Client) Signal(ctx context.Context, token suspend.Token, payload any, o
 	if token.IsZero() && !c.closed.Load() {
 		return suspend.Delivered{}, fmt.Errorf("signal: %w", flowfabric.ErrMissingToken)
 	}
-	s, err := c.newSignal(payload, opts)
+	s, err := newSignal(c, payload, opts)
 	if err != nil {
 		return suspend.Delivered{}, c.refuse("signal", token.Execution(), err)
 	}
@@ -142,27 +137,25 @@ func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 // flowfabric.By the client's Creator answers, 1..256 bytes, and without either it is refused. Name, payload and the rest are as in
 // [Client.Signal].
 //
-// Errors: flowfabric.ErrInvalidInput when nobody answers, or for a flowfabric.Reason, which no signal keeps; ErrNotFound;
+// Errors: flowfabric.ErrInvalidInput when nobody answers; ErrNotFound;
 // ErrWaitpointNotFound; ErrWaitpointClosed, ErrNotSignalable; ErrSignalLimit; ErrPayloadTooLarge.
 func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, payload any, opts ...ApproveOption) (suspend.Delivered, error) {
-	var act flowfabric.Act
-	var signals []SignalOption
+	var by flowfabric.By
+	var signals []ApproveOption
 	for _, o := range opts {
-		if s, ok := o.(SignalOption); ok {
-			signals = append(signals, s)
+		if named, ok := o.(flowfabric.By); ok {
+			by = named
 		} else {
-			o.Act(&act)
+			signals = append(signals, o)
 		}
 	}
-	s, err := c.newSignal(payload, signals)
+	s, err := newSignal(c, payload, signals)
 	if err == nil {
-		s.SourceType, s.Source = suspend.SourceOperator, cmp.Or(act.By, c.cfg.Creator)
+		s.SourceType, s.Source = suspend.SourceOperator, cmp.Or(string(by), c.cfg.Creator)
 		err = errors.Join(link.CheckNamed(s.Source, limits.MaxSignalSource), s.Validate())
 	}
 	switch {
 	case err != nil:
-	case act.Reason != "":
-		err = fmt.Errorf("%w: a signal keeps no reason; say it in the payload", flowfabric.ErrInvalidInput)
 	case waitpoint == "":
 		err = fmt.Errorf("%w: the waitpoint is empty, want its id or its key", flowfabric.ErrInvalidInput)
 	}
@@ -185,17 +178,23 @@ func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 }
 
 // newSignal makes what Signal and Approve send.
-func (c *Client) newSignal(payload any, opts []SignalOption) (suspend.SentSignal, error) {
+func newSignal[Option any](c *Client, payload any, opts []Option) (suspend.SentSignal, error) {
 	name := defaultSignal
 	if a, ok := payload.(suspend.Answer); ok && a.Choice != "" {
 		name = a.Choice // as the page's form names it
 	}
-	s := sending{SentSignal: suspend.SentSignal{Name: name, SourceType: defaultSourceType, Source: c.by()}}
-	for _, o := range opts {
-		o.signal(&s)
+	s := suspend.SentSignal{Name: name, SourceType: defaultSourceType, Source: c.by()}
+	var said option.Values
+	for i, o := range opts {
+		if own, ok := any(o).(signalFunc); ok {
+			own(&s)
+		} else if err := say(&said, i, o); err != nil {
+			return s, err
+		}
 	}
-	if s.keyed && s.IdempotencyKey == "" {
-		return s.SentSignal, fmt.Errorf("%w: the idempotency key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput, limits.MaxIdempotencyKey)
+	s.IdempotencyKey = said.IdempotencyKey
+	if said.Has(option.IdempotencyKey) && s.IdempotencyKey == "" {
+		return s, fmt.Errorf("%w: the idempotency key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput, limits.MaxIdempotencyKey)
 	}
 	var err error
 	switch p := payload.(type) {
@@ -212,7 +211,7 @@ func (c *Client) newSignal(payload any, opts []SignalOption) (suspend.SentSignal
 			err = fmt.Errorf("%w: the payload does not encode as JSON: %w", flowfabric.ErrInvalidInput, err)
 		}
 	}
-	return s.SentSignal, err
+	return s, err
 }
 
 // refuse is the error of a call that was not made; a closed client and an empty id come first.

@@ -30,7 +30,7 @@ func TestSignalsOnAServer(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	key := client.IdempotencyKey("evt-1")
+	key := flowfabric.IdempotencyKey("evt-1")
 	first, err := b.Client.Signal(b.Ctx, token, draft{Topic: "wet"}, client.SignalName("go"), client.SignalSource("person", "anna"), key)
 	if err != nil || first.Effect != waithook.EffectSatisfied || first.Duplicate || first.Open {
 		t.Fatalf("%+v, %v", first, err)
@@ -64,7 +64,7 @@ func TestApproveOnAServer(t *testing.T) {
 	if _, err := b.Client.Approve(b.Ctx, x.ID(), "relaese", true, flowfabric.By("otto")); !errors.Is(err, flowfabric.ErrWaitpointNotFound) || !strings.Contains(err.Error(), `"relaese"`) {
 		t.Errorf("%v", err)
 	}
-	key := client.IdempotencyKey("release-v2")
+	key := flowfabric.IdempotencyKey("release-v2")
 	first, err := b.Client.Approve(b.Ctx, x.ID(), "release", true, flowfabric.By("otto"), client.SignalName("approve"), key)
 	if err != nil || first.Effect != waithook.EffectSatisfied {
 		t.Fatalf("%+v, %v", first, err)

@@ -16,21 +16,21 @@ import (
 )
 
 // Submit creates one execution of def with input in and returns its handle as soon as the server has stored it.
-// Policy, deadline, lane, priority and capabilities come from the definition; options override them, of the policy [Retries], [Timeout] and
-// [Retention].
+// Policy, deadline, lane, priority, capabilities, tags, budgets and quotas come from the definition; options override them, of the policy
+// flowfabric.Retries, Timeout and Retention.
 //
 // A codec that does not copy shares in with the call: such an input must not change until Submit has returned, nor
 // after an [*UnknownOutcomeError]. A []byte is copied.
 //
 // Errors before any I/O: flowfabric.ErrInvalidInput, ErrInvalidPolicy, ErrInvalidCapabilities, ErrPayloadTooLarge,
 // the definition's own error, the codec's. From the server: ErrBudgetNotFound and ErrQuotaNotFound for a budget or quota that is named
-// and does not exist, before anything is created ([Budgets]); ErrIdempotencyConflict, ErrTooManyRoutes,
+// and does not exist, before anything is created; ErrIdempotencyConflict, ErrTooManyRoutes,
 // ErrOutOfMemory. [*UnknownOutcomeError] when the call was sent and not answered; an error of ctx alone when
 // nothing was sent.
 func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], in In, opts ...SubmitOption) (*Execution[Out], error) {
 	common, err := prepare(c, def, opts)
 	if err == nil && common.keyFor != nil {
-		err = fmt.Errorf("%w: IdempotencyKeys is for SubmitMany, use IdempotencyKey", flowfabric.ErrInvalidInput)
+		err = fmt.Errorf("%w: IdempotencyKeys is for SubmitMany, use flowfabric.IdempotencyKey", flowfabric.ErrInvalidInput)
 	}
 	if err != nil {
 		return nil, submitError(def, err)
@@ -81,7 +81,7 @@ func (c *Client) traced(ctx context.Context, common *submission, count int) (con
 func SubmitMany[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], inputs []In, opts ...SubmitOption) ([]*Execution[Out], error) {
 	common, err := prepare(c, def, opts)
 	if err == nil && common.keyed && common.keyFor == nil {
-		err = fmt.Errorf("%w: IdempotencyKey would give every input the same id, use IdempotencyKeys", flowfabric.ErrInvalidInput)
+		err = fmt.Errorf("%w: IdempotencyKey would give every input the same id, use client.IdempotencyKeys", flowfabric.ErrInvalidInput)
 	}
 	if err != nil {
 		return nil, submitError(def, err)
@@ -135,10 +135,10 @@ func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], opts []Su
 	info := def.Info()
 	s := &submission{item: engine.NewExecution{
 		Namespace: c.cfg.Namespace, Lane: info.Lane, Kind: info.Kind, Capabilities: info.Capabilities,
-		Gates: info.Gates, Priority: info.Priority, Deadline: info.Deadline, Policy: info.Policy, Creator: c.cfg.Creator,
+		Gates: info.Gates, Tags: info.Tags, Priority: info.Priority, Deadline: info.Deadline, Policy: info.Policy, Creator: c.cfg.Creator,
 	}}
-	for _, option := range opts {
-		option.submit(s)
+	if err := s.take(opts); err != nil {
+		return nil, err
 	}
 	if err := s.validate(time.Now()); err != nil {
 		return nil, err
@@ -148,26 +148,26 @@ func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], opts []Su
 
 // fill makes the submission of one input from what all have in common; nothing has been sent when it fails.
 func fill[In, Out any](common *submission, def *handler.Definition[In, Out], in In, index int) (*coalesce.Submission, error) {
-	s := *common
-	if s.keyFor != nil {
-		s.keyed, s.key = true, s.keyFor(index)
-		if err := s.validateKey(); err != nil {
+	item, keyed, key := common.item, common.keyed, common.key
+	if common.keyFor != nil {
+		keyed, key = true, common.keyFor(index)
+		if err := checkKey(key); err != nil {
 			return nil, err
 		}
 	}
 	var err error
-	if s.keyed || s.digest {
-		s.item.Payload, s.item.Digest, err = def.Encode(in)
+	if keyed || common.digest {
+		item.Payload, item.Digest, err = def.Encode(in)
 	} else { // its id is new: there is nothing to compare a repetition with
-		s.item.Payload, err = def.Payload(in)
+		item.Payload, err = def.Payload(in)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if _, raw := any(in).([]byte); raw { // a call that is given up may still read it
-		s.item.Payload = bytes.Clone(s.item.Payload)
+		item.Payload = bytes.Clone(item.Payload)
 	}
-	return coalesce.NewSubmission(s.item, s.keyed, s.key), nil
+	return coalesce.NewSubmission(item, keyed, key), nil
 }
 
 func submitError[In, Out any](def *handler.Definition[In, Out], err error) error {

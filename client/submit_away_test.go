@@ -63,7 +63,7 @@ func TestASubmitThatIsRefusedAConnectionDidNotHappen(t *testing.T) {
 		waiting.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(300+i*5)*time.Millisecond)
 			defer cancel()
-			_, err := client.Submit(ctx, long, def, i, client.IdempotencyKey(fmt.Sprint(i%4, "-", i)))
+			_, err := client.Submit(ctx, long, def, i, flowfabric.IdempotencyKey(fmt.Sprint(i%4, "-", i)))
 			mu.Lock()
 			defer mu.Unlock()
 			if _, ok := errors.AsType[*client.UnknownOutcomeError](err); ok {

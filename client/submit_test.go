@@ -42,29 +42,34 @@ func TestConfigIsCheckedBeforeAnyIO(t *testing.T) {
 func TestSubmitFillsInAndOverrides(t *testing.T) {
 	f := newFake()
 	c := f.client(t)
-	def := handler.Define[string, string]("work", handler.Lane("slow"), handler.Priority(3), handler.Capabilities("gpu"),
-		handler.Deadline(time.Hour), handler.NoRetry())
+	def := handler.Define[string, string]("work", flowfabric.Lane("slow"), flowfabric.Priority(3), flowfabric.Capabilities("gpu"),
+		flowfabric.Deadline(time.Hour), handler.NoRetry(), flowfabric.Tags(map[string]string{"team.name": "all", "team.region": "eu"}))
 	at := time.Now().Add(time.Minute)
 	plain, err := Submit(t.Context(), c, def, "in")
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed, err := Submit(t.Context(), c, def, "in", Lane("fast"), Priority(9000), Capabilities("b", "a", "b"), DeadlineAt(at.Add(time.Minute)),
-		DelayUntil(at), Tags(map[string]string{"team.name": "x"}), Namespace("blue"), Creator("me"), Retries(7), Timeout(time.Minute))
+	changed, err := Submit(t.Context(), c, def, "in", flowfabric.Lane("fast"), flowfabric.Priority(9000), flowfabric.Capabilities("b", "a", "b"), flowfabric.DeadlineAt(at.Add(time.Minute)),
+		flowfabric.DelayUntil(at), flowfabric.Tags(map[string]string{"team.name": "x"}), flowfabric.Namespace("blue"), flowfabric.Creator("me"), flowfabric.Retries(7), flowfabric.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := f.stored[plain.ID()]
 	if got.Lane != "slow" || got.Priority != 3 || fmt.Sprint(got.Capabilities) != "[gpu]" || got.Deadline != time.Hour ||
-		got.Policy.Retry.MaxRetries != 0 || got.Policy.AttemptTimeout != 0 || got.Namespace != "default" || got.Kind != "work" || string(got.Payload) != `"in"` || got.Digest != "" {
+		got.Policy.Retry.MaxRetries != 0 || got.Policy.AttemptTimeout != 0 || got.Namespace != "default" || got.Kind != "work" || string(got.Payload) != `"in"` || got.Digest != "" || len(got.Tags) != 2 || got.Tags["team.name"] != "all" {
 		t.Errorf("from the definition: %+v", got)
 	}
 	x := f.stored[changed.ID()]
 	if x.Lane != "fast" || x.Priority != 9000 || fmt.Sprint(x.Capabilities) != "[a b]" || x.Deadline != 0 || !x.DelayUntil.Equal(at) ||
-		x.Policy.Retry.MaxRetries != 7 || x.Policy.AttemptTimeout != time.Minute || x.Namespace != "blue" || x.Creator != "me" || x.Tags["team.name"] != "x" || x.Digest != got.Digest {
+		x.Policy.Retry.MaxRetries != 7 || x.Policy.AttemptTimeout != time.Minute || x.Namespace != "blue" || x.Creator != "me" || x.Tags["team.name"] != "x" || len(x.Tags) != 1 || x.Digest != got.Digest {
 		t.Errorf("from the options: %+v", x)
 	}
 }
+
+// foreign has the marker of an option and is none.
+type foreign struct{}
+
+func (foreign) SubmitOption() {}
 
 func TestSubmitRefusesBeforeAnyIO(t *testing.T) {
 	f := newFake()
@@ -78,34 +83,38 @@ func TestSubmitRefusesBeforeAnyIO(t *testing.T) {
 		opt  SubmitOption
 		want error
 	}{
-		"priority 9001":       {Priority(9001), flowfabric.ErrInvalidInput},
-		"priority -1":         {Priority(-1), flowfabric.ErrInvalidInput},
-		"empty lane":          {Lane(""), flowfabric.ErrInvalidInput},
-		"lane of 65":          {Lane(strings.Repeat("l", 65)), flowfabric.ErrInvalidInput},
-		"namespace brace":     {Namespace("{x}"), flowfabric.ErrInvalidInput},
-		"creator of 65":       {Creator(strings.Repeat("c", 65)), flowfabric.ErrInvalidInput},
-		"empty key":           {IdempotencyKey(""), flowfabric.ErrInvalidInput},
-		"key of 257":          {IdempotencyKey(strings.Repeat("k", 257)), flowfabric.ErrInvalidInput},
+		"priority 9001":       {flowfabric.Priority(9001), flowfabric.ErrInvalidInput},
+		"priority -1":         {flowfabric.Priority(-1), flowfabric.ErrInvalidInput},
+		"empty lane":          {flowfabric.Lane(""), flowfabric.ErrInvalidInput},
+		"lane of 65":          {flowfabric.Lane(strings.Repeat("l", 65)), flowfabric.ErrInvalidInput},
+		"namespace brace":     {flowfabric.Namespace("{x}"), flowfabric.ErrInvalidInput},
+		"creator of 65":       {flowfabric.Creator(strings.Repeat("c", 65)), flowfabric.ErrInvalidInput},
+		"empty key":           {flowfabric.IdempotencyKey(""), flowfabric.ErrInvalidInput},
+		"key of 257":          {flowfabric.IdempotencyKey(strings.Repeat("k", 257)), flowfabric.ErrInvalidInput},
+		"nil":                 {nil, flowfabric.ErrInvalidInput},
+		"not an option":       {foreign{}, flowfabric.ErrInvalidInput},
 		"keys":                {IdempotencyKeys(func(int) string { return "k" }), flowfabric.ErrInvalidInput},
-		"65 tags":             {Tags(many), flowfabric.ErrInvalidInput},
-		"tag key":             {Tags(map[string]string{"plain": ""}), flowfabric.ErrInvalidInput},
-		"tag value of 257":    {Tags(map[string]string{"a.b": strings.Repeat("v", 257)}), flowfabric.ErrInvalidInput},
-		"capability comma":    {Capabilities("a,b"), flowfabric.ErrInvalidCapabilities},
-		"delay -1":            {Delay(-1), flowfabric.ErrInvalidInput},
-		"delay over 10 years": {Delay(limits.MaxDelay + 1), flowfabric.ErrInvalidInput},
-		"delay in the year 1": {DelayUntil(time.Time{}.Add(1)), flowfabric.ErrInvalidInput},
-		"retries -1":          {Retries(-1), flowfabric.ErrInvalidPolicy},
-		"retries 1001":        {Retries(1001), flowfabric.ErrInvalidPolicy},
-		"timeout -1":          {Timeout(-1), flowfabric.ErrInvalidPolicy},
-		"timeout 11 years":    {Timeout(11 * 365 * 24 * time.Hour), flowfabric.ErrInvalidPolicy},
-		"deadline 1ns":        {Deadline(1), flowfabric.ErrInvalidInput},
-		"deadline -1":         {Deadline(-1), flowfabric.ErrInvalidInput},
-		"deadline 11 years":   {DeadlineAt(time.Now().AddDate(11, 0, 0)), flowfabric.ErrInvalidInput},
-		"delay past deadline": {submitFunc(func(s *submission) { Delay(time.Hour).submit(s); Deadline(time.Hour).submit(s) }), flowfabric.ErrInvalidInput},
+		"65 tags":             {flowfabric.Tags(many), flowfabric.ErrInvalidInput},
+		"tag key":             {flowfabric.Tags(map[string]string{"plain": ""}), flowfabric.ErrInvalidInput},
+		"tag value of 257":    {flowfabric.Tags(map[string]string{"a.b": strings.Repeat("v", 257)}), flowfabric.ErrInvalidInput},
+		"capability comma":    {flowfabric.Capabilities("a,b"), flowfabric.ErrInvalidCapabilities},
+		"delay -1":            {flowfabric.Delay(-1), flowfabric.ErrInvalidInput},
+		"delay over 10 years": {flowfabric.Delay(limits.MaxDelay + 1), flowfabric.ErrInvalidInput},
+		"delay in the year 1": {flowfabric.DelayUntil(time.Time{}.Add(1)), flowfabric.ErrInvalidInput},
+		"retries -1":          {flowfabric.Retries(-1), flowfabric.ErrInvalidPolicy},
+		"retries 1001":        {flowfabric.Retries(1001), flowfabric.ErrInvalidPolicy},
+		"timeout -1":          {flowfabric.Timeout(-1), flowfabric.ErrInvalidPolicy},
+		"timeout 11 years":    {flowfabric.Timeout(11 * 365 * 24 * time.Hour), flowfabric.ErrInvalidPolicy},
+		"deadline 1ns":        {flowfabric.Deadline(1), flowfabric.ErrInvalidInput},
+		"deadline -1":         {flowfabric.Deadline(-1), flowfabric.ErrInvalidInput},
+		"deadline 11 years":   {flowfabric.DeadlineAt(time.Now().AddDate(11, 0, 0)), flowfabric.ErrInvalidInput},
 	} {
 		if _, err := Submit(ctx, c, raw, nil, x.opt); !errors.Is(err, x.want) {
 			t.Errorf("%s: %v, want %v", name, err, x.want)
 		}
+	}
+	if _, err := Submit(ctx, c, raw, nil, flowfabric.Delay(time.Hour), flowfabric.Deadline(time.Hour)); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		t.Errorf("delay past deadline: %v", err)
 	}
 	if _, err := Submit(ctx, c, raw, make([]byte, limits.MaxPayload+1)); !errors.Is(err, flowfabric.ErrPayloadTooLarge) ||
 		!strings.Contains(err.Error(), "raw") || !strings.Contains(err.Error(), "1048577") || !strings.Contains(err.Error(), "1048576") {
@@ -126,8 +135,8 @@ func TestSubmitRefusesBeforeAnyIO(t *testing.T) {
 		t.Errorf("%d calls were made", n)
 	}
 	for name, opt := range map[string]SubmitOption{
-		"priority 9000": Priority(9000), "key of 256": IdempotencyKey(strings.Repeat("k", 256)), "delay of 10 years": Delay(limits.MaxDelay),
-		"tag value of 256": Tags(map[string]string{"a.b": strings.Repeat("v", 256)}), "deadline 1ms": Deadline(time.Millisecond),
+		"priority 9000": flowfabric.Priority(9000), "key of 256": flowfabric.IdempotencyKey(strings.Repeat("k", 256)), "delay of 10 years": flowfabric.Delay(limits.MaxDelay),
+		"tag value of 256": flowfabric.Tags(map[string]string{"a.b": strings.Repeat("v", 256)}), "deadline 1ms": flowfabric.Deadline(time.Millisecond),
 	} {
 		if _, err := Submit(ctx, c, raw, make([]byte, limits.MaxPayload), opt); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -184,7 +193,7 @@ func TestSubmitManyErrorsNameTheIndex(t *testing.T) {
 	if item, ok = errors.AsType[*ItemError](err); !ok || item.Index != 1 || !errors.Is(err, flowfabric.ErrPayloadTooLarge) {
 		t.Errorf("%v", err)
 	}
-	if _, err = SubmitMany(t.Context(), c, raw, [][]byte{nil}, IdempotencyKey("x")); !errors.Is(err, flowfabric.ErrInvalidInput) {
+	if _, err = SubmitMany(t.Context(), c, raw, [][]byte{nil}, flowfabric.IdempotencyKey("x")); !errors.Is(err, flowfabric.ErrInvalidInput) {
 		t.Errorf("one key for all: %v", err)
 	}
 	if len(f.seen()) != before {

@@ -65,7 +65,7 @@ func (a *asking) once(t *testing.T, names ...string) {
 func TestSignal(t *testing.T) {
 	a := newAsking(suspend.Because(suspend.ReasonReview), suspend.Named("verdict"))
 	r := fftest.Run(t, greet, fftest.Answered(a.Handle, fftest.Signal("approve", "yes", client.SignalName("verdict"),
-		client.SignalSource("person", "anna"), client.IdempotencyKey("k1")).After(3*day)), "")
+		client.SignalSource("person", "anna"), flowfabric.IdempotencyKey("k1")).After(3*day)), "")
 	r.WantResult("yes")
 	r.WantSteps("draft", "publish")
 	r.WantWaits("approve")
@@ -260,7 +260,7 @@ func TestClientSignals(t *testing.T) {
 		wg.Go(func() {
 			time.Sleep(10 * time.Hour)
 			for _, duplicate := range []bool{false, true} {
-				d, err := w.Client().Signal(t.Context(), token, "hi", client.IdempotencyKey("once"))
+				d, err := w.Client().Signal(t.Context(), token, "hi", flowfabric.IdempotencyKey("once"))
 				if err != nil || d.Duplicate != duplicate {
 					t.Errorf("%+v, %v", d, err)
 				}
@@ -333,7 +333,7 @@ func TestAllOf(t *testing.T) {
 
 // The attempt's timeout stands still while it is suspended, and goes on where it was.
 func TestAttemptTimeoutExcludesTheWait(t *testing.T) {
-	slow := handler.Define[time.Duration, string]("slow-wait", handler.Timeout(time.Minute), handler.Retry(0, time.Second, time.Second))
+	slow := handler.Define[time.Duration, string]("slow-wait", flowfabric.Timeout(time.Minute), handler.Retry(0, time.Second, time.Second))
 	for after, want := range map[time.Duration]bool{35 * time.Second: true, 45 * time.Second: false} {
 		r := fftest.Run(t, slow, fftest.Answered(func(ctx context.Context, task *handler.Task, after time.Duration) (string, error) {
 			_, err := handler.Step(ctx, task, "before", func(ctx context.Context) (int, error) {
@@ -365,7 +365,7 @@ func TestAttemptTimeoutExcludesTheWait(t *testing.T) {
 
 // The deadline of an execution does not stand still.
 func TestDeadlineWhileSuspended(t *testing.T) {
-	r := fftest.Run(t, greet, newAsking(suspend.Within(6*day)).Handle, "", client.Deadline(2*day))
+	r := fftest.Run(t, greet, newAsking(suspend.Within(6*day)).Handle, "", flowfabric.Deadline(2*day))
 	r.WantState(flowfabric.Expired)
 	r.WantElapsed(2*day, 2*day+2*time.Second)
 	r.WantCauses("deadline")
@@ -451,7 +451,7 @@ func TestUnansweredIsNamed(t *testing.T) {
 	}{
 		"left":     {[]fftest.Answer{fftest.Signal("approve", "yes"), fftest.Signal("approve", "again")}, "signal on waitpoint approve was never given"},
 		"too late": {[]fftest.Answer{fftest.Resume(flowfabric.By("bob")).After(5 * time.Hour)}, "resumption was never given"},
-		"refused":  {[]fftest.Answer{fftest.Approve("approve", "yes", flowfabric.Reason("why"))}, "approval of waitpoint approve: "},
+		"refused":  {[]fftest.Answer{fftest.Approve("approve", "yes", client.SignalName("__reserved"))}, "approval of waitpoint approve: "},
 		"empty":    {[]fftest.Answer{{}}, "an empty answer"},
 	} {
 		t.Run(name, func(t *testing.T) {

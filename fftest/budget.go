@@ -2,37 +2,40 @@ package fftest
 
 import (
 	"context"
+	"slices"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 )
 
-// Budgets is client.Budgets for budgets that need not be there: they are made in the store of the test first, unless they are there as
+// Budgets is flowfabric.Budgets for budgets that need not be there: they are made in the store of the test first, unless they are there as
 // described. A budget that cannot be made ends the test. What the handler spends is in [Report.Spent].
-func Budgets(budgets ...admission.Budget) client.SubmitOption {
-	names := make([]string, len(budgets))
-	for i, b := range budgets {
-		names[i] = b.Name
-	}
-	return withBudgets{client.Budgets(names...), budgets}
-}
+func Budgets(budgets ...admission.Budget) client.SubmitOption { return withBudgets(budgets) }
 
-type withBudgets struct {
-	client.SubmitOption
-	budgets []admission.Budget
-}
+type withBudgets []admission.Budget
 
-// makeBudgets makes the budgets that options bring along.
-func (w *World) makeBudgets(opts []client.SubmitOption) {
+func (withBudgets) SubmitOption() {}
+
+// makeBudgets makes the budgets that options bring along, and returns options that only name them.
+func (w *World) makeBudgets(opts []client.SubmitOption) []client.SubmitOption {
 	w.t.Helper()
-	for _, opt := range opts {
-		with, _ := opt.(withBudgets)
-		for _, b := range with.budgets {
+	named := slices.Clone(opts)
+	for i, opt := range opts {
+		budgets, ok := opt.(withBudgets)
+		if !ok {
+			continue
+		}
+		var names []string
+		for _, b := range budgets {
 			if err := w.admin.PutBudget(w.t.Context(), b, 0); err != nil {
 				w.t.Fatalf("fftest: %v", err)
 			}
+			names = append(names, b.Name)
 		}
+		named[i] = flowfabric.Budgets(names...)
 	}
+	return named
 }
 
 // spent collects what an execution has spent of its budgets.

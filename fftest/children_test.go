@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	family = handler.Define[int, int]("family", handler.Deadline(100*time.Hour))
+	family = handler.Define[int, int]("family", flowfabric.Deadline(100*time.Hour))
 	lonely = handler.Define[int, string]("lonely", handler.NoRetry())
 )
 
@@ -29,7 +29,7 @@ func TestChildrenInVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := fftest.New(t, runtime.Config{}, handler.Bind(family, func(ctx context.Context, task *handler.Task, in int) (int, error) {
 			set := flow.Children("w")
-			a := flow.Child(set, "a", lonely, 1, flow.Delay(24*time.Hour))
+			a := flow.Child(set, "a", lonely, 1, flowfabric.Delay(24*time.Hour))
 			b := flow.Child(set, "b", lonely, 2)
 			c := flow.Child(set, "c", lonely, 3, flow.After(a))
 			if err := set.Wait(ctx, task); err != nil {

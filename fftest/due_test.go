@@ -110,7 +110,7 @@ func (o *office) want(in string, at ...time.Duration) {
 func TestSleepServesTheClient(t *testing.T) {
 	inOffice(t, runtime.Config{}, func(o *office) {
 		o.submit("now")
-		o.submit("later", client.Delay(10*time.Minute))
+		o.submit("later", flowfabric.Delay(10*time.Minute))
 		o.Sleep(time.Hour)
 		o.want("now", 0)
 		o.want("later", 10*time.Minute)
@@ -123,7 +123,7 @@ func TestSleepServesHandlers(t *testing.T) {
 	var o *office
 	inOffice(t, runtime.Config{}, func(office *office) {
 		o = office
-		if _, err := client.Submit(o.t.Context(), o.Client(), producer, "", client.Delay(20*time.Minute)); err != nil {
+		if _, err := client.Submit(o.t.Context(), o.Client(), producer, "", flowfabric.Delay(20*time.Minute)); err != nil {
 			o.t.Fatal(err)
 		}
 		go func() {
@@ -136,7 +136,7 @@ func TestSleepServesHandlers(t *testing.T) {
 		o.want("from outside", 30*time.Minute)
 	}, handler.Bind(producer, func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
 		o.submit("from a handler")
-		o.submit("from a handler, later", client.Delay(15*time.Minute))
+		o.submit("from a handler, later", flowfabric.Delay(15*time.Minute))
 		return "", nil
 	}))
 }
@@ -198,9 +198,9 @@ func TestSleepStepsToQuotasAndRetention(t *testing.T) {
 			o.t.Fatal(err)
 		}
 		for range 3 {
-			o.submit("limited", client.Quotas("hourly"))
+			o.submit("limited", flowfabric.Quotas("hourly"))
 		}
-		short := o.submit("short", client.Retention(90*time.Minute))
+		short := o.submit("short", flowfabric.Retention(90*time.Minute))
 		o.Sleep(89 * time.Minute)
 		if s, err := short.Get(o.t.Context()); err != nil || s.State.Public != flowfabric.Completed {
 			o.t.Errorf("before its retention is over: %s, %v", s.State.Public, err)
@@ -280,7 +280,7 @@ func TestPatienceBesideSchedules(t *testing.T) {
 			if _, err := client.Submit(t.Context(), w.Client(), lengthy, "nobody takes it"); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := client.Submit(t.Context(), w.Client(), noted, "", client.Delay(1000*time.Hour)); err != nil {
+			if _, err := client.Submit(t.Context(), w.Client(), noted, "", flowfabric.Delay(1000*time.Hour)); err != nil {
 				t.Fatal(err)
 			}
 			fftest.Submit(w, parked, "").Wait()

@@ -28,9 +28,9 @@ type Execution[Out any] struct {
 func Submit[In, Out any](w *World, def *handler.Definition[In, Out], in In, opts ...client.SubmitOption) *Execution[Out] {
 	w.t.Helper()
 	if def.Policy().Retention == 0 { // time flies here, and a test looks at what ended long ago
-		opts = append([]client.SubmitOption{client.Retention(limits.MaxDelay)}, opts...)
+		opts = append([]client.SubmitOption{flowfabric.Retention(limits.MaxDelay)}, opts...)
 	}
-	w.makeBudgets(opts)
+	opts = w.makeBudgets(opts)
 	handle, err := client.Submit(w.t.Context(), w.client, def, in, opts...)
 	if err != nil {
 		w.t.Fatalf("fftest: submit: %v", err)

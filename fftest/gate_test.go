@@ -74,7 +74,7 @@ func TestRateInVirtualTime(t *testing.T) {
 	inGates(t, func(g *gated) {
 		_, _, _, err := g.e.PutQuota(g.t.Context(), admission.Quota{Name: "daily", Rate: 3, Window: 20 * time.Hour, Cap: 1}, 0, "test")
 		g.no(err)
-		g.done(g.submit(7, flowfabric.Quota("daily")))
+		g.done(g.submit(7, flowfabric.QuotaGate("daily")))
 		if len(g.ran) != 7 || g.ran[2] > time.Minute || g.ran[3] < 20*time.Hour || g.ran[5] > 20*time.Hour+time.Minute || g.ran[6] < 40*time.Hour {
 			t.Errorf("ran at %v", g.ran)
 		}
@@ -94,7 +94,7 @@ func TestBudgetInVirtualTime(t *testing.T) {
 		g.no(err)
 		_, err = g.e.ReportUsage(g.t.Context(), admission.Usage{Budget: "monthly", Key: "k", Amounts: map[string]int64{"tokens": 1}})
 		g.no(err)
-		g.done(g.submit(1, flowfabric.Budget("monthly")))
+		g.done(g.submit(1, flowfabric.BudgetGate("monthly")))
 		if len(g.ran) != 1 || g.ran[0] != 30*24*time.Hour {
 			t.Errorf("ran at %v", g.ran)
 		}

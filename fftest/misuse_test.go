@@ -11,7 +11,6 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -65,7 +64,7 @@ func TestMisuse(t *testing.T) {
 			fftest.Run[string, string](c, greet, nil, "")
 		}, "function for kind greet is nil"},
 		"submit": {func(c *complaints) {
-			fftest.Run(c, greet, echo, "", client.Priority(-1))
+			fftest.Run(c, greet, echo, "", flowfabric.Priority(-1))
 		}, "priority -1"},
 		"no such kind": {func(c *complaints) {
 			w := fftest.New(c, runtime.Config{}, handler.Bind(greet, echo))

@@ -42,7 +42,7 @@ func TestRunReports(t *testing.T) {
 			return "", err
 		}
 		return text + task.Tags()["team.name"], task.Frame(ctx, "log", "done")
-	}, "you", client.Tags(map[string]string{"team.name": "!"}))
+	}, "you", flowfabric.Tags(map[string]string{"team.name": "!"}))
 	r.WantResult("hello you!")
 	r.WantState(flowfabric.Completed)
 	r.WantSteps("compose")
@@ -98,7 +98,7 @@ func TestRunRetries(t *testing.T) {
 }
 
 func TestRunTimesOut(t *testing.T) {
-	slow := handler.Define[string, string]("slow", handler.Timeout(2*time.Minute), handler.Retry(1, time.Hour, time.Hour))
+	slow := handler.Define[string, string]("slow", flowfabric.Timeout(2*time.Minute), handler.Retry(1, time.Hour, time.Hour))
 	var causes []error
 	r := fftest.Run(t, slow, func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
 		<-ctx.Done()
@@ -119,7 +119,7 @@ func TestRunHitsDeadline(t *testing.T) {
 		<-ctx.Done()
 		cause = context.Cause(ctx)
 		return "", ctx.Err()
-	}, "", client.Deadline(3*time.Minute))
+	}, "", flowfabric.Deadline(3*time.Minute))
 	r.WantState(flowfabric.Expired)
 	r.WantElapsed(3*time.Minute, 3*time.Minute+2*time.Second)
 	if !errors.Is(cause, flowfabric.ErrDeadline) {
@@ -131,7 +131,7 @@ func TestRunHitsDeadline(t *testing.T) {
 func TestRunExpiresInADelay(t *testing.T) {
 	r := fftest.Run(t, greet, func(context.Context, *handler.Task, string) (string, error) {
 		return "", handler.Delay(1000 * time.Hour)
-	}, "", client.Deadline(500*time.Hour))
+	}, "", flowfabric.Deadline(500*time.Hour))
 	r.WantState(flowfabric.Expired)
 	r.WantElapsed(500*time.Hour, 500*time.Hour+2*time.Second)
 }
@@ -149,7 +149,7 @@ func TestRunOtherEnds(t *testing.T) {
 
 // A definition's own lane and capabilities are served without being told.
 func TestRunServesTheDefinition(t *testing.T) {
-	special := handler.Define[[]byte, []byte]("special", handler.Lane("fast"), handler.Capabilities("gpu"))
+	special := handler.Define[[]byte, []byte]("special", flowfabric.Lane("fast"), flowfabric.Capabilities("gpu"))
 	r := fftest.Run(t, special, handler.Plain(func(_ context.Context, in []byte) ([]byte, error) { return in, nil }), []byte("\x00raw"))
 	r.WantResult([]byte("\x00raw"))
 }

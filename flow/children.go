@@ -70,7 +70,7 @@ type ChildNode[Out any] struct {
 // Child adds a child: an execution of def with input in, as [Add] adds a node, with the same options. Children may depend on others
 // of the same set. The id follows from the execution, the wait and the name, so that no pass makes a child twice; in must therefore
 // be the same in every pass: what was read from outside belongs into a handler.Step.
-func Child[In, Out any](s *ChildSet, name string, def *handler.Definition[In, Out], in In, opts ...Option) *ChildNode[Out] {
+func Child[In, Out any](s *ChildSet, name string, def *handler.Definition[In, Out], in In, opts ...NodeOption) *ChildNode[Out] {
 	return &ChildNode[Out]{n: add(s.graph, name, def, in, opts), set: s, decode: def.Decode}
 }
 

@@ -27,8 +27,8 @@ var (
 func Example() {
 	q := Question{"tides"}
 	f := flow.New("race")
-	fast := flow.Add(f, "fast", Provider, q, flow.Lane("small-model"))
-	deep := flow.Add(f, "deep", Provider, q, flow.Lane("large-model"))
+	fast := flow.Add(f, "fast", Provider, q, flowfabric.Lane("small-model"))
+	deep := flow.Add(f, "deep", Provider, q, flowfabric.Lane("large-model"))
 	flow.Add(f, "answer", Reduce, q, Fast.From(fast), Deep.From(deep), flow.AnyOf(), flow.CancelRemaining())
 
 	plan, err := f.Build(flowfabric.NewFlowID(0), flow.Defaults{Namespace: "default"}) // client.SubmitFlow does this
@@ -79,7 +79,7 @@ func ExampleChildren() {
 		set := flow.Children("ask", flow.FirstSuccess())
 		var asked []*flow.ChildNode[Answer]
 		for _, model := range []string{"small", "large"} {
-			asked = append(asked, flow.Child(set, model, Provider, q, flow.Lane(model+"-model")))
+			asked = append(asked, flow.Child(set, model, Provider, q, flowfabric.Lane(model+"-model")))
 		}
 		if err := set.Wait(ctx, t); err != nil {
 			return Answer{}, err // in the first pass this parks the execution

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/option"
 )
 
 // Flow is a graph of work that is put together and then submitted, as often as one likes: client.SubmitFlow gives every flow
@@ -28,18 +29,20 @@ type Flow struct {
 
 // New begins a flow. kind is what flows of this shape are called, in lists and metrics: 1..64 bytes of printable ASCII without
 // braces. Without options it is closed: only what is submitted belongs to it. What is wrong is reported by [Flow.Build].
-func New(kind string, opts ...FlowOption) *Flow {
+func New(kind string, opts ...Option) *Flow {
 	f := &Flow{graph: newGraph("flow "+kind, limits.MaxFlowMembers, flowfabric.ErrFlowTooLarge), kind: kind, mode: engine.SealClosed}
 	if err := flowfabric.ValidateName("kind", kind); err != nil {
 		f.refuse(err)
 	}
-	for i, opt := range opts {
-		if opt == nil {
-			f.refuse(fmt.Errorf("%w: option %d is nil", flowfabric.ErrInvalidInput, i))
-			continue
+	var said option.Values
+	for i, o := range opts {
+		if own, ok := o.(flowFunc); ok {
+			own(f)
+		} else if !option.Apply(&said, o) {
+			f.refuse(notAnOption(i))
 		}
-		opt.flow(f)
 	}
+	f.tags, f.gates = said.Tags, engine.ReplaceGates(nil, &said)
 	if err := flowfabric.ValidateTags(f.tags); err != nil {
 		f.refuse(err)
 	}
@@ -65,17 +68,17 @@ type Node[Out any] struct {
 }
 
 // Add adds a node: an execution of def with input in, encoded now as client.Submit does. name is its name in the flow, by which
-// its id is derived: 1..64 bytes of UTF-8 without control characters, unique in the flow. Lane, priority, deadline,
+// its id is derived: 1..64 bytes of UTF-8 without control characters, unique in the flow. Lane, priority, deadline, tags,
 // capabilities and policy come from the definition, options override them. What is wrong is reported by [Flow.Build].
 //
 // A codec that does not copy shares in with the flow: such an input must not change until the flow was submitted. A []byte is copied.
-func Add[In, Out any](f *Flow, name string, def *handler.Definition[In, Out], in In, opts ...Option) *Node[Out] {
+func Add[In, Out any](f *Flow, name string, def *handler.Definition[In, Out], in In, opts ...NodeOption) *Node[Out] {
 	return &Node[Out]{n: add(f.graph, name, def, in, opts), decode: def.Decode}
 }
 
 // With gives a node more options, edges for example from nodes that were added after it. So a graph can be read from a table
 // in any order. It returns the node.
-func (n *Node[Out]) With(opts ...Option) *Node[Out] {
+func (n *Node[Out]) With(opts ...NodeOption) *Node[Out] {
 	n.n.apply(opts)
 	return n
 }
@@ -115,6 +118,7 @@ type Defaults struct {
 	Namespace string            // required, 1..64 bytes; all members of a flow share it
 	Creator   string            // a note of who submits, at most 64 bytes
 	Gates     []flowfabric.Gate // budgets and quotas of all nodes, in addition to their own
+	Tags      map[string]string // of the flow, instead of those that [New] was given; nil: those
 }
 
 // Plan is a flow that was checked and is ready to be sent.
@@ -136,6 +140,9 @@ type Plan struct {
 // node the first: ErrInvalidPolicy, ErrInvalidCapabilities, ErrInvalidTagKey, ErrPayloadTooLarge, the definition's, the codec's.
 func (f *Flow) Build(id flowfabric.FlowID, d Defaults) (Plan, error) {
 	d.Gates = slices.Concat(f.gates, d.Gates)
+	if d.Tags == nil {
+		d.Tags = f.tags
+	}
 	members, edges, err := f.members(id.Member, d)
 	switch {
 	case err != nil:
@@ -145,7 +152,7 @@ func (f *Flow) Build(id flowfabric.FlowID, d Defaults) (Plan, error) {
 	case len(members) == 0:
 		return Plan{}, fmt.Errorf("%s: %w: it has no nodes", f.title, flowfabric.ErrInvalidInput)
 	}
-	return Plan{Kind: f.kind, Mode: f.mode, Members: members, Edges: edges, Digest: f.digest(d), Tags: maps.Clone(f.tags)}, nil
+	return Plan{Kind: f.kind, Mode: f.mode, Members: members, Edges: edges, Digest: f.digest(d), Tags: maps.Clone(d.Tags)}, nil
 }
 
 // digest is the same for flows that differ only in the order in which they were put together, and in how their nodes are

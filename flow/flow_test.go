@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	work  = handler.Define[int, string]("work", handler.Lane("slow"), handler.Priority(3), handler.Retry(5, time.Second, time.Minute))
+	work  = handler.Define[int, string]("work", flowfabric.Lane("slow"), flowfabric.Priority(3), handler.Retry(5, time.Second, time.Minute))
 	raw   = handler.Define[[]byte, []byte]("raw")
 	bad   = handler.Define[int, string]("{bad}")
 	left  = flow.NewInput[string]("left")
@@ -119,15 +119,17 @@ func TestMistakes(t *testing.T) {
 		{"no definition", func(f *flow.Flow) { flow.Add[int, string](f, "a", nil, 1) }, flowfabric.ErrInvalidInput, "the definition is nil"},
 		{"an input too large", func(f *flow.Flow) { flow.Add(f, "a", raw, make([]byte, 1<<20+1)) }, flowfabric.ErrPayloadTooLarge, "node a: "},
 		{"a nil option", func(f *flow.Flow) { flow.Add(f, "a", work, 1, nil) }, flowfabric.ErrInvalidInput, "option 0 is nil"},
-		{"priority", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.Priority(9001)) }, flowfabric.ErrInvalidInput, "priority 9001"},
-		{"lane", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.Lane("{}")) }, flowfabric.ErrInvalidInput, "lane"},
-		{"delay", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.Delay(-1)) }, flowfabric.ErrInvalidInput, "delay -1ns"},
-		{"deadline", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.Deadline(time.Second), flow.Delay(time.Minute)) }, flowfabric.ErrInvalidInput, "leaves no time"},
-		{"tags", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.Tags(map[string]string{"X": ""})) }, flowfabric.ErrInvalidTagKey, "node a: "},
-		{"capabilities", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.Capabilities("a b")) }, flowfabric.ErrInvalidCapabilities, "node a: "},
-		{"retention", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.Retention(time.Millisecond)) }, flowfabric.ErrInvalidInput, "retention"},
-		{"retries", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.Retries(1001)) }, flowfabric.ErrInvalidPolicy, "node a: invalid_policy: the policy of the execution is not valid: Retry.MaxRetries is 1001, want 0..1000"},
-		{"timeout", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.Timeout(-1)) }, flowfabric.ErrInvalidPolicy, "AttemptTimeout is -1ns"},
+		{"priority", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Priority(9001)) }, flowfabric.ErrInvalidInput, "priority 9001"},
+		{"lane", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Lane("{}")) }, flowfabric.ErrInvalidInput, "lane"},
+		{"delay", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Delay(-1)) }, flowfabric.ErrInvalidInput, "delay -1ns"},
+		{"deadline", func(f *flow.Flow) {
+			flow.Add(f, "a", work, 1, flowfabric.Deadline(time.Second), flowfabric.Delay(time.Minute))
+		}, flowfabric.ErrInvalidInput, "leaves no time"},
+		{"tags", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Tags(map[string]string{"X": ""})) }, flowfabric.ErrInvalidTagKey, "node a: "},
+		{"capabilities", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Capabilities("a b")) }, flowfabric.ErrInvalidCapabilities, "node a: "},
+		{"retention", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Retention(time.Millisecond)) }, flowfabric.ErrInvalidInput, "retention"},
+		{"retries", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Retries(1001)) }, flowfabric.ErrInvalidPolicy, "node a: invalid_policy: the policy of the execution is not valid: Retry.MaxRetries is 1001, want 0..1000"},
+		{"timeout", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Timeout(-1)) }, flowfabric.ErrInvalidPolicy, "AttemptTimeout is -1ns"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			f := flow.New("f")
@@ -142,9 +144,9 @@ func TestMistakes(t *testing.T) {
 
 // What is wrong with a flow as a whole, and everything at once, a line each.
 func TestAllMistakesAtOnce(t *testing.T) {
-	f := flow.New("x{", nil, flow.Tags(map[string]string{"no": ""}))
+	f := flow.New("x{", nil, flowfabric.Tags(map[string]string{"no": ""}))
 	a := flow.Add(f, "a", bad, 1, flow.Quorum(2))
-	flow.Add(f, "b", work, 1, flow.After(a, a), flow.Lane(""))
+	flow.Add(f, "b", work, 1, flow.After(a, a), flowfabric.Lane(""))
 	_, err := f.Build(flowfabric.FlowID{}, flow.Defaults{})
 	lines := strings.Split(err.Error(), "\n")
 	for i, want := range []string{"kind", "option 0", "tags", "node a: definition", "node a: invalid_input: a value is not valid: Quorum(2)", "node b: edge from a: ", "node b: invalid_input: a value is not valid: namespace"} {
@@ -165,13 +167,13 @@ func TestAllMistakesAtOnce(t *testing.T) {
 // A plan has members with derived ids, what the definition says or the options, and edges with inputs, upstreams first.
 func TestPlan(t *testing.T) {
 	id, at := flowfabric.NewFlowID(3), time.Now().Add(time.Hour)
-	f := flow.New("report", flow.Growing(), flow.Tags(map[string]string{"team.name": "a"}))
+	f := flow.New("report", flow.Growing(), flowfabric.Tags(map[string]string{"team.name": "a"}))
 	b := flow.Add(f, "b", work, 2)
-	a := flow.Add(f, "a", work, 1, flow.Priority(7), flow.Lane("fast"), flow.Capabilities("y", "x", "y"), flow.Creator("you"), flow.DelayUntil(at),
-		flow.Delay(time.Second), flow.DeadlineAt(at), flow.Deadline(time.Minute), flow.Retention(time.Minute), flow.Tags(map[string]string{"a.b": "c"}),
-		flow.Retries(8), flow.Timeout(time.Minute))
+	a := flow.Add(f, "a", work, 1, flowfabric.Priority(7), flowfabric.Lane("fast"), flowfabric.Capabilities("y", "x", "y"), flowfabric.Creator("you"), flowfabric.DelayUntil(at),
+		flowfabric.Delay(time.Second), flowfabric.DeadlineAt(at), flowfabric.Deadline(time.Minute), flowfabric.Retention(time.Minute), flowfabric.Tags(map[string]string{"a.b": "c"}),
+		flowfabric.Retries(8), flowfabric.Timeout(time.Minute))
 	payload := []byte("bytes")
-	c := flow.Add(f, "c", raw, payload, left.From(a), flow.After(a, b), flow.Quorum(1), flow.CancelRemaining(), flow.Priority(1), flow.DelayUntil(at), flow.DeadlineAt(at.Add(1)))
+	c := flow.Add(f, "c", raw, payload, left.From(a), flow.After(a, b), flow.Quorum(1), flow.CancelRemaining(), flowfabric.Priority(1), flowfabric.DelayUntil(at), flowfabric.DeadlineAt(at.Add(1)))
 	payload[0] = 'X'
 	b.With(left.From(a), flow.AnyOf(), flow.AllOf(), flow.CancelRemaining(), flow.LetRun())
 	p, err := f.Build(id, someone)
@@ -228,7 +230,7 @@ func TestDigest(t *testing.T) {
 	}
 	same := base(nil)
 	f := flow.New("f")
-	c := flow.Add(f, "c", work, 1, flow.AnyOf(), flow.Priority(9), flow.Lane("x"), flow.Delay(time.Second))
+	c := flow.Add(f, "c", work, 1, flow.AnyOf(), flowfabric.Priority(9), flowfabric.Lane("x"), flowfabric.Delay(time.Second))
 	b := flow.Add(f, "b", work, 1)
 	c.With(flow.After(b), left.From(flow.Add(f, "a", work, 1)))
 	if got := build(t, f).Digest; got != same {
@@ -241,8 +243,8 @@ func TestDigest(t *testing.T) {
 		"an input":   func(_ *flow.Flow, _, b, c *flow.Node[string]) { c.With(right.From(b)) },
 		"a policy":   func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.AllOf()) },
 		"a quorum":   func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.Quorum(2)) },
-		"a budget":   func(_ *flow.Flow, a, _, _ *flow.Node[string]) { a.With(flow.Budgets("acme")) },
-		"a quota":    func(_ *flow.Flow, a, _, _ *flow.Node[string]) { a.With(flow.Quotas("acme")) },
+		"a budget":   func(_ *flow.Flow, a, _, _ *flow.Node[string]) { a.With(flowfabric.Budgets("acme")) },
+		"a quota":    func(_ *flow.Flow, a, _, _ *flow.Node[string]) { a.With(flowfabric.Quotas("acme")) },
 		"the losers": func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.CancelRemaining()) },
 	} {
 		got := base(change)
@@ -266,12 +268,12 @@ func TestDigest(t *testing.T) {
 
 // Gates of a node replace those of its definition, kind by kind; those of the flow, and of who submits it, come in addition.
 func TestGates(t *testing.T) {
-	costly := handler.Define[int, string]("costly", handler.Budgets("own"), handler.Quotas("gpu"))
-	f := flow.New("f", flow.Budgets("team"), flow.Quotas("gpu"))
+	costly := handler.Define[int, string]("costly", flowfabric.Budgets("own"), flowfabric.Quotas("gpu"))
+	f := flow.New("f", flowfabric.Budgets("team"), flowfabric.Quotas("gpu"))
 	flow.Add(f, "a", work, 1)
 	flow.Add(f, "b", costly, 1)
-	flow.Add(f, "c", costly, 1, flow.Budgets("x", "team"), flow.Quotas())
-	plan, err := f.Build(flowfabric.NewFlowID(0), flow.Defaults{Namespace: "n", Gates: []flowfabric.Gate{flowfabric.Budget("all")}})
+	flow.Add(f, "c", costly, 1, flowfabric.Budgets("x", "team"), flowfabric.Quotas())
+	plan, err := f.Build(flowfabric.NewFlowID(0), flow.Defaults{Namespace: "n", Gates: []flowfabric.Gate{flowfabric.BudgetGate("all")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +285,7 @@ func TestGates(t *testing.T) {
 	if got := fmt.Sprint(costly.Gates()); got != "[budget own quota gpu]" {
 		t.Errorf("the definition has %s now", got)
 	}
-	flow.Add(f, "d", work, 1, flow.Quotas("no name"))
+	flow.Add(f, "d", work, 1, flowfabric.Quotas("no name"))
 	if _, err := f.Build(flowfabric.NewFlowID(0), flow.Defaults{Namespace: "n"}); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), `node d: `) {
 		t.Error(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/option"
 )
 
 // graph is what a flow and a set of children have in common: named nodes in the order they were added, and the edges
@@ -61,7 +62,7 @@ func (n *node) refuse(format string, args ...any) {
 }
 
 // add makes a node of a definition. It is always returned, so that what is wrong with it is reported with everything else.
-func add[In, Out any](g *graph, name string, def *handler.Definition[In, Out], in In, opts []Option) *node {
+func add[In, Out any](g *graph, name string, def *handler.Definition[In, Out], in In, opts []NodeOption) *node {
 	n := &node{graph: g, name: name, policy: flowfabric.AllOf, into: map[*node]*edge{}, inputs: map[string]*edge{}}
 	if err := validateName(name); err != nil {
 		n.refuse("%w", err)
@@ -71,7 +72,7 @@ func add[In, Out any](g *graph, name string, def *handler.Definition[In, Out], i
 	} else {
 		info := def.Info()
 		n.item = engine.NewExecution{Lane: info.Lane, Kind: info.Kind, Capabilities: info.Capabilities, Priority: info.Priority,
-			Deadline: info.Deadline, Policy: info.Policy, Gates: info.Gates}
+			Deadline: info.Deadline, Policy: info.Policy, Gates: info.Gates, Tags: info.Tags}
 		if n.item.Payload, n.item.Digest, err = def.Encode(in); err != nil {
 			n.refuse("%w", err)
 		}
@@ -89,14 +90,20 @@ func add[In, Out any](g *graph, name string, def *handler.Definition[In, Out], i
 	return n
 }
 
-func (n *node) apply(opts []Option) {
-	for i, opt := range opts {
-		if opt == nil {
-			n.refuse("%w: option %d is nil", flowfabric.ErrInvalidInput, i)
-			continue
+func (n *node) apply(opts []NodeOption) {
+	var said option.Values
+	for i, o := range opts {
+		if own, ok := o.(nodeFunc); ok {
+			own(n)
+		} else if !option.Apply(&said, o) {
+			n.refuse("%w", notAnOption(i))
 		}
-		opt.node(n)
 	}
+	n.item.Use(&said)
+}
+
+func notAnOption(index int) error {
+	return fmt.Errorf("%w: option %d is nil or not an option of flowfabric", flowfabric.ErrInvalidInput, index)
 }
 
 // edge returns the one edge from an upstream, making it the first time; nil when there can be none.

@@ -27,7 +27,7 @@ func (i Input[T]) WithCodec(c handler.Codec) Input[T] {
 func (i Input[T]) Name() string { return i.name }
 
 // From makes a node depend on an upstream, and gives it the upstream's result under the name of the input.
-func (i Input[T]) From(up Source[T]) Option {
+func (i Input[T]) From(up Source[T]) NodeOption {
 	return nodeFunc(func(n *node) {
 		if up == nil {
 			n.input(i.name, nil)

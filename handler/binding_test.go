@@ -77,7 +77,7 @@ func TestPanicAfterLossIsAbandoned(t *testing.T) {
 
 func TestRegistry(t *testing.T) {
 	bind := func(kind string) handler.Binding {
-		return handler.Bind(handler.Define[string, string](kind, handler.Lane("fast")), handler.Plain(echo[string]))
+		return handler.Bind(handler.Define[string, string](kind, flowfabric.Lane("fast")), handler.Plain(echo[string]))
 	}
 	r, err := handler.NewRegistry(bind("b"), bind("a"))
 	if err != nil || !slices.Equal(r.Kinds(), []string{"a", "b"}) {

@@ -5,10 +5,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -29,6 +31,7 @@ type Info struct {
 	Priority     int               // 0..9000, higher first; default 0
 	Capabilities []string          // that a worker must have; sorted; default none
 	Gates        []flowfabric.Gate // budgets and quotas that are asked before its executions run; sorted; default none
+	Tags         map[string]string // default none
 	Deadline     time.Duration     // for the whole execution, from its creation; 0 = none
 	Policy       flowfabric.Policy // default: retry as flowfabric.DefaultRetry, no timeout
 }
@@ -41,23 +44,19 @@ type Info struct {
 // [NewRegistry] and every submission, each naming field and limit.
 func Define[In, Out any](kind string, opts ...DefineOption) *Definition[In, Out] {
 	s := settings{
-		info:  Info{Kind: kind, Lane: limits.DefaultLane, Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}},
+		item:  engine.NewExecution{Kind: kind, Lane: limits.DefaultLane, Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}},
 		codec: JSON,
 	}
 	if err := flowfabric.ValidateName("kind", kind); err != nil {
 		s.refuse(err)
 	}
 	for i, opt := range opts {
-		if opt == nil {
-			s.refuse(fmt.Errorf("%w: option %d is nil", flowfabric.ErrInvalidInput, i))
-			continue
-		}
-		opt(&s)
+		s.apply(i, opt)
 	}
-	if err := s.info.Policy.Validate(); err != nil {
-		s.refuse(err)
-	}
-	d := &Definition[In, Out]{info: s.info, codec: s.codec}
+	s.check()
+	x := s.item
+	d := &Definition[In, Out]{codec: s.codec, info: Info{Kind: kind, Lane: x.Lane, Priority: x.Priority, Capabilities: x.Capabilities, Gates: x.Gates,
+		Tags: maps.Clone(x.Tags), Deadline: x.Deadline, Policy: x.Policy}}
 	if len(s.errs) > 0 {
 		d.err = fmt.Errorf("definition of kind %.80q: %w", kind, errors.Join(s.errs...))
 	}
@@ -150,6 +149,7 @@ func (d *Definition[In, Out]) Decode(result []byte) (Out, error) {
 func (i Info) clone() Info {
 	i.Capabilities = slices.Clone(i.Capabilities)
 	i.Gates = slices.Clone(i.Gates)
+	i.Tags = maps.Clone(i.Tags)
 	i.Policy.Retry.Categories = slices.Clone(i.Policy.Retry.Categories)
 	return i
 }

@@ -24,12 +24,14 @@ func TestDefineDefaults(t *testing.T) {
 }
 
 func TestDefineOptions(t *testing.T) {
+	tags := map[string]string{"app.tenant": "acme"}
 	d := handler.Define[string, string]("greet",
-		handler.Retry(5, time.Second, 2*time.Minute), handler.Timeout(time.Minute), handler.Deadline(time.Hour), handler.Lane("gpu"),
-		handler.Priority(9), handler.Capabilities("cuda", "arm", "cuda"), handler.StreamFrames(50), handler.MaxReclaims(7), handler.MaxReplays(3), handler.Retention(time.Hour),
-		handler.Quotas("gpu"), handler.Budgets("other"), handler.Budgets("team", "acme", "team"))
-	want := handler.Info{Kind: "greet", Lane: "gpu", Priority: 9, Capabilities: []string{"arm", "cuda"}, Deadline: time.Hour,
-		Gates: []flowfabric.Gate{flowfabric.Budget("acme"), flowfabric.Budget("team"), flowfabric.Quota("gpu")},
+		handler.Retry(5, time.Second, 2*time.Minute), flowfabric.Timeout(time.Minute), flowfabric.Deadline(time.Hour), flowfabric.Lane("gpu"),
+		flowfabric.Priority(9), flowfabric.Capabilities("cuda", "arm", "cuda"), handler.StreamFrames(50), handler.MaxReclaims(7), handler.MaxReplays(3), flowfabric.Retention(time.Hour),
+		flowfabric.Quotas("gpu"), flowfabric.Budgets("other"), flowfabric.Budgets("team", "acme", "team"), flowfabric.Tags(tags))
+	tags["app.tenant"] = "changed"
+	want := handler.Info{Kind: "greet", Lane: "gpu", Priority: 9, Capabilities: []string{"arm", "cuda"}, Deadline: time.Hour, Tags: map[string]string{"app.tenant": "acme"},
+		Gates: []flowfabric.Gate{flowfabric.BudgetGate("acme"), flowfabric.BudgetGate("team"), flowfabric.QuotaGate("gpu")},
 		Policy: flowfabric.Policy{AttemptTimeout: time.Minute, StreamFrames: 50, MaxReclaims: 7, MaxReplays: 3, Retention: time.Hour, Retry: flowfabric.RetryPolicy{
 			MaxRetries: 5, Type: flowfabric.BackoffExponential, Initial: time.Second, Max: 2 * time.Minute, Multiplier: 2, Jitter: true}}}
 	if d.Err() != nil || !reflect.DeepEqual(d.Info(), want) {
@@ -37,8 +39,17 @@ func TestDefineOptions(t *testing.T) {
 	}
 	d.Capabilities()[0] = "changed"
 	d.Gates()[0] = "changed"
-	if d.Capabilities()[0] != "arm" || d.Gates()[0] != flowfabric.Budget("acme") {
+	if d.Capabilities()[0] != "arm" || d.Gates()[0] != flowfabric.BudgetGate("acme") {
 		t.Fatal("a caller changed the definition through its copy")
+	}
+	d.Info().Tags["app.tenant"] = "changed"
+	if !reflect.DeepEqual(d.Info(), want) {
+		t.Fatal("a caller changed the tags of the definition")
+	}
+	for want, opts := range map[int][]handler.DefineOption{7: {handler.Retry(5, time.Second, 0), flowfabric.Retries(7)}, 5: {flowfabric.Retries(7), handler.Retry(5, time.Second, 0)}} {
+		if got := handler.Define[string, string]("greet", opts...).Policy().Retry.MaxRetries; got != want {
+			t.Fatalf("%d retries, want those of the later option, %d", got, want)
+		}
 	}
 	if p := handler.Define[string, string]("greet", handler.NoRetry()).Policy(); p.Pack() != "" {
 		t.Fatalf("NoRetry is stored as %q, want no retries", p.Pack())
@@ -48,6 +59,11 @@ func TestDefineOptions(t *testing.T) {
 		t.Fatalf("got %+v, want %+v", p.Retry, custom)
 	}
 }
+
+// foreign has the marker of an option and is none.
+type foreign struct{}
+
+func (foreign) DefineOption() {}
 
 // Every option refuses what is outside its bounds, naming field and limit, and the definition is refused
 // wherever it is used.
@@ -67,30 +83,33 @@ func TestDefineRefuses(t *testing.T) {
 		{"long kind", strings.Repeat("k", 65), handler.NoRetry(), flowfabric.ErrInvalidInput, "1..64"},
 		{"brace in kind", "a{b", handler.NoRetry(), flowfabric.ErrInvalidInput, "kind"},
 		{"nil option", "k", nil, flowfabric.ErrInvalidInput, "option 0 is nil"},
-		{"budget", "k", handler.Budgets("no name"), flowfabric.ErrInvalidInput, `budget "no name"`},
-		{"nine quotas", "k", handler.Quotas(strings.Split("abcdefghi", "")...), flowfabric.ErrInvalidInput, "0 budgets and 9 quotas, want at most 16 and 8"},
+		{"budget", "k", flowfabric.Budgets("no name"), flowfabric.ErrInvalidInput, `budget "no name"`},
+		{"nine quotas", "k", flowfabric.Quotas(strings.Split("abcdefghi", "")...), flowfabric.ErrInvalidInput, "0 budgets and 9 quotas, want at most 16 and 8"},
 		{"negative retries", "k", handler.Retry(-1, 0, 0), flowfabric.ErrInvalidPolicy, "0..1000"},
 		{"1001 retries", "k", handler.Retry(1001, 0, 0), flowfabric.ErrInvalidPolicy, "0..1000"},
 		{"sub-millisecond pause", "k", handler.Retry(1, time.Microsecond, 0), flowfabric.ErrInvalidInput, "Retry initial"},
 		{"long pause", "k", handler.Retry(1, 0, 169*time.Hour), flowfabric.ErrInvalidInput, "want 0 or 1 ms..168 h"},
 		{"swapped pauses", "k", handler.Retry(1, time.Minute, time.Second), flowfabric.ErrInvalidInput, "below initial"},
 		{"policy", "k", handler.RetryPolicy(flowfabric.RetryPolicy{Multiplier: 101}), flowfabric.ErrInvalidPolicy, "1..100"},
-		{"negative timeout", "k", handler.Timeout(-1), flowfabric.ErrInvalidInput, "Timeout"},
-		{"tiny timeout", "k", handler.Timeout(1), flowfabric.ErrInvalidInput, "Timeout"},
-		{"long timeout", "k", handler.Timeout(limits.MaxDelay + 1), flowfabric.ErrInvalidInput, "want 0 or 1 ms..10 years"},
-		{"long deadline", "k", handler.Deadline(limits.MaxDelay + 1), flowfabric.ErrInvalidInput, "Deadline"},
-		{"empty lane", "k", handler.Lane(""), flowfabric.ErrInvalidInput, "Lane"},
-		{"priority", "k", handler.Priority(9001), flowfabric.ErrInvalidInput, "0..9000"},
-		{"comma in capability", "k", handler.Capabilities("a,b"), flowfabric.ErrInvalidCapabilities, "comma_in_token"},
-		{"257 capabilities", "k", handler.Capabilities(tokens...), flowfabric.ErrInvalidCapabilities, "256"},
+		{"negative timeout", "k", flowfabric.Timeout(-1), flowfabric.ErrInvalidInput, "Timeout"},
+		{"tiny timeout", "k", flowfabric.Timeout(1), flowfabric.ErrInvalidInput, "Timeout"},
+		{"long timeout", "k", flowfabric.Timeout(limits.MaxDelay + 1), flowfabric.ErrInvalidInput, "want 0 or 1 ms..10 years"},
+		{"long deadline", "k", flowfabric.Deadline(limits.MaxDelay + 1), flowfabric.ErrInvalidInput, "Deadline"},
+		{"empty lane", "k", flowfabric.Lane(""), flowfabric.ErrInvalidInput, "Lane"},
+		{"priority", "k", flowfabric.Priority(9001), flowfabric.ErrInvalidInput, "0..9000"},
+		{"comma in capability", "k", flowfabric.Capabilities("a,b"), flowfabric.ErrInvalidCapabilities, "comma_in_token"},
+		{"257 capabilities", "k", flowfabric.Capabilities(tokens...), flowfabric.ErrInvalidCapabilities, "256"},
+		{"tag", "k", flowfabric.Tags(map[string]string{"plain": ""}), flowfabric.ErrInvalidTagKey, `key "plain"`},
+		{"1001 retries more", "k", flowfabric.Retries(1001), flowfabric.ErrInvalidPolicy, "Retry.MaxRetries is 1001, want 0..1000"},
+		{"not an option of ours", "k", foreign{}, flowfabric.ErrInvalidInput, "option 0 is nil or not an option of flowfabric"},
 		{"nil codec", "k", handler.WithCodec(nil), flowfabric.ErrInvalidInput, "WithCodec"},
 		{"nil cipher", "k", handler.WithCodec(handler.Encrypted(handler.JSON, nil)), flowfabric.ErrInvalidInput, "nil codec or cipher"},
 		{"no frames", "k", handler.StreamFrames(0), flowfabric.ErrInvalidInput, "1..1000000"},
 		{"too many frames", "k", handler.StreamFrames(1_000_001), flowfabric.ErrInvalidPolicy, "1000000"},
 		{"no reclaims", "k", handler.MaxReclaims(0), flowfabric.ErrInvalidInput, "1..10000"},
-		{"no retention", "k", handler.Retention(0), flowfabric.ErrInvalidInput, "1s..10 years"},
-		{"a broken second of retention", "k", handler.Retention(1500 * time.Millisecond), flowfabric.ErrInvalidPolicy, "whole seconds"},
-		{"11 years of retention", "k", handler.Retention(11 * 365 * 24 * time.Hour), flowfabric.ErrInvalidPolicy, "10 years"},
+		{"no retention", "k", flowfabric.Retention(0), flowfabric.ErrInvalidInput, "1s..10 years"},
+		{"a broken second of retention", "k", flowfabric.Retention(1500 * time.Millisecond), flowfabric.ErrInvalidPolicy, "whole seconds"},
+		{"11 years of retention", "k", flowfabric.Retention(11 * 365 * 24 * time.Hour), flowfabric.ErrInvalidPolicy, "10 years"},
 		{"1001 replays", "k", handler.MaxReplays(1001), flowfabric.ErrInvalidPolicy, "-1..1000"},
 		{"-2 replays", "k", handler.MaxReplays(-2), flowfabric.ErrInvalidPolicy, "-1..1000"},
 		{"too many reclaims", "k", handler.MaxReclaims(10_001), flowfabric.ErrInvalidPolicy, "10000"},
@@ -107,10 +126,10 @@ func TestDefineRefuses(t *testing.T) {
 			}
 		})
 	}
-	if n := handler.Define[string, string]("k", handler.Capabilities(tokens[:256]...), handler.Priority(9000), handler.Lane(strings.Repeat("l", 64))); n.Err() != nil {
+	if n := handler.Define[string, string]("k", flowfabric.Capabilities(tokens[:256]...), flowfabric.Priority(9000), flowfabric.Lane(strings.Repeat("l", 64))); n.Err() != nil {
 		t.Errorf("limits themselves: %v", n.Err())
 	}
-	both := handler.Define[string, string]("k", handler.Priority(-1), handler.Lane("")).Err()
+	both := handler.Define[string, string]("k", flowfabric.Priority(-1), flowfabric.Lane("")).Err()
 	if !strings.Contains(both.Error(), "Priority") || !strings.Contains(both.Error(), "Lane") {
 		t.Errorf("got %v, want both defects", both)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
@@ -17,12 +18,12 @@ func ExampleDefine() {
 	type Article struct{ Text string }
 
 	write := handler.Define[Draft, Article]("write-article",
-		handler.Retry(5, time.Second, time.Minute), handler.Timeout(10*time.Minute), handler.Lane("writing"))
+		handler.Retry(5, time.Second, time.Minute), flowfabric.Timeout(10*time.Minute), flowfabric.Lane("writing"))
 
 	payload, _, err := write.Encode(Draft{Topic: "tides"})
 	fmt.Println(write.Kind(), write.Lane(), string(payload), err)
 
-	wrong := handler.Define[Draft, Article]("write-article", handler.Priority(10_000))
+	wrong := handler.Define[Draft, Article]("write-article", flowfabric.Priority(10_000))
 	fmt.Println(wrong.Err())
 	// Output:
 	// write-article writing {"Topic":"tides"} <nil>

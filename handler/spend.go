@@ -99,7 +99,7 @@ func (t *Task) SpendAll(ctx context.Context, amounts map[string]int64) (err erro
 	}
 	s := t.spending
 	if s == nil && len(amounts) > 0 && t.cfg.Spender != nil && unbudgeted.now(t.Kind()) {
-		t.Logger().WarnContext(ctx, "flowfabric: a handler spends, but its executions name no budget, so nothing is counted; attach one (admin.AttachGates), or submit with client.Budgets",
+		t.Logger().WarnContext(ctx, "flowfabric: a handler spends, but its executions name no budget, so nothing is counted; attach one (admin.AttachGates), or submit with flowfabric.Budgets",
 			"kind", t.Kind(), "namespace", t.Namespace(), "dimensions", slices.Sorted(maps.Keys(amounts)))
 	}
 	if s == nil || len(amounts) == 0 {

@@ -142,9 +142,9 @@ func (b *till) task(change func(*taskhook.Config)) (*handler.Task, context.Conte
 	ctx, cancel := context.WithCancelCause(context.Background())
 	logger, _ := quiet()
 	cfg := taskhook.Config{Spender: b, Cancel: cancel, Claim: &engine.Claim{Fence: flowfabric.Fence{Epoch: 7}, Input: []byte("{}")},
-		Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.Quota("rate")}}, Logger: logger}
+		Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.QuotaGate("rate")}}, Logger: logger}
 	for name := range b.purses {
-		cfg.Route.Gates = append(cfg.Route.Gates, flowfabric.Budget(name))
+		cfg.Route.Gates = append(cfg.Route.Gates, flowfabric.BudgetGate(name))
 	}
 	if change != nil {
 		change(&cfg)
@@ -193,7 +193,7 @@ func TestSpend(t *testing.T) {
 	if len(b.calls) != 4 {
 		t.Errorf("a spend that is not valid was reported: %v", b.calls)
 	}
-	alone := newTask(taskhook.Config{Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.Budget("a")}}})
+	alone := newTask(taskhook.Config{Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.BudgetGate("a")}}})
 	if err := errors.Join(alone.Spend(ctx, "tokens", 1), newTask(taskhook.Config{Spender: b}).Spend(ctx, "tokens", 1)); err != nil || len(b.calls) != 4 {
 		t.Errorf("without budgets, or alone: %v, %v", err, b.calls)
 	}

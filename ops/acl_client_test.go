@@ -167,24 +167,24 @@ func third[A, B any](_ A, _ B, err error) error { return err }
 var methods = []method{
 	{"Submit", true, func(s *stage, c *client.Client) error { return second(client.Submit(s.ctx, c, idle, "in")) }},
 	{"Submit gated", true, func(s *stage, c *client.Client) error {
-		return second(client.Submit(s.ctx, c, idle, "in", client.Budgets(s.budget()), client.Quotas(s.quota())))
+		return second(client.Submit(s.ctx, c, idle, "in", flowfabric.Budgets(s.budget()), flowfabric.Quotas(s.quota())))
 	}},
 	{"Submit gated, and run", true, func(s *stage, c *client.Client) error {
-		x, err := client.Submit(s.ctx, c, job, "spend", client.Budgets(s.budget()), client.Quotas(s.quota()))
+		x, err := client.Submit(s.ctx, c, job, "spend", flowfabric.Budgets(s.budget()), flowfabric.Quotas(s.quota()))
 		s.no(err)
 		return second(x.Result(s.ctx))
 	}},
 	{"SubmitMany gated", true, func(s *stage, c *client.Client) error {
-		return second(client.SubmitMany(s.ctx, c, idle, []string{"a", "b"}, client.Budgets(s.budget()), client.Quotas(s.quota())))
+		return second(client.SubmitMany(s.ctx, c, idle, []string{"a", "b"}, flowfabric.Budgets(s.budget()), flowfabric.Quotas(s.quota())))
 	}},
 	{"SubmitFlow", true, func(s *stage, c *client.Client) error { return second(s.flow(c)) }},
 	{"SubmitFlow gated", true, func(s *stage, c *client.Client) error {
-		f := flow.New("gated", flow.Budgets(s.budget()), flow.Quotas(s.quota()))
+		f := flow.New("gated", flowfabric.Budgets(s.budget()), flowfabric.Quotas(s.quota()))
 		flow.Add(f, "first", idle, "in")
 		return second(client.SubmitFlow(s.ctx, c, f))
 	}},
 	{"Schedule gated", false, func(s *stage, c *client.Client) error {
-		return second(client.Schedule(s.ctx, c, s.name("s"), schedule.Every(time.Hour, time.Time{}), idle, "in", client.Budgets(s.budget()), client.Quotas(s.quota())))
+		return second(client.Schedule(s.ctx, c, s.name("s"), schedule.Every(time.Hour, time.Time{}), idle, "in", flowfabric.Budgets(s.budget()), flowfabric.Quotas(s.quota())))
 	}},
 
 	{"Client.Ping", true, func(s *stage, c *client.Client) error { return c.Ping(s.ctx) }},
@@ -361,10 +361,10 @@ var methods = []method{
 	{"Admin.Quotas", false, func(s *stage, c *client.Client) error { s.quota(); return second(admin.New(c).Quotas(s.ctx)) }},
 	{"Admin.RemoveQuota", false, func(s *stage, c *client.Client) error { return second(admin.New(c).RemoveQuota(s.ctx, s.quota())) }},
 	{"Admin.AttachGates", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).AttachGates(s.ctx, admission.Scope{Namespace: "acme"}, []flowfabric.Gate{flowfabric.Quota(s.quota())})
+		return admin.New(c).AttachGates(s.ctx, admission.Scope{Namespace: "acme"}, []flowfabric.Gate{flowfabric.QuotaGate(s.quota())})
 	}},
 	{"Admin.DetachGates", false, func(s *stage, c *client.Client) error {
-		q := []flowfabric.Gate{flowfabric.Quota(s.quota())}
+		q := []flowfabric.Gate{flowfabric.QuotaGate(s.quota())}
 		s.no(admin.New(s.o).AttachGates(s.ctx, admission.Scope{Namespace: "acme"}, q))
 		return admin.New(c).DetachGates(s.ctx, admission.Scope{Namespace: "acme"}, q)
 	}},

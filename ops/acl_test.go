@@ -95,7 +95,7 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 			t.Fatalf("producer: %v", err)
 		}
 		t.Cleanup(p.Close)
-		x, err := client.Submit(ctx, p, job, "everything", client.IdempotencyKey("once"))
+		x, err := client.Submit(ctx, p, job, "everything", flowfabric.IdempotencyKey("once"))
 		if err != nil {
 			t.Fatalf("submit: %v", err)
 		}
@@ -253,7 +253,7 @@ func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 	}
 	_, _, _, budget := o.PutBudget(ctx, admission.Budget{Name: "acme", Refund: []string{"failed"}, Limits: map[string]admission.Limit{"tokens": {Hard: 5}}}, 0, "me")
 	_, _, _, quota := o.PutQuota(ctx, admission.Quota{Name: "api", Cap: 1}, 0, "me")
-	attached := o.Attach(ctx, admission.Scope{Namespace: "default"}, []flowfabric.Gate{flowfabric.Quota("api")}, "me")
+	attached := o.Attach(ctx, admission.Scope{Namespace: "default"}, []flowfabric.Gate{flowfabric.QuotaGate("api")}, "me")
 	if err := errors.Join(budget, quota, attached[0].Err, attached[1].Err); err != nil {
 		t.Fatalf("operator: %v", err)
 	}
@@ -261,7 +261,7 @@ func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 	for i := range 6 {
 		in := []string{"delay", "fail"}[i/3]
 		items = append(items, engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: "default", Lane: "default", Kind: "job", Payload: []byte(`"` + in + `"`),
-			Gates: []flowfabric.Gate{flowfabric.Budget("acme")}})
+			Gates: []flowfabric.Gate{flowfabric.BudgetGate("acme")}})
 	}
 	created, err := p.CreateExecutions(ctx, 1, items)
 	if err != nil || created[0].Err != nil {

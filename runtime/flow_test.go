@@ -103,7 +103,7 @@ func TestFlowDiamond(t *testing.T) {
 				}
 				return fmt.Sprintf("%s %s %d %v %v %v %v %v %s %v", l, r, len(e), lok, rok, eok, other, t.Inputs(), t.Node(), t.Flow().IsZero()), errors.Join(lerr, rerr, eerr, oerr)
 			}))...)
-		f := flow.New("diamond", flow.Tags(map[string]string{"test.name": "diamond"}))
+		f := flow.New("diamond", flowfabric.Tags(map[string]string{"test.name": "diamond"}))
 		a := flow.Add(f, "a", echo, "a")
 		b := flow.Add(f, "b", middle, "b", left.From(a))
 		c := flow.Add(f, "c", middle, "c", left.From(a), flow.After(a))
@@ -157,7 +157,7 @@ func TestFlowRace(t *testing.T) {
 		x := flow.Add(f, "x", racer, "slow")
 		y := flow.Add(f, "y", racer, "fast")
 		z := flow.Add(f, "z", racer, "slow")
-		in := func(n *flow.Node[string]) flow.Option { return flow.NewInput[string](n.Name()).From(n) }
+		in := func(n *flow.Node[string]) flow.NodeOption { return flow.NewInput[string](n.Name()).From(n) }
 		j := flow.Add(f, "join", join, "", in(x), in(y), in(z), flow.AnyOf(), flow.CancelRemaining())
 		id := w.submitFlow(f)
 		for range 3 {
@@ -447,7 +447,7 @@ func TestChildrenInAFlow(t *testing.T) {
 // flow that was cancelled nobody waits, also those who may run to their end.
 func TestChildrenRefused(t *testing.T) {
 	servers(t, func(w *world) {
-		closed := handler.Define[string, string]("closed", handler.Lane("closed"))
+		closed := handler.Define[string, string]("closed", flowfabric.Lane("closed"))
 		running, release := make(chan flowfabric.FlowID), make(chan struct{})
 		adult := handler.Define[string, string]("adult", handler.Retry(20, time.Millisecond, time.Millisecond))
 		lane := func(state engine.LaneState) {

@@ -70,7 +70,7 @@ func TestCapHoldsOverWorkers(t *testing.T) {
 		c := &crowd{}
 		var ids []flowfabric.ExecutionID
 		for i := range 50 {
-			ids = append(ids, w.submit("x", asking(flowfabric.Quota("two")), at(i)))
+			ids = append(ids, w.submit("x", asking(flowfabric.QuotaGate("two")), at(i)))
 		}
 		for i := range 2 {
 			w.start(runtime.Config{Concurrency: 8, Instance: fmt.Sprintf("w%d", i)}, handler.Bind(greet, c.run))
@@ -98,7 +98,7 @@ func TestBudgetClosesAndOpens(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.start(runtime.Config{}, greetBinding())
-		waits := w.submit("x", asking(flowfabric.Budget("b")), at(1))
+		waits := w.submit("x", asking(flowfabric.BudgetGate("b")), at(1))
 		w.eventually("its route is closed", func() bool {
 			for _, p := range w.engine.Gates(w.ctx) {
 				if len(p.Closed) == 1 && p.Closed[0].Why == "budget b tokens 10 10" && p.Closed[0].Waiting == 1 {
@@ -134,9 +134,9 @@ func TestWaitingWorkHasNoSlot(t *testing.T) {
 			}
 			return name, nil
 		}))
-		a := w.submit("a", asking(flowfabric.Quota("one")))
+		a := w.submit("a", asking(flowfabric.QuotaGate("one")))
 		w.reach(a, "R2ai")
-		b := w.submit("b", asking(flowfabric.Quota("one")))
+		b := w.submit("b", asking(flowfabric.QuotaGate("one")))
 		<-first // while the other is delayed
 		w.reach(b, codes.Completed)
 		w.reach(a, codes.Completed)

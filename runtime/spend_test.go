@@ -95,7 +95,7 @@ func (y *treasury) submit(namespace, in string, budgets ...string) flowfabric.Ex
 	x := engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: namespace, Lane: "default", Kind: "k", Payload: []byte(`"` + in + `"`)}
 	x.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 3, Type: flowfabric.BackoffFixed, Initial: time.Millisecond, Max: time.Second}
 	for _, name := range budgets {
-		x.Gates = append(x.Gates, flowfabric.Budget(name))
+		x.Gates = append(x.Gates, flowfabric.BudgetGate(name))
 	}
 	if created, err := y.engine.CreateExecutions(y.ctx, 1, []engine.NewExecution{x}); err != nil || created[0].Err != nil {
 		y.Fatal(err, created)

@@ -143,7 +143,7 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 
 		ctx, outer := tracer{of: r}.Start(w.ctx, "outer")
 		tags := map[string]string{"team.region": "eu"}
-		x, err := client.Submit(ctx, c, greet, "x", client.Tags(tags))
+		x, err := client.Submit(ctx, c, greet, "x", flowfabric.Tags(tags))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,10 +231,10 @@ func TestTraceNeverFailsASubmission(t *testing.T) {
 	for i := range limits.MaxTags {
 		full["full.t"+string(rune('a'+i/26))+string(rune('a'+i%26))] = "x"
 	}
-	if tags := tagsOf(c, client.Tags(full)); len(tags) != limits.MaxTags || tags["otel.traceparent"] != "" {
+	if tags := tagsOf(c, flowfabric.Tags(full)); len(tags) != limits.MaxTags || tags["otel.traceparent"] != "" {
 		t.Errorf("%d tags", len(tags))
 	}
-	if tags := tagsOf(c, client.Tags(map[string]string{"otel.traceparent": "stale"})); !strings.HasPrefix(tags["otel.traceparent"], "00-") {
+	if tags := tagsOf(c, flowfabric.Tags(map[string]string{"otel.traceparent": "stale"})); !strings.HasPrefix(tags["otel.traceparent"], "00-") {
 		t.Errorf("a copied tag wins: %v", tags)
 	}
 	var none []propagation.TextMapPropagator

@@ -65,7 +65,7 @@ func TestStoredForm(t *testing.T) {
 	full.Tags = map[string]string{"a.b": "c", "d.e": "f"}
 	full.Policy = flowfabric.Policy{Retry: flowfabric.DefaultRetry(), AttemptTimeout: time.Minute}
 	gated := item()
-	gated.Gates = []flowfabric.Gate{flowfabric.Quota("gpu"), flowfabric.Budget("acme"), flowfabric.Quota("gpu")}
+	gated.Gates = []flowfabric.Gate{flowfabric.QuotaGate("gpu"), flowfabric.BudgetGate("acme"), flowfabric.QuotaGate("gpu")}
 	for _, d := range []schedule.Definition{
 		{Spec: schedule.Cron("@daily", ""), Item: gated},
 		{Spec: schedule.Cron("0 9 * * MON-FRI", "Europe/Berlin"), Item: item()},
@@ -102,7 +102,7 @@ func TestStoredGates(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(text), `{"v":1,`) || strings.Contains(string(text), "gates") {
 		t.Errorf("%s, %v", text, err)
 	}
-	d.Item.Gates = []flowfabric.Gate{flowfabric.Quota("gpu"), flowfabric.Budget("acme")}
+	d.Item.Gates = []flowfabric.Gate{flowfabric.QuotaGate("gpu"), flowfabric.BudgetGate("acme")}
 	text, err = d.Encode()
 	if err != nil || !strings.HasPrefix(string(text), `{"v":1,`) || !strings.Contains(string(text), `"gates":["b:acme","q:gpu"]`) {
 		t.Errorf("%s, %v", text, err)

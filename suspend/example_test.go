@@ -100,7 +100,7 @@ func ExamplePending() {
 	}
 	token, err := suspend.ParseToken(<-sent)
 	fmt.Println(err)
-	_, err = c.Signal(ctx, token, receipt{500}, client.SignalName("paid"), client.IdempotencyKey("payment-77"))
+	_, err = c.Signal(ctx, token, receipt{500}, client.SignalName("paid"), flowfabric.IdempotencyKey("payment-77"))
 	fmt.Println(err)
 	fmt.Println(exec.Result(ctx))
 	// Output:

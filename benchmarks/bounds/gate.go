@@ -148,12 +148,12 @@ func window(b *bench) {
 func gates(b *bench) {
 	var list []flowfabric.Gate
 	for _, name := range b.budgets(16, 0) {
-		list = append(list, flowfabric.Budget(name))
+		list = append(list, flowfabric.BudgetGate(name))
 	}
 	for _, name := range alike("q", 8, limits.DefaultQuotaPartitions) {
 		_, _, _, err := b.e.PutQuota(b.ctx, admission.Quota{Name: name, Cap: 1000}, 0, "bounds")
 		b.no(err)
-		list = append(list, flowfabric.Quota(name))
+		list = append(list, flowfabric.QuotaGate(name))
 	}
 	items := make([]engine.NewExecution, 100)
 	b.watch("created", func() {
@@ -225,7 +225,7 @@ func attachments(b *bench) {
 	for i := range 1023 {
 		b.no(b.s.Do(b.ctx, "HSET", key, fmt.Sprint("t\x1fapp.k", i%64, "\x1fv", i/64), "q:quota 1 bounds").Error())
 	}
-	_ = b.e.Attach(b.ctx, admission.Scope{TagKey: "app.last", Tag: "v"}, []flowfabric.Gate{flowfabric.Quota("quota")}, "bounds")
+	_ = b.e.Attach(b.ctx, admission.Scope{TagKey: "app.last", Tag: "v"}, []flowfabric.Gate{flowfabric.QuotaGate("quota")}, "bounds")
 	for _, n := range []int{31, limits.MaxBatch} {
 		items := make([]engine.NewExecution, n)
 		labels := min(limits.MaxTags, limits.MaxCallTags/n)

@@ -227,7 +227,7 @@ executions that used of it last, and its book: who changed, adjusted and reset i
 					return err
 				}
 				v := newBudget(b)
-				if v.Blocked, err = blockedBy(ctx, o, flowfabric.Budget(args[0])); err != nil && len(v.Blocked) == 0 {
+				if v.Blocked, err = blockedBy(ctx, o, flowfabric.BudgetGate(args[0])); err != nil && len(v.Blocked) == 0 {
 					err = fmt.Errorf("what it keeps from running is not known: %w", err)
 				}
 				if shown := a.show(v, v.text); shown != nil {

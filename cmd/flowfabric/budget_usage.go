@@ -207,7 +207,7 @@ detach it first, or what is created there waits too.`,
 		Example: "  flowfabric budget rm acme",
 		Args:    exactly("NAME"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
-			return a.removeGate(ctx, flowfabric.Budget(args[0]), force, func(o *admin.Admin) error {
+			return a.removeGate(ctx, flowfabric.BudgetGate(args[0]), force, func(o *admin.Admin) error {
 				removed, err := o.RemoveBudget(ctx, args[0])
 				if err == nil && !removed {
 					err = fmt.Errorf("remove budget %q: %w", args[0], flowfabric.ErrBudgetNotFound)

@@ -327,7 +327,14 @@ func (f *gateFlags) add(cmd *cobra.Command) {
 }
 
 func (f *gateFlags) gates() []flowfabric.Gate {
-	return flowfabric.WithQuotas(flowfabric.WithBudgets(nil, f.budgets...), f.quotas...)
+	var out []flowfabric.Gate
+	for _, name := range f.budgets {
+		out = append(out, flowfabric.BudgetGate(name))
+	}
+	for _, name := range f.quotas {
+		out = append(out, flowfabric.QuotaGate(name))
+	}
+	return out
 }
 
 // attachment is the answer of attach and detach.

@@ -114,11 +114,11 @@ func (w *world) graphs() {
 	w.Helper()
 	report := handler.Define[map[string]any, map[string]any]("report", handler.NoRetry())
 	for _, name := range []string{"open", "broken"} {
-		f := flow.New("report", flow.Unsealed(), flow.Tags(map[string]string{"team.name": "sea"}))
+		f := flow.New("report", flow.Unsealed(), flowfabric.Tags(map[string]string{"team.name": "sea"}))
 		a := flow.Add(f, "a", report, map[string]any{"n": 1})
 		b := flow.Add(f, "b", report, map[string]any{"n": 2}, flow.NewInput[map[string]any]("left").From(a))
 		flow.Add(f, "c \"quoted\"", report, map[string]any{"n": 3}, flow.After(a, b), flow.AnyOf())
-		fl, err := client.SubmitFlow(w.ctx, w.client, f, client.FlowKey(name))
+		fl, err := client.SubmitFlow(w.ctx, w.client, f, flowfabric.IdempotencyKey(name))
 		if err != nil {
 			w.Fatal(err)
 		}

@@ -162,7 +162,7 @@ func quotaShowCommand(a *app) *cobra.Command {
 					return err
 				}
 				v := newQuota(q)
-				if v.Blocked, err = blockedBy(ctx, o, flowfabric.Quota(args[0])); err != nil && len(v.Blocked) == 0 {
+				if v.Blocked, err = blockedBy(ctx, o, flowfabric.QuotaGate(args[0])); err != nil && len(v.Blocked) == 0 {
 					err = fmt.Errorf("what it keeps from running is not known: %w", err)
 				}
 				if shown := a.show(v, v.text); shown != nil {
@@ -312,7 +312,7 @@ what is created there waits too.`,
 		Example: "  flowfabric quota rm gpu",
 		Args:    exactly("NAME"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
-			return a.removeGate(ctx, flowfabric.Quota(args[0]), force, func(o *admin.Admin) error {
+			return a.removeGate(ctx, flowfabric.QuotaGate(args[0]), force, func(o *admin.Admin) error {
 				removed, err := o.RemoveQuota(ctx, args[0])
 				if err == nil && !removed {
 					err = fmt.Errorf("remove quota %q: %w", args[0], flowfabric.ErrQuotaNotFound)

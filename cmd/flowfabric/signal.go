@@ -48,7 +48,7 @@ func (f *answerFlags) answer(a *app, by string, given func(flag string) bool) (p
 		}
 	}
 	if f.key != "" {
-		opts = append(opts, client.IdempotencyKey(f.key))
+		opts = append(opts, flowfabric.IdempotencyKey(f.key))
 	}
 	if given("choice") && f.choice == "" {
 		return nil, nil, usage("--choice is empty")

@@ -97,7 +97,7 @@ func (a *app) submit(ctx context.Context, cmd *cobra.Command, kind string, f sub
 	if f.retries == 0 {
 		retry = handler.NoRetry()
 	}
-	definition := handler.Define[[]byte, []byte](kind, retry, handler.Timeout(f.attempt))
+	definition := handler.Define[[]byte, []byte](kind, retry, flowfabric.Timeout(f.attempt))
 	c, err := a.client(ctx, mayBoot)
 	if err != nil {
 		return err
@@ -157,26 +157,26 @@ func submittedAs(id flowfabric.ExecutionID, err error) error {
 
 // options are those of the library; a flag that was not given says nothing.
 func (f submitFlags) options(cmd *cobra.Command) ([]client.SubmitOption, error) {
-	opts := []client.SubmitOption{client.Lane(f.lane), client.Priority(f.priority), client.Delay(f.delay), client.Deadline(f.deadline),
-		client.Retention(f.retention)}
+	opts := []client.SubmitOption{flowfabric.Lane(f.lane), flowfabric.Priority(f.priority), flowfabric.Delay(f.delay), flowfabric.Deadline(f.deadline),
+		flowfabric.Retention(f.retention)}
 	if f.until != "" {
 		t, err := time.Parse(time.RFC3339, f.until)
 		if err != nil {
 			return nil, usage("--delay-until %q is not a time like 2026-01-31T17:00:00Z", f.until)
 		}
-		opts = append(opts, client.DelayUntil(t))
+		opts = append(opts, flowfabric.DelayUntil(t))
 	}
 	if cmd.Flags().Changed("key") {
-		opts = append(opts, client.IdempotencyKey(f.key))
+		opts = append(opts, flowfabric.IdempotencyKey(f.key))
 	}
 	tags, err := pairs("--tag", f.tags)
 	if err != nil {
 		return nil, err
 	}
 	if len(f.capabilities) > 0 {
-		opts = append(opts, client.Capabilities(f.capabilities...))
+		opts = append(opts, flowfabric.Capabilities(f.capabilities...))
 	}
-	return append(opts, client.Budgets(f.gated.budgets...), client.Quotas(f.gated.quotas...), client.Tags(tags)), nil
+	return append(opts, flowfabric.Budgets(f.gated.budgets...), flowfabric.Quotas(f.gated.quotas...), flowfabric.Tags(tags)), nil
 }
 
 // compact is JSON as encoding/json writes it, so that an input from here and the same from a program are the same bytes.

@@ -74,9 +74,9 @@ func newWorld(t *testing.T, url string) *world {
 	}
 	t.Cleanup(w.engine.Close)
 	w.work()
-	w.wait("queued", "report", client.Priority(5), client.Tags(map[string]string{"team.region": "eu"}))
-	w.wait("later", "report", client.Delay(24*time.Hour))
-	w.wait("batch", "report", client.Lane("batch"))
+	w.wait("queued", "report", flowfabric.Priority(5), flowfabric.Tags(map[string]string{"team.region": "eu"}))
+	w.wait("later", "report", flowfabric.Delay(24*time.Hour))
+	w.wait("batch", "report", flowfabric.Lane("batch"))
 	w.hold()
 	return w
 }
@@ -85,7 +85,7 @@ func newWorld(t *testing.T, url string) *world {
 func (w *world) wait(name, kind string, opts ...client.SubmitOption) {
 	w.Helper()
 	x, err := client.Submit(w.ctx, w.client, handler.Define[map[string]any, map[string]any](kind), map[string]any{"n": 1},
-		append(opts, client.IdempotencyKey(name))...)
+		append(opts, flowfabric.IdempotencyKey(name))...)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func (w *world) work() {
 	running.Go(func() { _ = worker.Run(ctx) })
 	for _, name := range []string{"done", "failed"} {
 		kind := map[string]*handler.Definition[map[string]any, map[string]any]{"done": echo, "failed": broken}[name]
-		x, err := client.Submit(w.ctx, w.client, kind, map[string]any{"text": "tides"}, client.IdempotencyKey(name))
+		x, err := client.Submit(w.ctx, w.client, kind, map[string]any{"text": "tides"}, flowfabric.IdempotencyKey(name))
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func (w *world) work() {
 			w.Fatal(err)
 		}
 	}
-	x, err := client.Submit(w.ctx, w.client, ask, map[string]any{}, client.IdempotencyKey("asking"))
+	x, err := client.Submit(w.ctx, w.client, ask, map[string]any{}, flowfabric.IdempotencyKey("asking"))
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 // Fetch is tried at most nine times, with pauses of 2 s, 4 s, 8 s … 5 min. One attempt may take a minute, all of them an hour.
 var Fetch = handler.Define[string, string]("fetch",
 	handler.Retry(8, 2*time.Second, 5*time.Minute),
-	handler.Timeout(time.Minute),
-	handler.Deadline(time.Hour))
+	flowfabric.Timeout(time.Minute),
+	flowfabric.Deadline(time.Hour))
 
 func fetch(ctx context.Context, t *handler.Task, url string) (string, error) {
 	page, status, err := get(ctx, url)

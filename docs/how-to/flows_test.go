@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -35,11 +36,11 @@ func bundle(ctx context.Context, t *handler.Task, title string) (Article, error)
 
 func submitIssue(ctx context.Context, c *client.Client) (Article, error) {
 	f := flow.New("issue")
-	tides := flow.Add(f, "tides", WriteUp, Draft{"tides"}, flow.Priority(5))
+	tides := flow.Add(f, "tides", WriteUp, Draft{"tides"}, flowfabric.Priority(5))
 	moons := flow.Add(f, "moons", WriteUp, Draft{"moons"})
 	issue := flow.Add(f, "issue", Bundle, "May", Lead.From(tides), Feature.From(moons)) // runs when both have succeeded
 
-	submitted, err := client.SubmitFlow(ctx, c, f, client.FlowKey("may"))
+	submitted, err := client.SubmitFlow(ctx, c, f, flowfabric.IdempotencyKey("may"))
 	if err != nil {
 		return Article{}, err
 	}

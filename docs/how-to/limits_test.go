@@ -25,7 +25,7 @@ func budget(ctx context.Context, a *admin.Admin, tenant string) error {
 	if err != nil {
 		return err
 	}
-	return a.AttachGates(ctx, admission.Scope{Namespace: tenant}, []flowfabric.Gate{flowfabric.Budget(tenant)})
+	return a.AttachGates(ctx, admission.Scope{Namespace: tenant}, []flowfabric.Gate{flowfabric.BudgetGate(tenant)})
 }
 
 var Generate = handler.Define[Draft, Article]("generate")
@@ -52,7 +52,7 @@ func TestLimits(t *testing.T) {
 	a := admin.New(c)
 	must(t, budget(ctx, a, "acme"))
 	must(t, quota(ctx, a))
-	exec, err := client.Submit(ctx, c, Generate, Draft{"tides"}, client.Namespace("acme"), client.Quotas("llm"))
+	exec, err := client.Submit(ctx, c, Generate, Draft{"tides"}, flowfabric.Namespace("acme"), flowfabric.Quotas("llm"))
 	must(t, err)
 	_, err = exec.Result(ctx)
 	must(t, err)

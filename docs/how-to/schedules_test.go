@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -19,7 +20,7 @@ var Report = handler.Define[Month, Article]("report")
 // plan may run at every start of every process: it changes nothing while its arguments stay the same.
 func plan(ctx context.Context, c *client.Client) error {
 	_, err := client.Schedule(ctx, c, "monthly-report", schedule.Cron("0 3 1 * *", "Europe/Berlin"), Report, Month{"last"},
-		client.Overlap(schedule.OverlapSkip), client.CatchUp(schedule.CatchUpLast), client.Lane("batch"))
+		client.Overlap(schedule.OverlapSkip), client.CatchUp(schedule.CatchUpLast), flowfabric.Lane("batch"))
 	return err
 }
 

@@ -30,8 +30,8 @@ type Invoice struct {
 type Receipt struct{ MessageID string }
 
 // SendInvoice is imported by producers and workers.
-var SendInvoice = handler.Define[Invoice, Receipt]("invoice:send", handler.Lane("mail"),
-	handler.Retry(24, time.Second, time.Hour), handler.Timeout(30*time.Minute))
+var SendInvoice = handler.Define[Invoice, Receipt]("invoice:send", flowfabric.Lane("mail"),
+	handler.Retry(24, time.Second, time.Hour), flowfabric.Timeout(30*time.Minute))
 
 // Mailer is the handler with what it depends on.
 type Mailer struct {
@@ -54,13 +54,13 @@ func NewWorker(url string, m *Mailer, log *slog.Logger) (*runtime.Worker, error)
 }
 
 // InvoiceKey names the work: whoever submits the same invoice gets the same execution.
-func InvoiceKey(in Invoice) client.KeyOption {
-	return client.IdempotencyKey(fmt.Sprintf("invoice-%d", in.Number))
+func InvoiceKey(in Invoice) flowfabric.KeyOption {
+	return flowfabric.IdempotencyKey(fmt.Sprintf("invoice-%d", in.Number))
 }
 
 func SubmitInvoice(ctx context.Context, c *client.Client, in Invoice) (*client.Execution[Receipt], error) {
-	return client.Submit(ctx, c, SendInvoice, in, InvoiceKey(in), client.Delay(time.Minute), client.Retries(5),
-		client.Timeout(time.Minute), client.Priority(100), client.Retention(7*24*time.Hour))
+	return client.Submit(ctx, c, SendInvoice, in, InvoiceKey(in), flowfabric.Delay(time.Minute), flowfabric.Retries(5),
+		flowfabric.Timeout(time.Minute), flowfabric.Priority(100), flowfabric.Retention(7*24*time.Hour))
 }
 
 // Adopt takes over one job that still waits in the old queue, with its payload and its time. It may be repeated.
@@ -69,7 +69,7 @@ func Adopt(ctx context.Context, c *client.Client, payload []byte, at time.Time) 
 	if err := json.Unmarshal(payload, &in); err != nil {
 		return nil, err
 	}
-	return client.Submit(ctx, c, SendInvoice, in, InvoiceKey(in), client.DelayUntil(at))
+	return client.Submit(ctx, c, SendInvoice, in, InvoiceKey(in), flowfabric.DelayUntil(at))
 }
 
 // ReadyHandler is a readiness probe.

@@ -160,7 +160,7 @@ func TestRelayRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := client.Submit(ctx, c, SendInvoice, Invoice{0, "bert@example.com"}, client.IdempotencyKey("invoice-0")); err != nil {
+	if _, err := client.Submit(ctx, c, SendInvoice, Invoice{0, "bert@example.com"}, flowfabric.IdempotencyKey("invoice-0")); err != nil {
 		t.Fatal(err)
 	}
 	store := &tables{}

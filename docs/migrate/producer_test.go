@@ -56,9 +56,9 @@ func TestProducer(t *testing.T) {
 // PayAndSend charges, and sends the invoice once that has succeeded.
 func PayAndSend(ctx context.Context, c *client.Client, in Invoice) (*client.Flow, error) {
 	f := flow.New("order")
-	paid := flow.Add(f, "pay", Charge, in.To, flow.Retries(10))
+	paid := flow.Add(f, "pay", Charge, in.To, flowfabric.Retries(10))
 	flow.Add(f, "send", SendInvoice, in, flow.After(paid))
-	return client.SubmitFlow(ctx, c, f, client.FlowKey(fmt.Sprintf("order-%d", in.Number)))
+	return client.SubmitFlow(ctx, c, f, flowfabric.IdempotencyKey(fmt.Sprintf("order-%d", in.Number)))
 }
 
 func TestPayAndSend(t *testing.T) {

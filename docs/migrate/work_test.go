@@ -31,7 +31,7 @@ var Refresh = handler.Define[string, int]("account:refresh")
 // SubmitRefresh submits one refresh of an account an hour, whoever asks, and says whether it was this call.
 func SubmitRefresh(ctx context.Context, c *client.Client, account string, now time.Time) (submitted bool, err error) {
 	hour := now.UTC().Truncate(time.Hour)
-	exec, err := client.Submit(ctx, c, Refresh, account, client.IdempotencyKey(account+"@"+hour.Format(time.RFC3339)))
+	exec, err := client.Submit(ctx, c, Refresh, account, flowfabric.IdempotencyKey(account+"@"+hour.Format(time.RFC3339)))
 	if err != nil {
 		return false, err
 	}
@@ -71,8 +71,8 @@ func (d *Digests) Notify(ctx context.Context, c *client.Client, user, text strin
 		return err
 	}
 	until := time.Now().UTC().Truncate(5 * time.Minute).Add(5 * time.Minute)
-	_, err := client.Submit(ctx, c, SendDigest, Digest{user, until}, client.DelayUntil(until),
-		client.IdempotencyKey(user+"@"+until.Format(time.RFC3339)))
+	_, err := client.Submit(ctx, c, SendDigest, Digest{user, until}, flowfabric.DelayUntil(until),
+		flowfabric.IdempotencyKey(user+"@"+until.Format(time.RFC3339)))
 	return err
 }
 
@@ -120,7 +120,7 @@ func LimitMail(ctx context.Context, c *client.Client) error {
 	if err != nil {
 		return err
 	}
-	return admin.New(c).AttachGates(ctx, admission.Scope{Namespace: "default", Lane: "mail"}, []flowfabric.Gate{flowfabric.Quota("smtp")})
+	return admin.New(c).AttachGates(ctx, admission.Scope{Namespace: "default", Lane: "mail"}, []flowfabric.Gate{flowfabric.QuotaGate("smtp")})
 }
 
 // Nightly is what a schedule submits.
@@ -129,7 +129,7 @@ var Nightly = handler.Define[string, int]("report:nightly")
 // ScheduleAll is called at every start of every process, producers and workers alike.
 func ScheduleAll(ctx context.Context, c *client.Client) error {
 	_, err := client.Schedule(ctx, c, "nightly-report", schedule.Cron("0 3 * * *", "Europe/Berlin"), Nightly, "all",
-		client.Overlap(schedule.OverlapSkip), client.Timeout(time.Hour))
+		client.Overlap(schedule.OverlapSkip), flowfabric.Timeout(time.Hour))
 	return err
 }
 
@@ -236,7 +236,7 @@ func TestPools(t *testing.T) {
 	}
 	defer c.Close()
 	for _, lane := range []string{"low", "critical"} {
-		all, err := client.SubmitMany(ctx, c, Refresh, make([]string, 20), client.Lane(lane))
+		all, err := client.SubmitMany(ctx, c, Refresh, make([]string, 20), flowfabric.Lane(lane))
 		if err != nil {
 			t.Fatal(err)
 		}

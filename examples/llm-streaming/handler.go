@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 )
 
@@ -28,7 +29,7 @@ type Answer struct {
 
 // Generate is what producers and workers share.
 var Generate = handler.Define[Prompt, Answer]("llm-generate",
-	handler.Retry(3, 500*time.Millisecond, 5*time.Second), handler.Timeout(5*time.Minute))
+	handler.Retry(3, 500*time.Millisecond, 5*time.Second), flowfabric.Timeout(5*time.Minute))
 
 // frameToken is the type of all frames: each is a token of the answer.
 const frameToken = "token"

@@ -68,7 +68,7 @@ func nodeName(number int) string { return fmt.Sprintf("part-%02d", number) }
 // by then is cancelled.
 func mapReduce(texts []string, in Query) (*flow.Flow, *flow.Node[Ranking]) {
 	f := flow.New("map-reduce")
-	rules := []flow.Option{flow.Quorum(enough), flow.CancelRemaining()}
+	rules := []flow.NodeOption{flow.Quorum(enough), flow.CancelRemaining()}
 	for i, text := range texts {
 		part := flow.Add(f, nodeName(i+1), CountWords, Part{i + 1, text})
 		rules = append(rules, counts[i].From(part))

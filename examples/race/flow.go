@@ -51,7 +51,7 @@ func inputs() map[string]flow.Input[Answer] {
 // race is one flow: a node per provider, and one that runs as soon as any of them has answered. The others are cancelled then.
 func race(question string, tokens int) (f *flow.Flow, racers []*flow.Node[Answer], publish *flow.Node[Article]) {
 	f = flow.New("race")
-	rules := []flow.Option{flow.AnyOf(), flow.CancelRemaining()}
+	rules := []flow.NodeOption{flow.AnyOf(), flow.CancelRemaining()}
 	for _, p := range providers {
 		racer := flow.Add(f, p.Name, Ask, Question{question, p.Name, tokens})
 		racers = append(racers, racer)

@@ -40,7 +40,7 @@ func (t *tenant) open(ctx context.Context, o options, run string) (err error) {
 	if err := t.admin().PutBudget(ctx, t.budget(), 0); err != nil {
 		return err
 	}
-	return t.admin().AttachGates(ctx, admission.Scope{Namespace: t.id}, []flowfabric.Gate{flowfabric.Budget(t.id)})
+	return t.admin().AttachGates(ctx, admission.Scope{Namespace: t.id}, []flowfabric.Gate{flowfabric.BudgetGate(t.id)})
 }
 
 // raise lets the tenant use more.

@@ -298,10 +298,10 @@ func (p *pass) checkBudgets(ctx context.Context, r *routePass, names []string) (
 	}
 	rooms, err := p.cfg.Engine.CheckBudgets(ctx, p.req.Partition, r.id, names)
 	if err != nil {
-		return failed(ctx, flowfabric.Budget(names[0]), err), false
+		return failed(ctx, flowfabric.BudgetGate(names[0]), err), false
 	}
 	for i, room := range rooms {
-		gate := flowfabric.Budget(names[i])
+		gate := flowfabric.BudgetGate(names[i])
 		switch {
 		case room.Err != nil:
 			return failed(ctx, gate, room.Err), false
@@ -314,7 +314,7 @@ func (p *pass) checkBudgets(ctx context.Context, r *routePass, names []string) (
 
 // admit asks one quota, and once more if suspects turned out to be gone. It returns how many of the route's grants may go on.
 func (p *pass) admit(ctx context.Context, r *routePass, name string) (n int, why Refusal) {
-	gate := flowfabric.Quota(name)
+	gate := flowfabric.QuotaGate(name)
 	holds := make([]engine.Hold, len(r.admitted))
 	for i, x := range r.admitted {
 		holds[i] = engine.Hold{Execution: x.Execution, Epoch: x.Epoch}

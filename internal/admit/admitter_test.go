@@ -142,7 +142,7 @@ func TestOutboxOutlivesTheServer(t *testing.T) {
 // A budget or quota that is not there stops work visibly, and does so for as long as it is not.
 func TestUnknownGateStopsWork(t *testing.T) {
 	servers(t, func(w *world) {
-		w.create(0, flowfabric.Budget("no-budget"), flowfabric.Quota("no-quota"))
+		w.create(0, flowfabric.BudgetGate("no-budget"), flowfabric.QuotaGate("no-quota"))
 		k := w.worker(w.e, 0)
 		closed := func(why string) {
 			t.Helper()
@@ -323,9 +323,9 @@ func TestGateThatDoesNotAnswer(t *testing.T) {
 	same(w, "closed", w.why(0)[0], "unavailable quota one")
 	w.advance(time.Second)
 	same(w, "outbox", w.tick(0), 1)
-	same(w, "slots", w.held(flowfabric.Quota("one")), 1)
+	same(w, "slots", w.held(flowfabric.QuotaGate("one")), 1)
 	w.deliver(0)
-	same(w, "slots after", w.held(flowfabric.Quota("one")), 0)
+	same(w, "slots after", w.held(flowfabric.QuotaGate("one")), 0)
 	k.one()
 }
 
@@ -345,7 +345,7 @@ func TestCallerGoesAway(t *testing.T) {
 	same(w, "its state", w.code(id), "R1f")
 	same(w, "closed", len(w.why(0)), 0)
 	w.deliver(0)
-	same(w, "slots", w.held(flowfabric.Quota("one")), 0)
+	same(w, "slots", w.held(flowfabric.QuotaGate("one")), 0)
 }
 
 // leaving ends its caller's context when a quota is asked.

@@ -129,7 +129,7 @@ func (w *world) quota(q admission.Quota) flowfabric.Gate {
 	_, _, _, err := w.e.PutQuota(w.ctx, q, 0, "test")
 	w.no(err)
 	w.advance(0)
-	return flowfabric.Quota(q.Name)
+	return flowfabric.QuotaGate(q.Name)
 }
 
 func (w *world) budget(b admission.Budget) flowfabric.Gate {
@@ -140,7 +140,7 @@ func (w *world) budget(b admission.Budget) flowfabric.Gate {
 	_, _, _, err := w.e.PutBudget(w.ctx, b, 0, "test")
 	w.no(err)
 	w.advance(0)
-	return flowfabric.Budget(b.Name)
+	return flowfabric.BudgetGate(b.Name)
 }
 
 // create makes an execution in a partition.

@@ -17,7 +17,7 @@ type Package struct {
 
 // levels is the spine: a package imports only from levels before its own.
 var levels = [][]string{
-	{"internal/limits", "internal/codes"},
+	{"internal/limits", "internal/codes", "internal/option"},
 	{"."},
 	{"lua", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "internal/mergepatch", "internal/waithook", "schedule"},
 	{"stream", "suspend", "admission", "lease"},

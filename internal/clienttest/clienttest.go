@@ -194,7 +194,7 @@ func (h *Hands) Fail(c engine.Claim) {
 var Left, Right = flow.NewInput[Verdict]("left"), flow.NewInput[Verdict]("right")
 
 // Diamond is a flow of four nodes.
-func Diamond(kind string, opts ...flow.FlowOption) (f *flow.Flow, join *flow.Node[Verdict]) {
+func Diamond(kind string, opts ...flow.Option) (f *flow.Flow, join *flow.Node[Verdict]) {
 	f = flow.New(kind, opts...)
 	a := flow.Add(f, "a", Write, Draft{"a"})
 	b := flow.Add(f, "b", Write, Draft{"b"}, flow.After(a))
@@ -207,7 +207,7 @@ func Chain(n int) *flow.Flow {
 	f := flow.New("chain")
 	var last *flow.Node[Verdict]
 	for i := range n {
-		var opts []flow.Option
+		var opts []flow.NodeOption
 		if last != nil {
 			opts = append(opts, flow.After(last))
 		}

@@ -28,7 +28,7 @@ func (w *world) gateShapes() (x gated) {
 	attach := func(scope, gates string) { w.must("ff_attach", proto, scope, gates, "me", "set") }
 	attach("n\x1fother", "b:other")
 	attach("t\x1fapp.tenant\x1facme", "q:acme")
-	own := asking(flowfabric.Quota("openai"), flowfabric.Budget("acme"))
+	own := asking(flowfabric.QuotaGate("openai"), flowfabric.BudgetGate("acme"))
 	x.worker = g.asker("asker")
 	x.worker.can = func(r engine.Route) bool { return len(r.Gates) > 0 }
 	grant := func(opts ...option) (flowfabric.ExecutionID, []engine.Grant) {
@@ -169,7 +169,7 @@ var auditGateScenarios = []scenario{
 			}
 		}
 		w.reset() // only the route knows of gates, and no scope
-		w.create(asking(flowfabric.Quota("openai")))
+		w.create(asking(flowfabric.QuotaGate("openai")))
 		w.quiet = true
 		w.set("HDEL", string(w.k), "gates")
 		if r := w.audit(true); r.Healed == 0 || len(w.violations(w.dump())) > 0 {
@@ -210,7 +210,7 @@ var auditGateScenarios = []scenario{
 	{name: "an audit removes malformed outbox notices that block the others", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
-		w.create(asking(flowfabric.Quota(q)))
+		w.create(asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		list := k.grants(1)
 		g.admit(q, 1, list...)
@@ -242,7 +242,7 @@ var auditGateScenarios = []scenario{
 	{name: "an audit returns the slots of executions that no longer run", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 3})
-		ids := w.createN(3, asking(flowfabric.Quota(q)))
+		ids := w.createN(3, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		list := k.grants(3)
 		g.admit(q, 3, list...)

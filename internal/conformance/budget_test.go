@@ -450,7 +450,7 @@ var budgetScenarios = []scenario{
 		b := g.budget(func(b *admission.Budget) { b.Warn = true })
 		same(w, "over", verdict(g.spend(b, "1", tokens(130))), "HARD_BREACH true [{tokens true 130 100 false}]")
 		same(w, "used, breaches", words(g.spent(b, "tokens"), g.record(b).HardBreaches), "130 1")
-		w.create(asking(flowfabric.Budget(b)))
+		w.create(asking(flowfabric.BudgetGate(b)))
 		k := g.asker("w1")
 		list := k.grants(1)
 		rooms, err := g.e.CheckBudgets(w.ctx, w.p, list[0].Route, []string{b})
@@ -462,7 +462,7 @@ var budgetScenarios = []scenario{
 		g := newGates(w)
 		a, b := g.budget(nil), g.budget(nil)
 		g.spend(b, "1", tokens(100))
-		id := w.create(asking(flowfabric.Budget(a), flowfabric.Budget(b)))
+		id := w.create(asking(flowfabric.BudgetGate(a), flowfabric.BudgetGate(b)))
 		k := g.asker("w1")
 		list := k.grants(5)
 		rooms, err := g.e.CheckBudgets(w.ctx, w.p, list[0].Route, []string{a, b})
@@ -489,14 +489,14 @@ var budgetScenarios = []scenario{
 		for range 24 {
 			b := g.budget(nil)
 			g.spend(b, "1", tokens(100))
-			w.createN(20, asking(flowfabric.Budget(b)))
+			w.createN(20, asking(flowfabric.BudgetGate(b)))
 		}
 		last := g.budget(nil)
 		g.spend(last, "1", tokens(100))
-		w.createN(19, asking(flowfabric.Budget(last)))
+		w.createN(19, asking(flowfabric.BudgetGate(last)))
 		newest := g.budget(nil)
 		g.spend(newest, "1", tokens(100))
-		id := w.create(asking(flowfabric.Budget(newest)))
+		id := w.create(asking(flowfabric.BudgetGate(newest)))
 		for {
 			list := k.grants(32)
 			if len(list) == 0 {
@@ -527,7 +527,7 @@ var budgetScenarios = []scenario{
 	{name: "a missing gate admits nothing and is named as the reason", run: func(w *world) {
 		g := newGates(w)
 		b, q := g.budget(nil), g.quota(admission.Quota{Cap: 1})
-		id := w.create(asking(flowfabric.Budget(b), flowfabric.Quota(q)))
+		id := w.create(asking(flowfabric.BudgetGate(b), flowfabric.QuotaGate(q)))
 		_, err := g.e.RemoveBudget(w.ctx, b)
 		w.no(err)
 		_, err = g.e.RemoveQuota(w.ctx, q)
@@ -606,7 +606,7 @@ var budgetScenarios = []scenario{
 			w.no(err)
 			same(w, "applied", words(r.Applied, r.Late), "true false")
 		}
-		ids := w.createN(4, asking(flowfabric.Budget(b)))
+		ids := w.createN(4, asking(flowfabric.BudgetGate(b)))
 		claims := k.granted(k.grants(10)...)
 		for i, c := range claims {
 			spend(c, int64(10*(i+1)))

@@ -175,7 +175,7 @@ var clockScenarios = []scenario{
 	{name: "the clock steps back: a rate quota admits at once, and no more than its rate", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 2, Window: time.Minute})
-		w.createN(6, asking(flowfabric.Quota(q)))
+		w.createN(6, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		g.start(k, 2, q)
 		list := k.grants(2)
@@ -203,9 +203,9 @@ var clockScenarios = []scenario{
 	{name: "the clock steps back: new waiters for a rate do not queue behind earlier ones", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 10, Window: 10 * time.Second})
-		w.createN(30, asking(flowfabric.Quota(q)))
+		w.createN(30, asking(flowfabric.QuotaGate(q)))
 		for i := range 9 {
-			w.create(asking(flowfabric.Quota(q)), kind("k"+words(i)))
+			w.create(asking(flowfabric.QuotaGate(q)), kind("k"+words(i)))
 		}
 		k := g.asker("w1")
 		g.start(k, 10, q)
@@ -231,10 +231,10 @@ var clockScenarios = []scenario{
 	{name: "the clock steps back: a slot that nobody returns becomes suspect and is checked", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
-		first := w.create(asking(flowfabric.Quota(q)))
+		first := w.create(asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
-		second := w.create(asking(flowfabric.Quota(q)))
+		second := w.create(asking(flowfabric.QuotaGate(q)))
 		w.tick()
 		g.advance(-step)
 		w.tick()
@@ -252,7 +252,7 @@ var clockScenarios = []scenario{
 	{name: "the clock steps back: a route that a cap closed opens again", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
-		w.createN(2, asking(flowfabric.Quota(q)))
+		w.createN(2, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		g.start(k, 1, q)
 		list := k.grants(1)
@@ -335,7 +335,7 @@ var clockScenarios = []scenario{
 	{name: "the clock steps forward: a rate quota begins a new window, and a closed route opens", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 1, Window: 10 * time.Minute, Cap: 1})
-		w.createN(2, asking(flowfabric.Quota(q)))
+		w.createN(2, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
 		list := k.grants(1)

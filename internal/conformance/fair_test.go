@@ -195,7 +195,7 @@ var fairScenarios = []scenario{
 	{name: "claims alternate between work with gates and work without", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 100})
-		w.createN(4, asking(flowfabric.Quota(q)))
+		w.createN(4, asking(flowfabric.QuotaGate(q)))
 		w.createN(4)
 		k := g.asker("w1")
 		k.learn(k.poll(1))

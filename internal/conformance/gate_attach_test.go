@@ -67,7 +67,7 @@ var attachScenarios = []scenario{
 		same(w, "attached", level(), "2")
 		attach("")
 		same(w, "detached", level(), "none")
-		w.create(asking(flowfabric.Quota(q)))
+		w.create(asking(flowfabric.QuotaGate(q)))
 		attach("q:" + q)
 		attach("")
 		same(w, "work has gates", level(), "1")
@@ -75,7 +75,7 @@ var attachScenarios = []scenario{
 	{name: "an unknown verdict about a suspected slot is refused and changes nothing", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
-		w.create(asking(flowfabric.Quota(q)))
+		w.create(asking(flowfabric.QuotaGate(q)))
 		list := g.asker("w1").grants(1)
 		g.admit(q, 1, list...)
 		hold := holdOf(list[0]).String()

@@ -22,7 +22,7 @@ func newGatedFlow(w *world, cap int) *gatedFlow {
 }
 
 // gated gives a node the quota of the flow.
-func (f *gatedFlow) gated() nodeOption { return as(asking(flowfabric.Quota(f.quota))) }
+func (f *gatedFlow) gated() nodeOption { return as(asking(flowfabric.QuotaGate(f.quota))) }
 
 // grantsBy are grants by node, of those that are named.
 func (f *gatedFlow) grantsBy(nodes ...string) map[string]engine.Grant {
@@ -215,11 +215,11 @@ var gateFlowScenarios = []scenario{
 	{name: "a parent returns its slot while it waits for children that need the same one", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
-		id := w.create(asking(flowfabric.Quota(q)))
+		id := w.create(asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
 		q2 := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{
-			w.child(id, "wait", "one", asking(flowfabric.Quota(q))), w.child(id, "wait", "two", asking(flowfabric.Quota(q)))}}
+			w.child(id, "wait", "one", asking(flowfabric.QuotaGate(q))), w.child(id, "wait", "two", asking(flowfabric.QuotaGate(q)))}}
 		r, err := w.e.WaitChildren(w.ctx, c.Fence, q2)
 		w.no(err)
 		same(w, "parked", r.Parked, true)

@@ -113,7 +113,7 @@ var gateLifeScenarios = []scenario{
 	{name: "held work and closed routes are released only by their own unhold or opening", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
-		ids := w.createN(3, asking(flowfabric.Quota(q)))
+		ids := w.createN(3, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		list := k.grants(3)
 		g.refuse(k, false, time.Hour, "quota "+q+" cap", list...)
@@ -140,7 +140,7 @@ var gateLifeScenarios = []scenario{
 	{name: "a lane that is paused and resumed dispatches in the old order, with gates or without", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 9})
-		for _, opts := range [][]option{{}, {asking(flowfabric.Quota(q))}} {
+		for _, opts := range [][]option{{}, {asking(flowfabric.QuotaGate(q))}} {
 			var want []flowfabric.ExecutionID
 			for _, n := range []int{0, 5, 9} {
 				want = append(want, w.create(append(opts, priority(n))...))
@@ -200,7 +200,7 @@ var gateLifeScenarios = []scenario{
 	{name: "a claim that asks for no grants never gets gated work", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 9})
-		gated, free := w.create(asking(flowfabric.Quota(q)), priority(9)), w.create()
+		gated, free := w.create(asking(flowfabric.QuotaGate(q)), priority(9)), w.create()
 		k := w.worker("old")
 		k.one(free)
 		r := k.nothing()
@@ -222,7 +222,7 @@ var gateLifeScenarios = []scenario{
 	{name: "a worker that serves both alternates between work with gates and without", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 99})
-		w.createN(20, asking(flowfabric.Quota(q)), priority(9))
+		w.createN(20, asking(flowfabric.QuotaGate(q)), priority(9))
 		w.createN(20)
 		k := g.asker("w1")
 		k.nothingYet()
@@ -252,7 +252,7 @@ var gateLifeScenarios = []scenario{
 	{name: "claims and grants repeated after lost replies return the same grants and claims", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 9})
-		w.createN(3, asking(flowfabric.Quota(q)), payload([]byte("x")))
+		w.createN(3, asking(flowfabric.QuotaGate(q)), payload([]byte("x")))
 		k := g.asker("w1")
 		k.nothingYet()
 		request := k.request(3)
@@ -291,7 +291,7 @@ var gateLifeScenarios = []scenario{
 	{name: "an expired grant can be claimed until the tick takes it back", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
-		id := w.create(asking(flowfabric.Quota(q)))
+		id := w.create(asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		list := k.grants(1)
 		g.admit(q, 1, list...)
@@ -315,8 +315,8 @@ var gateLifeScenarios = []scenario{
 	{name: "a granted execution that is cancelled, expired or held cannot be claimed", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 99, Window: time.Hour, Cap: 9})
-		ids := w.createN(4, asking(flowfabric.Quota(q)), deadline(time.Hour))
-		short := w.create(asking(flowfabric.Quota(q)), deadline(3*time.Second))
+		ids := w.createN(4, asking(flowfabric.QuotaGate(q)), deadline(time.Hour))
+		short := w.create(asking(flowfabric.QuotaGate(q)), deadline(3*time.Second))
 		k := g.asker("w1")
 		list := k.grants(9)
 		same(w, "granted", words(grantees(list)), words(append(slices.Clone(ids), short)))
@@ -349,7 +349,7 @@ var gateLifeScenarios = []scenario{
 	{name: "a revoked lease returns its slot once, when its execution is requeued or cancelled", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
-		id := w.create(asking(flowfabric.Quota(q)))
+		id := w.create(asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
 		w.revoke(id)
@@ -364,7 +364,7 @@ var gateLifeScenarios = []scenario{
 		w.cancel(id) // A1, taken for good
 		same(w, "once", g.outbox(), 1)
 		g.deliver()
-		id = w.create(asking(flowfabric.Quota(q)))
+		id = w.create(asking(flowfabric.QuotaGate(q)))
 		g.start(k, 1, q)
 		w.revoke(id)
 		w.cancel(id) // before the tick
@@ -376,7 +376,7 @@ var gateLifeScenarios = []scenario{
 		g := newGates(w)
 		w.seed()
 		b, q := g.budget(nil), g.quota(admission.Quota{Cap: 1})
-		id := w.create(asking(flowfabric.Budget(b), flowfabric.Quota(q)))
+		id := w.create(asking(flowfabric.BudgetGate(b), flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		ends := []func(engine.Claim){
 			func(c engine.Claim) { w.complete(c.Fence, "r") },
@@ -406,7 +406,7 @@ var gateLifeScenarios = []scenario{
 	{name: "a route opens only when its lane and its gate are both open, in whatever order", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
-		id := w.create(asking(flowfabric.Quota(q)))
+		id := w.create(asking(flowfabric.QuotaGate(q)))
 		route := g.asker("w0").grants(1)[0].Route
 		steps := map[string]func(){
 			"pause": func() { w.setLane("default", engine.LanePaused, "") },
@@ -443,7 +443,7 @@ var gateLifeScenarios = []scenario{
 	{name: "a route that is removed with its last execution leaves no closing behind", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
-		id := w.create(asking(flowfabric.Quota(q)), retention(time.Second))
+		id := w.create(asking(flowfabric.QuotaGate(q)), retention(time.Second))
 		k := g.asker("w1")
 		list := k.grants(1)
 		g.refuse(k, false, time.Hour, "quota "+q+" cap", list...)
@@ -453,7 +453,7 @@ var gateLifeScenarios = []scenario{
 		w.settleTime()
 		same(w, "purged", words(w.exists(id), len(g.closings()), len(w.hash(w.k.Closings()))), "false 0 0")
 		g.open(list[0].Route) // who is woken too late finds nothing
-		again := w.create(asking(flowfabric.Quota(q)))
+		again := w.create(asking(flowfabric.QuotaGate(q)))
 		next := g.asker("w2").grants(1)
 		same(w, "a new route, open", words(grantees(next), next[0].Route > list[0].Route), words([]flowfabric.ExecutionID{again}, true))
 		w.cancel(again)
@@ -465,7 +465,7 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "a session with grants cannot close until they are returned", run: func(w *world) {
 		g := newGates(w)
-		id := w.create(asking(flowfabric.Quota(g.quota(admission.Quota{Cap: 1}))))
+		id := w.create(asking(flowfabric.QuotaGate(g.quota(admission.Quota{Cap: 1}))))
 		k := g.asker("w1")
 		list := k.grants(1)
 		held, err := w.e.SessionHeld(w.ctx, w.p, k.session)
@@ -496,11 +496,11 @@ var gateLifeScenarios = []scenario{
 		q := g.quota(admission.Quota{Rate: 1, Window: time.Hour, Cap: 1})
 		w.must("ff_attach", proto, "n\x1fdefault", "b:"+b+",q:"+q, "me", "set")
 		w.create()
-		w.create(asking(flowfabric.Quota(q)))
+		w.create(asking(flowfabric.QuotaGate(q)))
 		w.worker("old").nothing()
 		k := g.asker("w1")
 		list := k.grants(9)
-		same(w, "one route", words(len(list), list[0].Route == list[1].Route, k.routes[list[0].Route].Gates), words(2, true, []flowfabric.Gate{flowfabric.Budget(b), flowfabric.Quota(q)}))
+		same(w, "one route", words(len(list), list[0].Route == list[1].Route, k.routes[list[0].Route].Gates), words(2, true, []flowfabric.Gate{flowfabric.BudgetGate(b), flowfabric.QuotaGate(q)}))
 		same(w, "no room", g.rooms(list[0], b), "false")
 		before := words(g.holds(q), g.spent(b, "tokens"), g.record(b).HardBreaches)
 		same(w, "admitted all the same, as by one who asks in another order", g.admit(q, 1, list...).Why, "rate")

@@ -29,9 +29,9 @@ var (
 )
 
 var gateMeetings = []meeting{
-	{"grants are requested, returned and expire", []option{retries(1), asking(flowfabric.Quota("q"))}, 1, [3][4]move{
+	{"grants are requested, returned and expire", []option{retries(1), asking(flowfabric.QuotaGate("q"))}, 1, [3][4]move{
 		{asks, claimsGranted, completes, asks}, {asks, returns, asks, claimsGranted}, {passes(5 * time.Second), ticks, passes(ttl), ticks}}},
-	{"grants are refused and their execution is held", []option{retries(1), asking(flowfabric.Quota("q"))}, 1, [3][4]move{
+	{"grants are refused and their execution is held", []option{retries(1), asking(flowfabric.QuotaGate("q"))}, 1, [3][4]move{
 		{asks, claimsGranted, releases, asks}, {asks, refuses, opens, claimsGranted}, {pauses, unpause, pauses, cancels}}},
 }
 

@@ -89,7 +89,7 @@ var gateRepeatables = []repeatable{
 	{what: "resuming", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_unpause_execution")},
 	{what: "a share", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_set_share")},
 	{what: "a claim of grants", first: "OK", second: "OK", without: []string{":s:"}, call: func(w *world) call {
-		w.create(asking(flowfabric.Quota("q")))
+		w.create(asking(flowfabric.QuotaGate("q")))
 		k := w.worker("w1")
 		k.gates = true
 		k.nothingYet()
@@ -194,7 +194,7 @@ var gateWritings = []writing{
 		return words(left), err
 	}),
 	gateWriting("ff_attach", "", func(w *world, e *engine.Engine, s stagedGates) (string, error) {
-		return "", e.Attach(w.ctx, admission.Scope{Namespace: "elsewhere"}, []flowfabric.Gate{flowfabric.Quota(s.quota)}, "me")[w.p].Err
+		return "", e.Attach(w.ctx, admission.Scope{Namespace: "elsewhere"}, []flowfabric.Gate{flowfabric.QuotaGate(s.quota)}, "me")[w.p].Err
 	}),
 	gateWriting("ff_pause_execution", "pause", func(w *world, e *engine.Engine, s stagedGates) (string, error) {
 		_, err := e.PauseExecution(w.ctx, s.waiting, "me", "r")

@@ -142,7 +142,7 @@ func (w *world) stageGates(name func(*engine.NewExecution)) stagedGates {
 	w.must("ff_put_budget", putBudget(s.spent, "", "0", "", "tokens", "5", "0")...)
 	w.must("ff_put_quota", proto, s.quota, "", "", "10", "60000", "2", "0", "me")
 	asks := func(kind string) []option {
-		return []option{name, func(x *engine.NewExecution) { x.Kind = kind }, asking(flowfabric.Budget(s.budget), flowfabric.Quota(s.quota))}
+		return []option{name, func(x *engine.NewExecution) { x.Kind = kind }, asking(flowfabric.BudgetGate(s.budget), flowfabric.QuotaGate(s.quota))}
 	}
 	s.worker = w.worker("g1")
 	s.worker.session = "g1~fixed"

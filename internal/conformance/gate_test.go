@@ -13,7 +13,7 @@ var gateScenarios = []scenario{
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 2})
 		for range 3 {
-			w.create(asking(flowfabric.Quota(q)))
+			w.create(asking(flowfabric.QuotaGate(q)))
 		}
 		k := g.asker("w1")
 		list := k.grants(10)
@@ -36,7 +36,7 @@ var gateScenarios = []scenario{
 	}},
 	{name: "a grant returns to the queue when its time or its session ends", run: func(w *world) {
 		g := newGates(w)
-		id := w.create(asking(flowfabric.Quota(g.quota(admission.Quota{Cap: 1}))))
+		id := w.create(asking(flowfabric.QuotaGate(g.quota(admission.Quota{Cap: 1}))))
 		k := g.asker("w1")
 		same(w, "granted", len(k.grants(5)), 1)
 		w.code(id, "G1f")
@@ -66,7 +66,7 @@ var gateScenarios = []scenario{
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) { b.Reset = time.Minute })
 		g.spend(b, "a", map[string]int64{"tokens": 100})
-		w.create(asking(flowfabric.Budget(b)))
+		w.create(asking(flowfabric.BudgetGate(b)))
 		k := g.asker("w1")
 		list := k.grants(5)
 		rooms, err := w.e.CheckBudgets(w.ctx, w.p, list[0].Route, []string{b})

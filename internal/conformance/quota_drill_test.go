@@ -84,7 +84,7 @@ func (d *drill) judge() {
 
 func (d *drill) more(*asker) {
 	if d.open < 12 {
-		d.create(asking(flowfabric.Quota(d.quota)), retries(1000), reclaims(1000))
+		d.create(asking(flowfabric.QuotaGate(d.quota)), retries(1000), reclaims(1000))
 		d.open++
 	}
 }

@@ -72,7 +72,7 @@ var quotaScenarios = []scenario{
 	{name: "a rate of ten a minute admits ten, and the next when the first leaves the window", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 10, Window: time.Minute, Jitter: 2 * time.Second})
-		w.createN(12, asking(flowfabric.Quota(q)))
+		w.createN(12, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		for _, c := range g.start(k, 4, q) {
 			w.complete(c.Fence, "") // a start is a start
@@ -97,7 +97,7 @@ var quotaScenarios = []scenario{
 	{name: "if rate and cap both refuse, the rate is the reason", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 1, Window: time.Minute, Cap: 1})
-		w.createN(2, asking(flowfabric.Quota(q)))
+		w.createN(2, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		list := k.grants(2)
 		same(w, "why", g.admit(q, 1, list...).Why, "rate")
@@ -108,7 +108,7 @@ var quotaScenarios = []scenario{
 	{name: "an execution that runs longer than the rate's window keeps its slot", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 5, Window: time.Second, Cap: 1})
-		w.createN(2, asking(flowfabric.Quota(q)))
+		w.createN(2, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
 		for range 10 {
@@ -133,7 +133,7 @@ var quotaScenarios = []scenario{
 	{name: "releasing a slot that the execution does not hold changes nothing", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 5, Window: time.Minute, Cap: 2})
-		w.create(asking(flowfabric.Quota(q)))
+		w.create(asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
 		for _, ran := range []bool{true, false} {
@@ -161,7 +161,7 @@ var quotaScenarios = []scenario{
 	{name: "an admission that never starts returns its slot and its start", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 2, Window: time.Hour, Cap: 2})
-		w.createN(3, asking(flowfabric.Quota(q)))
+		w.createN(3, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		list := k.grants(2)
 		g.admit(q, 2, list...)
@@ -184,7 +184,7 @@ var quotaScenarios = []scenario{
 	{name: "a grant that ends without a claim returns its slot and its start", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 9, Window: time.Hour, Cap: 9})
-		id := w.create(asking(flowfabric.Quota(q)))
+		id := w.create(asking(flowfabric.QuotaGate(q)))
 		for what, back := range map[string]func(*worker, engine.Grant){
 			"session": func(k *worker, _ engine.Grant) {
 				_, err := g.e.MarkSessionDead(w.ctx, w.p, k.session, "test")
@@ -223,7 +223,7 @@ var quotaScenarios = []scenario{
 	{name: "two workers that ask for one execution get one grant, which only its owner can release", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
-		w.create(asking(flowfabric.Quota(q)))
+		w.create(asking(flowfabric.QuotaGate(q)))
 		workers := []*worker{g.asker("w1"), g.asker("w2")}
 		for _, k := range workers {
 			r, err := w.e.ClaimNext(w.ctx, k.request(1))
@@ -269,7 +269,7 @@ var quotaScenarios = []scenario{
 	{name: "the slot of a worker that died after admission is free five seconds after the grant's time", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 5, Window: time.Hour, Cap: 1})
-		w.createN(2, asking(flowfabric.Quota(q)))
+		w.createN(2, asking(flowfabric.QuotaGate(q)))
 		dead := g.asker("dead").grants(1)
 		g.admit(q, 1, dead...)
 		g.advance(9 * time.Second) // and nobody ticks
@@ -295,7 +295,7 @@ var quotaScenarios = []scenario{
 	{name: "a release that arrives before its admission leaves no slot occupied", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 5, Window: time.Hour, Cap: 1})
-		w.createN(2, asking(flowfabric.Quota(q)))
+		w.createN(2, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		late := k.grants(1)
 		g.advance(5 * time.Second)
@@ -362,7 +362,7 @@ var quotaScenarios = []scenario{
 				w.no(err)
 			}, func(engine.Claim) { k = g.asker("w1") }, flowfabric.AttemptReclaim},
 		} {
-			id := w.create(asking(flowfabric.Quota(q)), retries(2), timeout(time.Hour), deadline(10*time.Hour))
+			id := w.create(asking(flowfabric.QuotaGate(q)), retries(2), timeout(time.Hour), deadline(10*time.Hour))
 			c := g.start(k, 1, q)[0]
 			same(w, what, words(c.Fence.Execution, g.held(q)), words(id, 1))
 			epoch := c.Fence.Epoch
@@ -434,7 +434,7 @@ var quotaScenarios = []scenario{
 	{name: "a route that waits for a rate's window stays closed until its time", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 1, Window: 20 * time.Second})
-		w.createN(3, asking(flowfabric.Quota(q)))
+		w.createN(3, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
 		list := k.grants(2)
@@ -446,7 +446,7 @@ var quotaScenarios = []scenario{
 		opens := before.Until.UnixMilli()
 		for w.now() < opens-1000 {
 			w.tick()
-			w.create(asking(flowfabric.Quota(q)))
+			w.create(asking(flowfabric.QuotaGate(q)))
 			same(w, "granted before its time", len(k.grants(10)), 0)
 			now := g.closings()
 			same(w, "closed all the time", words(len(now), now[0].Until, now[0].Why), words(1, before.Until, before.Why))
@@ -462,7 +462,7 @@ var quotaScenarios = []scenario{
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		for i := range 6 {
-			w.create(asking(flowfabric.Quota(q)), kind("k"+words(i)))
+			w.create(asking(flowfabric.QuotaGate(q)), kind("k"+words(i)))
 		}
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
@@ -493,7 +493,7 @@ var quotaScenarios = []scenario{
 	{name: "an execution asks every quota and holds a slot of all or of none", run: func(w *world) {
 		g := newGates(w)
 		a, b := g.quota(admission.Quota{Cap: 2}), g.quota(admission.Quota{Rate: 1, Window: time.Hour})
-		w.createN(2, asking(flowfabric.Quota(a), flowfabric.Quota(b)))
+		w.createN(2, asking(flowfabric.QuotaGate(a), flowfabric.QuotaGate(b)))
 		k := g.asker("w1")
 		list := k.grants(2)
 		g.admit(a, 2, list...)
@@ -510,7 +510,7 @@ var quotaScenarios = []scenario{
 	{name: "a cap of three never has more than three running, and every end frees its slot", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 100, Window: time.Minute, Cap: 3})
-		w.createN(9, asking(flowfabric.Quota(q)), deadline(2*time.Hour), reclaims(0))
+		w.createN(9, asking(flowfabric.QuotaGate(q)), deadline(2*time.Hour), reclaims(0))
 		k := g.asker("w1")
 		fill := func(want int) []engine.Claim {
 			w.Helper()

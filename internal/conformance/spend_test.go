@@ -168,7 +168,7 @@ var spendScenarios = []scenario{
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) { b.Refund = []string{"failed"} })
 		k := g.asker("w1")
-		id := w.create(asking(flowfabric.Budget(b)))
+		id := w.create(asking(flowfabric.BudgetGate(b)))
 		run := func(n int64) flowfabric.Fence {
 			w.Helper()
 			f := k.granted(k.grants(1)...)[0].Fence
@@ -202,7 +202,7 @@ var spendScenarios = []scenario{
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) { b.Refund = []string{"failed"} })
 		k := g.asker("w1")
-		id := w.create(asking(flowfabric.Budget(b)))
+		id := w.create(asking(flowfabric.BudgetGate(b)))
 		f := k.granted(k.grants(1)...)[0].Fence
 		report := func(sequence uint64, n int64) admission.Reported {
 			w.Helper()

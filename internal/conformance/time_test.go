@@ -528,7 +528,7 @@ func (w *world) state(code flowfabric.Code, opts ...option) placed {
 	case "R1t":
 		opts = append(opts, retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Second, Multiplier: 2}))
 	case "G1f", "G1i":
-		opts = append(opts, asking(flowfabric.Quota("q")))
+		opts = append(opts, asking(flowfabric.QuotaGate("q")))
 	case "R2b":
 		opts = append(opts, retry(flowfabric.RetryPolicy{MaxRetries: 1, Initial: time.Hour, Max: time.Hour}))
 	}

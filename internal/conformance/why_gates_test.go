@@ -14,7 +14,7 @@ import (
 // gateway brings an execution with gates into a state in which it waits.
 func (w *world) gateway(code flowfabric.Code) flowfabric.ExecutionID {
 	w.Helper()
-	opts := []option{asking(flowfabric.Quota("openai"), flowfabric.Budget("acme"))}
+	opts := []option{asking(flowfabric.QuotaGate("openai"), flowfabric.BudgetGate("acme"))}
 	switch code {
 	case "R1t":
 		opts = append(opts, retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Second, Multiplier: 2}))
@@ -108,12 +108,12 @@ var whyGateScenarios = []scenario{
 	{name: "the explanation of a full quota mentions freed slots whose notice is not delivered yet", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
-		first := w.create(asking(flowfabric.Quota(q)))
+		first := w.create(asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		list := k.grants(1)
 		g.admit(q, 1, list...)
 		c := k.granted(list...)[0]
-		second := w.create(asking(flowfabric.Quota(q)))
+		second := w.create(asking(flowfabric.QuotaGate(q)))
 		list = k.grants(1)
 		a := g.admit(q, 0, list...)
 		g.refuse(k, false, a.Retry, "quota "+q+" cap", list...)

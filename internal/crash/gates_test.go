@@ -139,7 +139,7 @@ func (l *ledgerOfRuns) create(ctx context.Context, n int) {
 			Payload: []byte(`{"Index":1}`)}
 		x.Policy.MaxReclaims = 1000
 		for _, name := range names {
-			x.Gates = append(x.Gates, flowfabric.Quota(name))
+			x.Gates = append(x.Gates, flowfabric.QuotaGate(name))
 		}
 		l.gates[id.String()] = names
 		l.open, by[p] = append(l.open, id), append(by[p], x)

@@ -42,14 +42,14 @@ func ParseClosing(why string) ClosedBy {
 		used, err := strconv.ParseInt(words[3], 10, 64)
 		limit, wrong := strconv.ParseInt(words[4], 10, 64)
 		if err == nil && wrong == nil && flowfabric.ValidateDimension("dimension", words[2]) == nil {
-			return ClosedBy{Kind: ClosedByBudget, Gate: flowfabric.Budget(name), Dimension: words[2], Used: used, Limit: limit}
+			return ClosedBy{Kind: ClosedByBudget, Gate: flowfabric.BudgetGate(name), Dimension: words[2], Used: used, Limit: limit}
 		}
 	case words[0] == "quota" && len(words) == 3 && (words[2] == "rate" || words[2] == "cap"):
-		return ClosedBy{Kind: ClosingKind(words[2]), Gate: flowfabric.Quota(name)}
+		return ClosedBy{Kind: ClosingKind(words[2]), Gate: flowfabric.QuotaGate(name)}
 	case words[0] == string(ClosedNoBudget) && len(words) == 2:
-		return ClosedBy{Kind: ClosedNoBudget, Gate: flowfabric.Budget(name)}
+		return ClosedBy{Kind: ClosedNoBudget, Gate: flowfabric.BudgetGate(name)}
 	case words[0] == string(ClosedNoQuota) && len(words) == 2:
-		return ClosedBy{Kind: ClosedNoQuota, Gate: flowfabric.Quota(name)}
+		return ClosedBy{Kind: ClosedNoQuota, Gate: flowfabric.QuotaGate(name)}
 	}
 	return ClosedBy{}
 }

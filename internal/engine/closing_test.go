@@ -8,11 +8,11 @@ import (
 
 func TestParseClosing(t *testing.T) {
 	for why, want := range map[string]ClosedBy{
-		"budget acme tokens 100 90":   {Kind: ClosedByBudget, Gate: flowfabric.Budget("acme"), Dimension: "tokens", Used: 100, Limit: 90},
-		"quota api rate":              {Kind: ClosedByRate, Gate: flowfabric.Quota("api")},
-		"quota api cap":               {Kind: ClosedByCap, Gate: flowfabric.Quota("api")},
-		"budget_not_found acme":       {Kind: ClosedNoBudget, Gate: flowfabric.Budget("acme")},
-		"quota_policy_not_found api":  {Kind: ClosedNoQuota, Gate: flowfabric.Quota("api")},
+		"budget acme tokens 100 90":   {Kind: ClosedByBudget, Gate: flowfabric.BudgetGate("acme"), Dimension: "tokens", Used: 100, Limit: 90},
+		"quota api rate":              {Kind: ClosedByRate, Gate: flowfabric.QuotaGate("api")},
+		"quota api cap":               {Kind: ClosedByCap, Gate: flowfabric.QuotaGate("api")},
+		"budget_not_found acme":       {Kind: ClosedNoBudget, Gate: flowfabric.BudgetGate("acme")},
+		"quota_policy_not_found api":  {Kind: ClosedNoQuota, Gate: flowfabric.QuotaGate("api")},
 		"":                            {},
 		"quota api":                   {},
 		"quota api luck":              {},

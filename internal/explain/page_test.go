@@ -89,7 +89,7 @@ func stuck(instance string) engine.WorkerRow {
 
 // gated gives it a budget and a quota.
 func gated(f *engine.Facts) {
-	f.Route.Gates = []flowfabric.Gate{flowfabric.Budget("acme"), flowfabric.Quota("openai")}
+	f.Route.Gates = []flowfabric.Gate{flowfabric.BudgetGate("acme"), flowfabric.QuotaGate("openai")}
 }
 
 // granting has a worker ask its gates for so long.

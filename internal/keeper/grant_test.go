@@ -56,7 +56,7 @@ func TestGrantsAreNoOrphans(t *testing.T) {
 		}
 		return x.ID
 	}
-	granted := create(flowfabric.Quota("q"))
+	granted := create(flowfabric.QuotaGate("q"))
 	u := &ungated{Engine: e}
 	k := keeper.New(keeper.Config{Engine: u, Instance: "i", TTL: time.Hour, Logger: quiet})
 	loop, stop := context.WithCancel(ctx)

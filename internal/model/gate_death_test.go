@@ -51,11 +51,11 @@ func newDeath(t *testing.T, s *server) *death {
 	for _, name := range deathQuotas {
 		_, _, _, err = s.e.PutQuota(x.ctx, admission.Quota{Name: name, Cap: 1, Rate: 5, Window: time.Hour}, 0, "me")
 		x.no(err)
-		gates = append(gates, flowfabric.Quota(name))
+		gates = append(gates, flowfabric.QuotaGate(name))
 	}
 	x.id = x.bounds.id()
 	out, err := s.e.CreateExecutions(x.ctx, partition, []engine.NewExecution{{ID: x.id, Namespace: "default", Lane: "default", Kind: "k",
-		Gates: append(gates, flowfabric.Budget(gateNames["b"]))}})
+		Gates: append(gates, flowfabric.BudgetGate(gateNames["b"]))}})
 	x.no(err)
 	x.no(out[0].Err)
 	return x

@@ -159,7 +159,7 @@ func (x *gateRun) cap(which string, q admission.Quota) {
 
 // create makes executions of every combination of gates.
 func (x *gateRun) create(p uint16) {
-	b, q1, q2 := flowfabric.Budget(gateNames["b"]), flowfabric.Quota(gateNames["q1"]), flowfabric.Quota(gateNames["q2"])
+	b, q1, q2 := flowfabric.BudgetGate(gateNames["b"]), flowfabric.QuotaGate(gateNames["q1"]), flowfabric.QuotaGate(gateNames["q2"])
 	var items []engine.NewExecution
 	for _, gates := range [][]flowfabric.Gate{{q1}, {q1, q2}, {b, q1, q2}, {b}, {q2}, nil} {
 		for range 2 + x.r.IntN(3) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
@@ -14,7 +15,7 @@ import (
 
 // SubmitFor implements [driver.Sharer]: a tenant is a namespace.
 func (s *store) SubmitFor(ctx context.Context, tenant string, priority int, payloads [][]byte) error {
-	_, err := client.SubmitMany(ctx, s.client, definition, payloads, client.Namespace(tenant), client.Priority(priority))
+	_, err := client.SubmitMany(ctx, s.client, definition, payloads, flowfabric.Namespace(tenant), flowfabric.Priority(priority))
 	return err
 }
 
@@ -51,7 +52,7 @@ func (s *store) Gate(ctx context.Context, budgets, quotas []string) error {
 
 // SubmitGated implements [driver.Gater].
 func (s *store) SubmitGated(ctx context.Context, budgets, quotas []string, payloads [][]byte) error {
-	_, err := client.SubmitMany(ctx, s.client, definition, payloads, client.Budgets(budgets...), client.Quotas(quotas...))
+	_, err := client.SubmitMany(ctx, s.client, definition, payloads, flowfabric.Budgets(budgets...), flowfabric.Quotas(quotas...))
 	return err
 }
 

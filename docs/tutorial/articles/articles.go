@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -17,7 +18,7 @@ type Article struct{ Text, ApprovedBy string }
 
 // Write is imported by producers and workers.
 var Write = handler.Define[Draft, Article]("write-article",
-	handler.Retry(5, time.Second, time.Minute), handler.Timeout(10*time.Minute))
+	handler.Retry(5, time.Second, time.Minute), flowfabric.Timeout(10*time.Minute))
 
 // Writer handles Write with a model.
 type Writer struct{ Model Model }

@@ -7,6 +7,7 @@ import (
 	"log"
 	"os"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/docs/tutorial/articles"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -24,7 +25,7 @@ func produce(ctx context.Context, topic string) error {
 		return err
 	}
 	defer c.Close()
-	exec, err := client.Submit(ctx, c, articles.Write, articles.Draft{Topic: topic}, client.Priority(5))
+	exec, err := client.Submit(ctx, c, articles.Write, articles.Draft{Topic: topic}, flowfabric.Priority(5))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,199 @@
+package flowfabric
+
+import (
+	"time"
+
+	"github.com/flowfabric/flowfabric-go/internal/option"
+)
+
+// The options of an execution are declared here, once. What a function of this file returns says where the option is accepted; the
+// compiler refuses it elsewhere. A later option wins over an earlier one of the same name, and an option of a submission, a schedule or a
+// node wins over the definition. A value out of bounds is reported by the call that got the option.
+type (
+	// WorkOption is accepted by handler.Define as a default, and by client.Submit, client.SubmitMany, client.Schedule, flow.Add and
+	// flow.Child.
+	WorkOption interface {
+		DefineOption()
+		SubmitOption()
+		ScheduleOption()
+		NodeOption()
+	}
+
+	// SharedOption is a [WorkOption] that flow.New and client.SubmitFlow accept as well, for the flow as a whole.
+	SharedOption interface {
+		WorkOption
+		FlowOption()
+		SubmitFlowOption()
+	}
+
+	// StartOption is accepted where one execution begins: client.Submit, client.SubmitMany, flow.Add and flow.Child.
+	StartOption interface {
+		SubmitOption()
+		NodeOption()
+	}
+
+	// CreatorOption is [Creator]: accepted by client.Submit, client.SubmitMany, client.Schedule, client.SubmitFlow, flow.Add and
+	// flow.Child.
+	CreatorOption interface {
+		StartOption
+		ScheduleOption()
+		SubmitFlowOption()
+	}
+
+	// NamespaceOption is [Namespace]: accepted by client.Submit, client.SubmitMany, client.Schedule, client.SubmitFlow and
+	// client.AttachKey.
+	NamespaceOption interface {
+		SubmitOption()
+		ScheduleOption()
+		SubmitFlowOption()
+		AttachOption()
+	}
+
+	// KeyOption is [IdempotencyKey]: accepted by client.Submit, client.SubmitFlow, client.Client.Signal and client.Client.Approve.
+	KeyOption interface {
+		SubmitOption()
+		SubmitFlowOption()
+		SignalOption()
+		ApproveOption()
+	}
+)
+
+// setter is every option: the type that a function returns shows only the markers of the places where the option means something.
+type setter func(v *option.Values)
+
+func (s setter) Set(v *option.Values) { s(v) }
+
+func (setter) DefineOption()     {}
+func (setter) SubmitOption()     {}
+func (setter) ScheduleOption()   {}
+func (setter) NodeOption()       {}
+func (setter) FlowOption()       {}
+func (setter) SubmitFlowOption() {}
+func (setter) AttachOption()     {}
+func (setter) SignalOption()     {}
+func (setter) ApproveOption()    {}
+
+// Priority is 0..9000; within a partition higher is claimed first. Default 0.
+func Priority(n int) WorkOption {
+	return setter(func(v *option.Values) { v.Said |= option.Priority; v.Priority = n })
+}
+
+// Lane names the lane: 1..64 bytes of printable ASCII without braces. Default "default".
+func Lane(name string) WorkOption {
+	return setter(func(v *option.Values) { v.Said |= option.Lane; v.Lane = name })
+}
+
+// Timeout bounds one attempt, suspended time excluded: 1 ms..10 years; 0, the default, is no bound. An attempt that runs longer fails with
+// category attempt_timeout, and the retry policy decides what follows.
+func Timeout(d time.Duration) WorkOption {
+	return setter(func(v *option.Values) { v.Said |= option.Timeout; v.Timeout = d })
+}
+
+// Deadline bounds the whole execution, with all attempts and pauses: it ends as expired when it has not ended d after its creation (a node:
+// after its flow was submitted, also while it waits for other nodes). 1 ms..10 years; 0, the default, is none. No retry follows.
+func Deadline(d time.Duration) WorkOption {
+	return setter(func(v *option.Values) {
+		v.Said |= option.Deadline
+		v.Deadline, v.DeadlineAt = d, time.Time{}
+	})
+}
+
+// DeadlineAt is [Deadline] as an instant on the server's clock, at most 10 years ahead; of the two the later option counts. A time that has
+// passed is accepted: the execution never runs and expires at once, as soon as any worker looks after its partition.
+func DeadlineAt(t time.Time) StartOption {
+	return setter(func(v *option.Values) {
+		v.Said |= option.Deadline
+		v.Deadline, v.DeadlineAt = 0, t
+	})
+}
+
+// Delay keeps the execution from being claimed for d: 0..10 years, in whole milliseconds. It counts from the submission on the server's
+// clock; for a node from when the nodes it depends on allow it to run. Default 0.
+func Delay(d time.Duration) StartOption {
+	return setter(func(v *option.Values) {
+		v.Said |= option.Delay
+		v.Delay, v.DelayUntil = d, time.Time{}
+	})
+}
+
+// DelayUntil keeps the execution from being claimed before t on the server's clock, at most 10 years ahead; of this and [Delay] the later
+// option counts. A time that has passed means no delay.
+func DelayUntil(t time.Time) StartOption {
+	return setter(func(v *option.Values) {
+		v.Said |= option.Delay
+		v.Delay, v.DelayUntil = 0, t
+	})
+}
+
+// Retries is how often the execution is tried again after a failed attempt: 0..1000. The pauses are those of the definition, see
+// handler.Retry; if it has no retries, 1 s growing to 60 s. Default 3, see [DefaultRetry].
+func Retries(n int) WorkOption {
+	return setter(func(v *option.Values) { v.Said |= option.Retries; v.Retries = n })
+}
+
+// Retention is for how long the execution, its result and its frames are kept after its end: whole seconds, 1 s..10 years. By default the
+// lane decides, 24 h unless an operator said otherwise; 0 takes a definition's retention back, and a definition itself refuses 0. After that it
+// is purged; its id and idempotency key stay taken for another day. The members of a flow stay at least until the flow has ended.
+func Retention(d time.Duration) WorkOption {
+	return setter(func(v *option.Values) { v.Said |= option.Retention; v.Retention = d })
+}
+
+// Capabilities names what a worker must have to be given the execution, instead of what the definition names: at most 256 tokens and 4,096
+// bytes joined, no commas, white space or control characters. Duplicates are dropped. Default none.
+func Capabilities(tokens ...string) WorkOption {
+	return setter(func(v *option.Values) { v.Said |= option.Capabilities; v.Capabilities = tokens })
+}
+
+// Tags are stored with the execution and handed to its handler, or with the flow, instead of those of the definition: at most 64, of a schedule
+// 62. A key such as team.region is two or more words of a-z, 0-9 and _, joined by dots, beginning with a letter, at most 64 bytes; a
+// value has at most 256 bytes. The map must not change until the call has returned; for a flow and its nodes, until the flow was submitted.
+// Default none.
+func Tags(tags map[string]string) SharedOption {
+	return setter(func(v *option.Values) { v.Said |= option.Tags; v.Tags = tags })
+}
+
+// Budgets names the budgets that must have room before the execution runs, and that its handler spends of: at most 16, each 1..64 letters,
+// digits, "_", "." and "-", a letter or digit first. They replace those of the definition; those that are attached to its namespace, lane
+// or tags come in addition. Of a flow: for all nodes, in addition to their own. Default none.
+//
+// A budget that does not exist refuses a submission, a schedule or a flow with [ErrBudgetNotFound] before anything is created; what is known to
+// exist is believed for 10 s. For a child nobody asks before it is to run, and it waits then.
+func Budgets(names ...string) SharedOption {
+	return setter(func(v *option.Values) { v.Said |= option.Budgets; v.Budgets = names })
+}
+
+// Quotas names the quotas that must admit the execution before it runs: at most 8, as [Budgets] does budgets. One that does not exist is
+// [ErrQuotaNotFound].
+func Quotas(names ...string) SharedOption {
+	return setter(func(v *option.Values) { v.Said |= option.Quotas; v.Quotas = names })
+}
+
+// Namespace is the namespace of the execution, or of a flow and all its members: 1..64 bytes of printable ASCII without braces. Default:
+// client.Config.Namespace.
+func Namespace(name string) NamespaceOption {
+	return setter(func(v *option.Values) { v.Said |= option.Namespace; v.Namespace = name })
+}
+
+// Creator is a note of who submitted: at most 64 bytes. Default: client.Config.Creator; for a node who submitted its flow, and for a child the
+// execution that made it.
+func Creator(name string) CreatorOption {
+	return setter(func(v *option.Values) { v.Said |= option.Creator; v.Creator = name })
+}
+
+// IdempotencyKey recognises a submission that is repeated: 1..256 bytes.
+//
+// Of an execution: its id depends on (namespace, kind, key) alone. As long as the execution is retained, a second submit with an equal key and
+// an equal payload returns the first execution (client.Execution.Duplicate), and with another payload it fails with
+// [ErrIdempotencyConflict]. The payload is compared as encoded, before any encryption. client.SubmitMany refuses it and takes
+// client.IdempotencyKeys.
+//
+// Of a flow: its id depends on (namespace, kind, key) alone. A second submit of the same flow with an equal key meets the first one
+// (client.Flow.Duplicate), completes it if that was cut short less than a day ago, and otherwise changes nothing: one that was given up since is
+// met as it is, cancelled because of flow_abandoned. Another flow under the key (other nodes, inputs, edges, budgets, quotas or mode) is
+// [ErrFlowConflict]. The key is taken as long as the flow is retained, and by its tombstone. Without a key every submit makes a flow of its own.
+//
+// Of a signal: a later one to the same waitpoint with the same key, whatever else it says, is answered like the first
+// (suspend.Delivered.Duplicate). So the key names the question that is answered, not the answer.
+func IdempotencyKey(key string) KeyOption {
+	return setter(func(v *option.Values) { v.Said |= option.IdempotencyKey; v.IdempotencyKey = key })
+}
