@@ -20,7 +20,7 @@ var levels = [][]string{
 	{"internal/limits", "internal/codes", "internal/option"},
 	{"."},
 	{"lua", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "internal/mergepatch", "internal/waithook", "schedule"},
-	{"stream", "suspend", "admission", "lease"},
+	{"stream", "suspend", "admission"},
 	{"internal/engine"},
 	{"internal/keeper", "internal/framelog", "internal/tokenkeys", "internal/admit"},
 	{"internal/waits"},

@@ -9,7 +9,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/lease"
 )
 
 // Engine is what a keeper needs of the server.
@@ -42,8 +41,8 @@ type Config struct {
 	// Context is what every hold's context derives from. Default context.Background(). It should outlive the wish to stop, so that
 	// running work can be drained.
 	Context context.Context
-	// Clock is read for every question of trust. Default [lease.SystemClock].
-	Clock lease.Clock
+	// Clock is read for every question of trust. Default [SystemClock].
+	Clock Clock
 
 	// OnTickOverdue is told that a reply said the partition's timers are not being tended.
 	OnTickOverdue func(partition uint16)
@@ -52,8 +51,8 @@ type Config struct {
 	// OnLost is told of every hold that was taken away, with the cause its context ended with. These
 	// functions are called from the keeper's goroutines and must neither block nor call the keeper.
 	OnLost func(execution flowfabric.ExecutionID, cause error)
-	// OnSessionLost is told of every session that existed on the server and ended against this keeper's will: [lease.LostTrust],
-	// [lease.LostLate], [lease.LostWrite], or the code of the server's answer (see flowfabric.CodeOf). It is called like OnLost.
+	// OnSessionLost is told of every session that existed on the server and ended against this keeper's will: [LostTrust],
+	// [LostLate], [LostWrite], or the code of the server's answer (see flowfabric.CodeOf). It is called like OnLost.
 	OnSessionLost func(partition uint16, cause string)
 }
 
@@ -64,7 +63,7 @@ func (cfg Config) withDefaults() Config {
 		cfg.Context = context.Background()
 	}
 	if cfg.Clock == nil {
-		cfg.Clock = lease.SystemClock
+		cfg.Clock = SystemClock
 	}
 	if cfg.OnTickOverdue == nil {
 		cfg.OnTickOverdue = func(uint16) {}

@@ -1,5 +1,5 @@
 // Package keeper owns what a worker instance holds: one session per partition, its renewal, the time for which
-// it may be trusted, and what happens to running handlers when it is lost. What a lease promises is in package lease.
+// it may be trusted, and what happens to running handlers when it is lost. What a lease promises is said in package flowfabric.
 //
 //	         Claim finds work               renew every ttl/3, claims extend too
 //	(no session) ─────────▶ open ◀──────────────────────────────────────────────┐

@@ -6,7 +6,6 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/lease"
 )
 
 // Held is one claimed execution for as long as this process answers for it. Exactly one of Release and Abandon
@@ -22,7 +21,7 @@ type Held struct {
 	lost    error         // why it is no longer ours
 	gone    bool          // released or abandoned
 	missing bool          // the server did not name it
-	missed  lease.Instant // when that was first noticed
+	missed  Instant // when that was first noticed
 }
 
 // Claim is what the server handed out. The caller must not change what it points to.
@@ -47,7 +46,7 @@ func (h *Held) Check() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if h.lost == nil && !h.session.trusted(k.cfg.Clock()) {
-		k.lose(h.session, lease.LostTrust)
+		k.lose(h.session, LostTrust)
 	}
 	return h.lost
 }
@@ -72,7 +71,7 @@ func (h *Held) Refused(err error) {
 		k := h.session.keeper
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.lose(h.session, lease.LostWrite)
+		k.lose(h.session, LostWrite)
 	}
 }
 

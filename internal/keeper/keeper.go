@@ -10,7 +10,6 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/lease"
 )
 
 // Keeper keeps the sessions of one worker instance. Create it with New, run [Keeper.Run] for as long as
@@ -133,7 +132,7 @@ func (k *Keeper) begin(p *partition, req *engine.ClaimRequest) (*session, error)
 	}
 	now := k.cfg.Clock()
 	if s := p.current; s != nil && !s.trusted(now) {
-		k.lose(s, lease.LostTrust)
+		k.lose(s, LostTrust)
 	}
 	if p.current == nil {
 		p.current = &session{keeper: k, id: engine.NewSessionID(k.cfg.Instance), partition: p.id}
@@ -149,7 +148,7 @@ func (k *Keeper) begin(p *partition, req *engine.ClaimRequest) (*session, error)
 }
 
 // finish turns the reply of a claim into holds and keeps the session's account of numbers.
-func (k *Keeper) finish(s *session, start lease.Instant, reply engine.ClaimReply, err error) (Reply, error) {
+func (k *Keeper) finish(s *session, start Instant, reply engine.ClaimReply, err error) (Reply, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s.claiming = false
@@ -180,7 +179,7 @@ func (k *Keeper) finish(s *session, start lease.Instant, reply engine.ClaimReply
 	}
 	now := k.cfg.Clock()
 	if len(claims) > 0 && !s.trusted(now) { // the reply came too late to be acted on
-		k.lose(s, lease.LostLate)
+		k.lose(s, LostLate)
 		return out, flowfabric.NewError("claim", flowfabric.CodeOf(flowfabric.ErrLeaseExpired))
 	}
 	for i := range claims {

@@ -16,7 +16,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
-	"github.com/flowfabric/flowfabric-go/lease"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,8 +37,8 @@ func inBubble(t *testing.T, work int, body func(b *bench)) {
 		b := &bench{T: t, server: newServer(work)}
 		b.keeper = keeper.New(keeper.Config{Engine: b.server, Instance: "i", TTL: ttl,
 			Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-			Clock: func() lease.Instant {
-				i := lease.SystemClock()
+			Clock: func() keeper.Instant {
+				i := keeper.SystemClock()
 				i.Wall = i.Wall.Add(time.Duration(b.skew.Load()))
 				return i
 			}})

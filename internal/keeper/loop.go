@@ -6,7 +6,6 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/lease"
 )
 
 // Run renews and closes sessions and watches over trust until ctx ends; then it waits for its own calls and
@@ -35,7 +34,7 @@ func (k *Keeper) look(ctx context.Context) time.Duration {
 		next = min(next, maxTurn, margin(k.cfg.TTL))
 		switch {
 		case !s.trusted(now):
-			k.lose(s, lease.LostTrust)
+			k.lose(s, LostTrust)
 		case s.retiring && s.held.count == 0 && !s.claiming:
 			k.drop(s)
 		case s.closing || k.calls >= maxCalls:
@@ -47,7 +46,7 @@ func (k *Keeper) look(ctx context.Context) time.Duration {
 }
 
 // tend starts the calls that a session needs now and returns when it needs the next. Called with mu held.
-func (k *Keeper) tend(ctx context.Context, s *session, now lease.Instant) time.Duration {
+func (k *Keeper) tend(ctx context.Context, s *session, now Instant) time.Duration {
 	if s.compareDue(now) {
 		s.comparing = true
 		k.calls++

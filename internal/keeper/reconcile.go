@@ -9,7 +9,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/lease"
 )
 
 const (
@@ -37,7 +36,7 @@ func (s *session) doubt(after time.Duration) {
 
 // compareDue reports whether to compare now. Nothing is compared while a claim is unresolved: what it brought is
 // named by its repeat.
-func (s *session) compareDue(now lease.Instant) bool {
+func (s *session) compareDue(now Instant) bool {
 	return s.doubted && !s.comparing && !s.pending && !s.retiring && now.Since(s.compared) >= s.patience
 }
 
@@ -96,7 +95,7 @@ func (k *Keeper) compare(ctx context.Context, s *session) error {
 // because an earlier one was settled meanwhile, and a hold may be missing because its own settlement is on its way:
 // so it takes two looks, far enough apart for a call to be answered, and a renewal in between, whose notices know
 // the cause.
-func (k *Keeper) book(s *session, known map[engine.Held]*Held, members []engine.Held, start lease.Instant) {
+func (k *Keeper) book(s *session, known map[engine.Held]*Held, members []engine.Held, start Instant) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	there := make(map[engine.Held]bool, len(members))

@@ -6,7 +6,6 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/lease"
 )
 
 // partition is where this instance claims; at most one of its sessions takes claims.
@@ -28,22 +27,22 @@ type session struct {
 	claiming bool          // a claim is in flight right now
 	opened   bool          // exists on the server
 	sent     bool          // start is valid: some call that may have extended the lease was sent
-	start    lease.Instant // of the newest call that extended the lease
+	start    Instant // of the newest call that extended the lease
 
 	generation uint64 // newest lost notice that has been acted on
 	early      map[flowfabric.ExecutionID]engine.Lost
 	held       holds
-	emptySince lease.Instant
+	emptySince Instant
 
 	failures int // renewals failed in a row
 	renewals int // that succeeded
-	tried    lease.Instant
+	tried    Instant
 	renewing bool
 	force    bool // renew at the next turn
 
 	doubted   bool // what the server holds is to be compared with held
 	patience  time.Duration
-	compared  lease.Instant // when the last comparison ended; the next comes patience later
+	compared  Instant // when the last comparison ended; the next comes patience later
 	comparing bool
 	refusals  int // comparisons in a row that met something that cannot be handed back
 
@@ -80,19 +79,19 @@ func (l *holds) remove(h *Held) {
 }
 
 // trusted reports whether the lease certainly still runs on the server at now. Called with Keeper.mu held.
-func (s *session) trusted(now lease.Instant) bool {
+func (s *session) trusted(now Instant) bool {
 	return !s.dead && (!s.sent || now.Since(s.start) < s.keeper.trust)
 }
 
 // extend moves the start of trust to a call that succeeded.
-func (s *session) extend(start lease.Instant) {
+func (s *session) extend(start Instant) {
 	if !s.sent || start.After(s.start) {
 		s.start, s.sent = start, true
 	}
 }
 
 // untilRenewal is how long until the next renewal is due; a failed one is repeated sooner.
-func (s *session) untilRenewal(now lease.Instant) time.Duration {
+func (s *session) untilRenewal(now Instant) time.Duration {
 	if s.force {
 		return 0
 	}

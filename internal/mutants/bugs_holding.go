@@ -4,7 +4,7 @@ package main
 var holdingMutants = []Mutant{
 	{"lease: trusted for its whole ttl", "internal/keeper.New",
 		`cfg.TTL - margin(cfg.TTL),`, `cfg.TTL,`, in("internal/keeper", "^(TestBlackHoleEndsTrust|TestWallClockJump)$")},
-	{"lease: the wall clock is not asked", "lease.Instant.Since",
+	{"lease: the wall clock is not asked", "internal/keeper.Instant.Since",
 		`max(i.Mono-earlier.Mono, i.Wall.Sub(earlier.Wall))`, `i.Mono - earlier.Mono`, in("internal/keeper", "^TestWallClockJump$")},
 	{"lease: the number of a claim is not used up", "internal/keeper.Keeper.finish",
 		`		s.number++`, ``, in("internal/keeper", "^TestClaimNumbers$")},

@@ -1,4 +1,4 @@
-package lease
+package keeper
 
 // Why a session ended when the server did not say so in answer to a claim or a renewal: values of the label cause of the metric
 // flowfabric_sessions_lost_total.
