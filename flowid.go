@@ -4,24 +4,14 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // FlowID names one flow and the partition that holds it and all of its members: "{fp:N}:<uuid>". An execution that
 // waits for children without being a member of a flow founds one that has its own id. The zero value names nothing. FlowID is
 // comparable and safe as a map key.
 type FlowID ExecutionID
-
-// NewFlowID mints a time-ordered id in the given partition.
-func NewFlowID(partition uint16) FlowID { return FlowID(NewExecutionID(partition)) }
-
-// DeriveFlowID returns the id that an idempotency key stands for: equal (namespace, kind, key) always give the same flow.
-func DeriveFlowID(partitions uint16, namespace, kind, key string) FlowID {
-	id := derive("flowfabric flow v1", namespace, kind, key)
-	return FlowID{partition: PartitionOf(id, partitions), id: id}
-}
-
-// MakeFlowID joins a partition and a UUID.
-func MakeFlowID(partition uint16, id uuid.UUID) FlowID { return FlowID(MakeExecutionID(partition, id)) }
 
 // ParseFlowID reads the text form, with the rules of [ParseExecutionID].
 func ParseFlowID(text string) (FlowID, error) {
@@ -34,12 +24,12 @@ func ParseFlowID(text string) (FlowID, error) {
 
 // Member is the execution of a node. Staging a flow again therefore makes no member twice.
 func (f FlowID) Member(node string) ExecutionID {
-	return ExecutionID{partition: f.partition, id: derive("flowfabric member v1", f.id.String(), node)}
+	return ExecutionID{partition: f.partition, id: ids.Derive("flowfabric member v1", f.id.String(), node)}
 }
 
 // Child is the execution of a child that an execution makes and waits for, under the names of the wait and of the child.
 func (e ExecutionID) Child(wait, name string) ExecutionID {
-	return ExecutionID{partition: e.partition, id: derive("flowfabric child v1", e.id.String(), wait, name)}
+	return ExecutionID{partition: e.partition, id: ids.Derive("flowfabric child v1", e.id.String(), wait, name)}
 }
 
 // Partition is the index N of "{fp:N}".

@@ -13,14 +13,6 @@ const (
 	FlowCancelled FlowState = "cancelled"
 )
 
-var flowStates = map[string]FlowState{"F0": FlowStaging, "F1": FlowOpen, "F2": FlowCompleted, "F3": FlowFailed, "F4": FlowCancelled}
-
-// FlowStateOf returns the state that a stored code names; ok is false for one that names none.
-func FlowStateOf(code string) (state FlowState, ok bool) {
-	state, ok = flowStates[code]
-	return state, ok
-}
-
 // Terminal reports whether the flow takes no members any more and, unless one is replayed, stays as it is.
 func (s FlowState) Terminal() bool {
 	return s == FlowCompleted || s == FlowFailed || s == FlowCancelled

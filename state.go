@@ -1,10 +1,6 @@
 package flowfabric
 
-import (
-	"slices"
-
-	"github.com/flowfabric/flowfabric-go/internal/codes"
-)
+import "github.com/flowfabric/flowfabric-go/internal/codes"
 
 // Code is the name of one legal combination of the dimensions of a [State], as it is stored. An illegal combination has no name and cannot be stored.
 // Programs compare [PublicState] instead.
@@ -111,16 +107,6 @@ var projections = func() map[Code]State {
 func Project(code Code) (state State, ok bool) {
 	state, ok = projections[code]
 	return state, ok
-}
-
-// Codes lists every legal code in order.
-func Codes() []Code {
-	codes := make([]Code, 0, len(projections))
-	for c := range projections {
-		codes = append(codes, c)
-	}
-	slices.Sort(codes)
-	return codes
 }
 
 // AttemptType says why an attempt exists. A resumed attempt is the one it continues.

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // Bounds of budgets and of what is said to them.
@@ -63,7 +64,7 @@ func (b BudgetInfo) Exhausted() []string {
 // any call; ErrBudgetConflict: with revision 0 the name is taken by a budget with other settings, else somebody changed it since to
 // something else; ErrBudgetNotFound. client.ErrClosed.
 func (a *Admin) PutBudget(ctx context.Context, b admission.Budget, revision uint64, by ...flowfabric.By) error {
-	who, err := a.gating(by, flowfabric.ValidateGateName("budget", b.Name), validateBudget(b))
+	who, err := a.gating(by, valid.GateName("budget", b.Name), validateBudget(b))
 	if err == nil {
 		var wake []engine.Waiter
 		_, _, wake, err = a.store.PutBudget(ctx, b, revision, who)
@@ -94,7 +95,7 @@ func validateBudget(b admission.Budget) error {
 	}
 	for _, dim := range slices.Sorted(maps.Keys(b.Limits)) {
 		l := b.Limits[dim]
-		if err := flowfabric.ValidateDimension("dimension", dim); err != nil {
+		if err := valid.Dimension("dimension", dim); err != nil {
 			return bad("%w", err)
 		}
 		if l.Hard < 0 || l.Hard > maxAmount || l.Soft < 0 || l.Soft > maxAmount {
@@ -111,7 +112,7 @@ func validateBudget(b admission.Budget) error {
 // after one of that name is made again. What it is attached to stays: see [Admin.DetachGates]. removed is false when there was none.
 func (a *Admin) RemoveBudget(ctx context.Context, name string, by ...flowfabric.By) (removed bool, err error) {
 	already := true
-	if _, err = a.gating(by, flowfabric.ValidateGateName("budget", name)); err == nil {
+	if _, err = a.gating(by, valid.GateName("budget", name)); err == nil {
 		a.conn.Gates.Forget(flowfabric.BudgetGate(name))
 		already, err = a.store.RemoveBudget(ctx, name)
 	}
@@ -121,7 +122,7 @@ func (a *Admin) RemoveBudget(ctx context.Context, name string, by ...flowfabric.
 // GetBudget reads a budget: its settings, what was used in this period, what happened to it, and who used of it last. Errors:
 // flowfabric.ErrBudgetNotFound; ErrInvalidInput for a name that none can have.
 func (a *Admin) GetBudget(ctx context.Context, name string) (BudgetInfo, error) {
-	_, err := a.gating(nil, flowfabric.ValidateGateName("budget", name))
+	_, err := a.gating(nil, valid.GateName("budget", name))
 	var record admission.BudgetRecord
 	if err == nil {
 		record, err = a.store.ReadBudget(ctx, name, spendersRead, bookEntries)
@@ -179,7 +180,7 @@ func readAll[T any](names []string, read func(name string) (T, error), gone erro
 // beyond the 64 that it counts in a period, of which those with limits have theirs kept free; ErrBudgetNotFound. After ErrTransport it
 // may have been counted: repeat it with the same key.
 func (a *Admin) ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error) {
-	_, err := a.gating(nil, flowfabric.ValidateGateName("budget", u.Budget), validateReporter(u), validateAmounts(u.Amounts, 0))
+	_, err := a.gating(nil, valid.GateName("budget", u.Budget), validateReporter(u), validateAmounts(u.Amounts, 0))
 	var out admission.Reported
 	if err == nil {
 		out, err = a.store.ReportUsage(ctx, u)
@@ -212,7 +213,7 @@ func validateAmounts(by map[string]int64, least int64) error {
 		return fmt.Errorf("%w: %d dimensions, want 1..%d", flowfabric.ErrInvalidInput, len(by), maxDimensions)
 	}
 	for _, dim := range slices.Sorted(maps.Keys(by)) {
-		if err := flowfabric.ValidateDimension("dimension", dim); err != nil {
+		if err := valid.Dimension("dimension", dim); err != nil {
 			return err
 		}
 		if n := by[dim]; n < least || n > maxAmount {
@@ -229,7 +230,7 @@ func validateAmounts(by map[string]int64, least int64) error {
 // Errors: flowfabric.ErrInvalidDelta for amounts beyond ±(2^53-1); ErrInvalidInput; ErrBudgetNotFound.
 func (a *Admin) AdjustBudget(ctx context.Context, name string, amounts map[string]int64, opts ...flowfabric.ActOption) (used map[string]int64, err error) {
 	act, err := a.act(opts)
-	err = cmp.Or(a.conn.Closed(), errors.Join(flowfabric.ValidateGateName("budget", name), validateAmounts(amounts, -maxAmount), validateText("reason", act.Reason), err))
+	err = cmp.Or(a.conn.Closed(), errors.Join(valid.GateName("budget", name), validateAmounts(amounts, -maxAmount), validateText("reason", act.Reason), err))
 	var wake []engine.Waiter
 	if err == nil {
 		used, wake, err = a.store.AdjustBudget(ctx, name, amounts, act.By, act.Reason)
@@ -249,7 +250,7 @@ func validateText(field, text string) error {
 // whole interval after the reset. It returns the number of the period, and for how long it goes on, 0 for ever. Work that waits for it
 // goes on. Errors: flowfabric.ErrBudgetNotFound; ErrInvalidInput.
 func (a *Admin) ResetBudget(ctx context.Context, name string, move bool, by ...flowfabric.By) (period uint64, left time.Duration, err error) {
-	who, err := a.gating(by, flowfabric.ValidateGateName("budget", name))
+	who, err := a.gating(by, valid.GateName("budget", name))
 	if err == nil {
 		var wake []engine.Waiter
 		period, left, wake, err = a.store.ResetBudget(ctx, name, who, move)
@@ -266,7 +267,7 @@ func (a *Admin) RefundBudget(ctx context.Context, name string, id flowfabric.Exe
 	if id.IsZero() {
 		empty = fmt.Errorf("%w: the execution id is empty", flowfabric.ErrInvalidInput)
 	}
-	who, err := a.gating(by, flowfabric.ValidateGateName("budget", name), empty)
+	who, err := a.gating(by, valid.GateName("budget", name), empty)
 	if err == nil { // of a budget that is not there the server says only that there was nothing
 		err = a.conn.Gates.Find(ctx, flowfabric.BudgetGate(name))
 	}

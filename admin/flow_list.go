@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // FlowQuery says which flows [Admin.Flows] lists. The zero value is every flow of the client's namespace.
@@ -117,7 +118,7 @@ func (q FlowQuery) complete(namespace string) (FlowQuery, error) {
 		if name.value == "" {
 			continue
 		}
-		if err := flowfabric.ValidateName(name.field, name.value); err != nil {
+		if err := valid.Name(name.field, name.value); err != nil {
 			return q, err
 		}
 	}

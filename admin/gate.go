@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // admitter is the part of the engine behind budgets, quotas and gates.
@@ -139,7 +140,7 @@ func (a *Admin) changeAttached(ctx context.Context, how engine.AttachHow, scope 
 		verb = "attach"
 	}
 	scope, err := a.validScope(scope)
-	gates, wrong := flowfabric.NormalizeGates(gates)
+	gates, wrong := valid.Gates(gates)
 	who, err := a.gating(by, err, wrong)
 	if err == nil && how == engine.AttachAdd {
 		err = a.conn.Gates.Require(ctx, gates)
@@ -158,14 +159,14 @@ func (a *Admin) validScope(s admission.Scope) (admission.Scope, error) {
 		if s.Namespace != "" || s.Lane != "" {
 			return s, fmt.Errorf("%w: scope: a tag goes with neither namespace nor lane", flowfabric.ErrInvalidInput)
 		}
-		return s, flowfabric.ValidateTags(map[string]string{s.TagKey: s.Tag})
+		return s, valid.Tags(map[string]string{s.TagKey: s.Tag})
 	case s.Lane != "":
 		if s.Namespace == "" {
 			s.Namespace = a.conn.Namespace
 		}
-		return s, errors.Join(flowfabric.ValidateName("namespace", s.Namespace), flowfabric.ValidateName("lane", s.Lane))
+		return s, errors.Join(valid.Name("namespace", s.Namespace), valid.Name("lane", s.Lane))
 	case s.Namespace != "":
-		return s, flowfabric.ValidateName("namespace", s.Namespace)
+		return s, valid.Name("namespace", s.Namespace)
 	}
 	return s, nil
 }

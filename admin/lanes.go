@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // inspector is the part of the engine that looks at whole partitions, and at lanes.
@@ -39,7 +40,7 @@ const AllNamespaces = "*"
 // namespace is the one to look at: the client's if none is named.
 func (a *Admin) namespace(name string) (string, error) {
 	name = cmp.Or(name, a.conn.Namespace)
-	return name, flowfabric.ValidateName("namespace", name)
+	return name, valid.Name("namespace", name)
 }
 
 // within tells whether a namespace is among those to look at.
@@ -231,10 +232,10 @@ func (a *Admin) doubtLane(ctx context.Context, namespace, lane string) {
 }
 
 func (c LaneChange) validate(namespace, lane string) error {
-	if err := flowfabric.ValidateName("namespace", namespace); err != nil {
+	if err := valid.Name("namespace", namespace); err != nil {
 		return err
 	}
-	if err := flowfabric.ValidateName("lane", lane); err != nil {
+	if err := valid.Name("lane", lane); err != nil {
 		return err
 	}
 	bad := func(format string, args ...any) error {

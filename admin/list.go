@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // Ended stands for all states in which an execution has ended, in [Filter].States only.
@@ -196,11 +197,11 @@ func (f Filter) complete(namespace string) (Filter, error) {
 		if name.value == "" {
 			continue
 		}
-		if err := flowfabric.ValidateName(name.field, name.value); err != nil {
+		if err := valid.Name(name.field, name.value); err != nil {
 			return f, err
 		}
 	}
-	if err := flowfabric.ValidateTags(f.Tags); err != nil {
+	if err := valid.Tags(f.Tags); err != nil {
 		return f, err
 	}
 	if f.HeldBy != "" && len(f.States) == 0 {

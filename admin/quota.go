@@ -9,6 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // Bounds of quotas.
@@ -35,7 +36,7 @@ func (q QuotaInfo) Free() (slots int, limited bool) {
 // before any call; ErrQuotaConflict: with revision 0 the name is taken by a quota with other settings, else somebody changed it since to
 // something else; ErrQuotaNotFound. client.ErrClosed.
 func (a *Admin) PutQuota(ctx context.Context, q admission.Quota, revision uint64, by ...flowfabric.By) error {
-	who, err := a.gating(by, flowfabric.ValidateGateName("quota", q.Name), validateQuota(q))
+	who, err := a.gating(by, valid.GateName("quota", q.Name), validateQuota(q))
 	if err == nil {
 		var wake []engine.Waiter
 		_, _, wake, err = a.store.PutQuota(ctx, q, revision, who)
@@ -70,7 +71,7 @@ func validateQuota(q admission.Quota) error {
 // of that name is made again. What it is attached to stays: see [Admin.DetachGates]. removed is false when there was none.
 func (a *Admin) RemoveQuota(ctx context.Context, name string, by ...flowfabric.By) (removed bool, err error) {
 	already := true
-	if _, err = a.gating(by, flowfabric.ValidateGateName("quota", name)); err == nil {
+	if _, err = a.gating(by, valid.GateName("quota", name)); err == nil {
 		a.conn.Gates.Forget(flowfabric.QuotaGate(name))
 		already, err = a.store.RemoveQuota(ctx, name)
 	}
@@ -80,7 +81,7 @@ func (a *Admin) RemoveQuota(ctx context.Context, name string, by ...flowfabric.B
 // GetQuota reads a quota: its settings, what started in its window, who holds its slots, and what happened to it. Errors:
 // flowfabric.ErrQuotaNotFound; ErrInvalidInput for a name that none can have.
 func (a *Admin) GetQuota(ctx context.Context, name string) (QuotaInfo, error) {
-	_, err := a.gating(nil, flowfabric.ValidateGateName("quota", name))
+	_, err := a.gating(nil, valid.GateName("quota", name))
 	var record admission.QuotaRecord
 	if err == nil {
 		record, err = a.store.ReadQuota(ctx, name, holdsRead, bookEntries)

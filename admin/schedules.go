@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
@@ -179,5 +180,5 @@ func (a *Admin) admitSchedule(name string) error {
 	if a.closed() {
 		return client.ErrClosed
 	}
-	return flowfabric.ValidateName("schedule name", name)
+	return valid.Name("schedule name", name)
 }

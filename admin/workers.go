@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // registry is the part of the engine that knows who works.
@@ -139,7 +140,7 @@ func (a *Admin) MarkWorkerDead(ctx context.Context, instance string, opts ...flo
 		return 0, fmt.Errorf("%s: %w", verb, client.ErrClosed)
 	}
 	act, err := a.act(opts)
-	if err := cmp.Or(err, flowfabric.ValidateName("instance", instance)); err != nil {
+	if err := cmp.Or(err, valid.Name("instance", instance)); err != nil {
 		return 0, fmt.Errorf("%s: %w", verb, err)
 	}
 	reason := strings.TrimSpace(act.Reason + " (by " + act.By + ")")

@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Whatever waits for a new attempt, in whichever of its homes, is not ended by the end of the last one.
 func TestNextEnd(t *testing.T) {
-	for _, code := range flowfabric.Codes() {
+	for _, text := range codes.All() {
+		code := flowfabric.Code(text)
 		s, _ := flowfabric.Project(code)
 		if s.Terminal() {
 			continue

@@ -25,6 +25,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -88,7 +89,7 @@ func (c Config) validate() error {
 		return bad(errors.New("URL is empty; set it, usually from the environment variable FLOWFABRIC_URL " +
 			"(redis://host:6379), or use embedded:// for a development server in this process"))
 	}
-	if err := flowfabric.ValidateName("Namespace", c.Namespace); err != nil {
+	if err := valid.Name("Namespace", c.Namespace); err != nil {
 		return bad(err)
 	}
 	if len(c.Creator) > maxCreator {

@@ -11,8 +11,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/option"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -50,10 +52,10 @@ func AttachKey[In, Out any](c *Client, def *handler.Definition[In, Out], key str
 	for i, o := range opts {
 		err = errors.Join(err, say(&said, i, o))
 	}
-	if err != nil || flowfabric.ValidateName("namespace", said.Namespace) != nil {
+	if err != nil || valid.Name("namespace", said.Namespace) != nil {
 		return Attach(c, def, flowfabric.ExecutionID{})
 	}
-	return Attach(c, def, flowfabric.DeriveExecutionID(c.store.Partitions(), said.Namespace, def.Kind(), key))
+	return Attach(c, def, flowfabric.MakeExecutionID(ids.Keyed(c.store.Partitions(), said.Namespace, def.Kind(), key)))
 }
 
 // ID names the execution; its text form is what other processes need for [Attach].

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 func TestFlowFromSubmitToEnd(t *testing.T) {
@@ -178,7 +179,7 @@ func TestSubmitFlowWithAKey(t *testing.T) {
 			return
 		}
 		for _, h := range handles {
-			if h.ID() != flowfabric.DeriveFlowID(2, "default", "article", "tides") {
+			if h.ID() != flowfabric.FlowID(flowfabric.MakeExecutionID(ids.KeyedFlow(2, "default", "article", "tides"))) {
 				t.Errorf("%s", h.ID())
 			}
 		}
@@ -217,7 +218,7 @@ func TestSubmitFlowWithAKey(t *testing.T) {
 func TestSubmitFlowCompletesWhatWasCutShort(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		f := chain(150)
-		id := flowfabric.DeriveFlowID(2, "default", "chain", "k")
+		id := flowfabric.FlowID(flowfabric.MakeExecutionID(ids.KeyedFlow(2, "default", "chain", "k")))
 		plan, err := f.Build(id, flow.Defaults{Namespace: "default"})
 		h := newHands(ctx, t, e, id.Partition())
 		h.No(err)
@@ -346,7 +347,7 @@ func TestSealAndTagFlow(t *testing.T) {
 
 func TestFlowsThatAreNone(t *testing.T) {
 	ctx, c, _ := open(t)
-	nobody := c.Flow(flowfabric.NewFlowID(1))
+	nobody := c.Flow(flowfabric.FlowID(flowfabric.NewExecutionID(1)))
 	for verb, call := range aboutFlows(ctx, c) {
 		if err := call(nobody); !errors.Is(err, flowfabric.ErrFlowNotFound) || !strings.HasPrefix(err.Error(), verb+" flow "+nobody.ID().String()) {
 			t.Errorf("%s: %v", verb, err)
@@ -354,7 +355,7 @@ func TestFlowsThatAreNone(t *testing.T) {
 		if err := call(c.Flow(flowfabric.FlowID{})); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.HasSuffix(err.Error(), "the flow id is empty") {
 			t.Errorf("%s, no id: %v", verb, err)
 		}
-		if err := call(c.Flow(flowfabric.NewFlowID(9))); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		if err := call(c.Flow(flowfabric.FlowID(flowfabric.NewExecutionID(9)))); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("%s, another store's id: %v", verb, err)
 		}
 	}

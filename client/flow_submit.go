@@ -9,9 +9,11 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // FlowOption changes one [SubmitFlow]: flowfabric.IdempotencyKey, Namespace, Creator, Tags, Budgets, Quotas.
@@ -39,7 +41,7 @@ func (c *Client) newFlowSubmission(opts []FlowOption) (q flowSubmission, err err
 	if q.keyed {
 		err = checkKey(q.key)
 	}
-	return q, errors.Join(err, flowfabric.ValidateTags(q.tags))
+	return q, errors.Join(err, valid.Tags(q.tags))
 }
 
 // UnknownFlowError says that a flow was being submitted when the caller's context ended, or when the server could not be reached for
@@ -107,16 +109,16 @@ func (c *Client) plan(f *flow.Flow, q flowSubmission) (id flowfabric.FlowID, pla
 	if f == nil {
 		return id, plan, fmt.Errorf("%w: there is no flow", flowfabric.ErrInvalidInput)
 	}
-	if err := flowfabric.ValidateName("namespace", q.namespace); err != nil {
+	if err := valid.Name("namespace", q.namespace); err != nil {
 		return id, plan, err
 	}
 	if len(q.creator) > maxCreator {
 		return id, plan, fmt.Errorf("%w: creator has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(q.creator), maxCreator)
 	}
 	if q.keyed {
-		id = flowfabric.DeriveFlowID(c.store.Partitions(), q.namespace, f.Kind(), q.key)
+		id = flowfabric.FlowID(flowfabric.MakeExecutionID(ids.KeyedFlow(c.store.Partitions(), q.namespace, f.Kind(), q.key)))
 	} else {
-		id = flowfabric.NewFlowID(c.submits.Partition())
+		id = flowfabric.FlowID(flowfabric.NewExecutionID(c.submits.Partition()))
 	}
 	plan, err = f.Build(id, flow.Defaults{Namespace: q.namespace, Creator: q.creator, Gates: q.gates, Tags: q.tags})
 	return id, plan, err

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/option"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
@@ -146,7 +147,7 @@ func (c *Client) put(ctx context.Context, name string, d schedule.Definition, in
 	}
 	text, err := d.Encode()
 	if err == nil {
-		err = errors.Join(flowfabric.ValidateName("schedule name", name), link.CheckBy(s.by))
+		err = errors.Join(valid.Name("schedule name", name), link.CheckBy(s.by))
 	}
 	if err == nil && len(input) > limits.MaxPayload {
 		err = fmt.Errorf("%w: input has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(input), limits.MaxPayload)

@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -177,7 +178,7 @@ func (w *World) opens(ctx context.Context, p keys.Partition, route string, why [
 		case "budget_not_found", "quota_policy_not_found":
 			return opens, nil
 		case "budget":
-			root := keys.BudgetRoot(flowfabric.GatePartition(why[1], limits.DefaultBudgetPartitions))
+			root := keys.BudgetRoot(ids.GatePartition(why[1], limits.DefaultBudgetPartitions))
 			b, err := w.hash(ctx, keys.Partition(root).Budget(why[1]))
 			if err != nil || b["nx"] == "" {
 				return opens, err
@@ -230,17 +231,17 @@ func (w *World) counts(ctx context.Context, id flowfabric.ExecutionID, o outlook
 }
 
 // children lists those that an execution waits for.
-func (w *World) children(ctx context.Context, id flowfabric.ExecutionID) (ids []flowfabric.ExecutionID, err error) {
+func (w *World) children(ctx context.Context, id flowfabric.ExecutionID) (all []flowfabric.ExecutionID, err error) {
 	hash, err := w.hash(ctx, keys.Of(id.Partition()).Children(id.UUID()))
 	if err != nil {
 		return nil, err
 	}
 	for name := range hash { // one name is that of the wait
-		if child, err := flowfabric.ParseUUID(name); err == nil {
-			ids = append(ids, flowfabric.MakeExecutionID(id.Partition(), child))
+		if child, err := ids.ParseUUID(name); err == nil {
+			all = append(all, flowfabric.MakeExecutionID(id.Partition(), child))
 		}
 	}
-	return ids, nil
+	return all, nil
 }
 
 // moves is sooner for a time at which an execution goes on.

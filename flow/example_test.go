@@ -31,7 +31,7 @@ func Example() {
 	deep := flow.Add(f, "deep", Provider, q, flowfabric.Lane("large-model"))
 	flow.Add(f, "answer", Reduce, q, Fast.From(fast), Deep.From(deep), flow.AnyOf(), flow.CancelRemaining())
 
-	plan, err := f.Build(flowfabric.NewFlowID(0), flow.Defaults{Namespace: "default"}) // client.SubmitFlow does this
+	plan, err := f.Build(flowfabric.FlowID(flowfabric.NewExecutionID(0)), flow.Defaults{Namespace: "default"}) // client.SubmitFlow does this
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -66,7 +66,7 @@ func ExampleFlow_Build() {
 	b := flow.Add(f, "b", Provider, Question{}, flow.After(a))
 	a.With(flow.After(b))
 	flow.Add(f, "c", Provider, Question{}, flow.After(a, b), flow.Quorum(3))
-	_, err := f.Build(flowfabric.NewFlowID(0), flow.Defaults{Namespace: "default"})
+	_, err := f.Build(flowfabric.FlowID(flowfabric.NewExecutionID(0)), flow.Defaults{Namespace: "default"})
 	fmt.Println(err)
 	// Output:
 	// flow report: node c: invalid_input: a value is not valid: Quorum(3) of 2 edges, want 1..2

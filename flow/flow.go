@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/option"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // Flow is a graph of work that is put together and then submitted, as often as one likes: client.SubmitFlow gives every flow
@@ -31,7 +32,7 @@ type Flow struct {
 // braces. Without options it is closed: only what is submitted belongs to it. What is wrong is reported by [Flow.Build].
 func New(kind string, opts ...Option) *Flow {
 	f := &Flow{graph: newGraph("flow "+kind, limits.MaxFlowMembers, flowfabric.ErrFlowTooLarge), kind: kind, mode: engine.SealClosed}
-	if err := flowfabric.ValidateName("kind", kind); err != nil {
+	if err := valid.Name("kind", kind); err != nil {
 		f.refuse(err)
 	}
 	var said option.Values
@@ -43,7 +44,7 @@ func New(kind string, opts ...Option) *Flow {
 		}
 	}
 	f.tags, f.gates = said.Tags, engine.ReplaceGates(nil, &said)
-	if err := flowfabric.ValidateTags(f.tags); err != nil {
+	if err := valid.Tags(f.tags); err != nil {
 		f.refuse(err)
 	}
 	return f

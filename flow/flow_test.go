@@ -31,7 +31,7 @@ var someone = flow.Defaults{Namespace: "shop", Creator: "me"}
 
 func build(t *testing.T, f *flow.Flow) flow.Plan {
 	t.Helper()
-	p, err := f.Build(flowfabric.NewFlowID(3), someone)
+	p, err := f.Build(flowfabric.FlowID(flowfabric.NewExecutionID(3)), someone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestMistakes(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			f := flow.New("f")
 			x.fill(f)
-			_, err := f.Build(flowfabric.NewFlowID(0), someone)
+			_, err := f.Build(flowfabric.FlowID(flowfabric.NewExecutionID(0)), someone)
 			if !errors.Is(err, x.want) || !strings.Contains(err.Error(), x.text) {
 				t.Errorf("%v\nwant %v with %q", err, x.want, x.text)
 			}
@@ -166,7 +166,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 
 // A plan has members with derived ids, what the definition says or the options, and edges with inputs, upstreams first.
 func TestPlan(t *testing.T) {
-	id, at := flowfabric.NewFlowID(3), time.Now().Add(time.Hour)
+	id, at := flowfabric.FlowID(flowfabric.NewExecutionID(3)), time.Now().Add(time.Hour)
 	f := flow.New("report", flow.Growing(), flowfabric.Tags(map[string]string{"team.name": "a"}))
 	b := flow.Add(f, "b", work, 2)
 	a := flow.Add(f, "a", work, 1, flowfabric.Priority(7), flowfabric.Lane("fast"), flowfabric.Capabilities("y", "x", "y"), flowfabric.Creator("you"), flowfabric.DelayUntil(at),
@@ -273,7 +273,7 @@ func TestGates(t *testing.T) {
 	flow.Add(f, "a", work, 1)
 	flow.Add(f, "b", costly, 1)
 	flow.Add(f, "c", costly, 1, flowfabric.Budgets("x", "team"), flowfabric.Quotas())
-	plan, err := f.Build(flowfabric.NewFlowID(0), flow.Defaults{Namespace: "n", Gates: []flowfabric.Gate{flowfabric.BudgetGate("all")}})
+	plan, err := f.Build(flowfabric.FlowID(flowfabric.NewExecutionID(0)), flow.Defaults{Namespace: "n", Gates: []flowfabric.Gate{flowfabric.BudgetGate("all")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestGates(t *testing.T) {
 		t.Errorf("the definition has %s now", got)
 	}
 	flow.Add(f, "d", work, 1, flowfabric.Quotas("no name"))
-	if _, err := f.Build(flowfabric.NewFlowID(0), flow.Defaults{Namespace: "n"}); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), `node d: `) {
+	if _, err := f.Build(flowfabric.FlowID(flowfabric.NewExecutionID(0)), flow.Defaults{Namespace: "n"}); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), `node d: `) {
 		t.Error(err)
 	}
 }
@@ -325,7 +325,7 @@ func TestAnyGraph(t *testing.T) {
 		for i := range n {
 			circular = circular || reach[i][i]
 		}
-		p, err := f.Build(flowfabric.NewFlowID(0), someone)
+		p, err := f.Build(flowfabric.FlowID(flowfabric.NewExecutionID(0)), someone)
 		if errors.Is(err, flowfabric.ErrCycle) != circular || (err == nil) == circular {
 			rt.Fatalf("edges %v: %v", edges, err)
 		}

@@ -131,7 +131,7 @@ func TestMember(t *testing.T) {
 	if _, ok := alone.Given("a"); ok || !alone.Flow().IsZero() || alone.Node() != "" || len(alone.Inputs()) != 0 {
 		t.Error("a task in no flow says it is in one")
 	}
-	id := flowfabric.NewFlowID(1)
+	id := flowfabric.FlowID(flowfabric.NewExecutionID(1))
 	task := newTask(taskhook.Config{Claim: &engine.Claim{Flow: id, Node: "n", Inputs: map[string][]byte{"b": []byte("1"), "a": nil},
 		Tags: map[string]string{limits.TraceTags + "traceparent": "x", "team.name": "y"}}})
 	a, aok := task.Given("a")

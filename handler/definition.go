@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // Definition is what producers and workers agree on: the name of a kind of work, its types, how they are encoded,
@@ -47,7 +48,7 @@ func Define[In, Out any](kind string, opts ...DefineOption) *Definition[In, Out]
 		item:  engine.NewExecution{Kind: kind, Lane: limits.DefaultLane, Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}},
 		codec: JSON,
 	}
-	if err := flowfabric.ValidateName("kind", kind); err != nil {
+	if err := valid.Name("kind", kind); err != nil {
 		s.refuse(err)
 	}
 	for i, opt := range opts {

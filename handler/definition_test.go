@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 func TestDefineDefaults(t *testing.T) {
@@ -51,8 +52,8 @@ func TestDefineOptions(t *testing.T) {
 			t.Fatalf("%d retries, want those of the later option, %d", got, want)
 		}
 	}
-	if p := handler.Define[string, string]("greet", handler.NoRetry()).Policy(); p.Pack() != "" {
-		t.Fatalf("NoRetry is stored as %q, want no retries", p.Pack())
+	if p := handler.Define[string, string]("greet", handler.NoRetry()).Policy(); valid.PackPolicy(p) != "" {
+		t.Fatalf("NoRetry is stored as %q, want no retries", valid.PackPolicy(p))
 	}
 	custom := flowfabric.RetryPolicy{MaxRetries: 2, Type: flowfabric.BackoffFixed, Initial: time.Second, Categories: []string{"rate_limited"}}
 	if p := handler.Define[string, string]("greet", handler.RetryPolicy(custom)).Policy(); !reflect.DeepEqual(p.Retry, custom) {
@@ -153,8 +154,8 @@ func TestEncodeLimit(t *testing.T) {
 func TestMaxReplaysNever(t *testing.T) {
 	for n, want := range map[int]int{-1: -1, 0: -1, 1: 1, 1000: 1000} {
 		d := handler.Define[string, string]("k", handler.NoRetry(), handler.MaxReplays(n))
-		if p := d.Policy(); d.Err() != nil || p.MaxReplays != want || p.Pack() == "" {
-			t.Errorf("MaxReplays(%d): %+v, packed %q, %v", n, p, p.Pack(), d.Err())
+		if p := d.Policy(); d.Err() != nil || p.MaxReplays != want || valid.PackPolicy(p) == "" {
+			t.Errorf("MaxReplays(%d): %+v, packed %q, %v", n, p, valid.PackPolicy(p), d.Err())
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/option"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // DefineOption is one default of a [Definition]: an option of this package, or a flowfabric.WorkOption or SharedOption such as
@@ -55,13 +56,13 @@ func (s *settings) check() {
 	s.bound("Timeout", x.Policy.AttemptTimeout, limits.MaxDelay)
 	s.bound("Deadline", x.Deadline, limits.MaxDelay)
 	var errs [5]error
-	errs[0] = flowfabric.ValidateName("Lane", x.Lane)
-	if x.Capabilities, errs[1] = flowfabric.NormalizeCapabilities(x.Capabilities); errs[1] != nil {
+	errs[0] = valid.Name("Lane", x.Lane)
+	if x.Capabilities, errs[1] = valid.Capabilities(x.Capabilities); errs[1] != nil {
 		errs[1] = fmt.Errorf("Capabilities: %w", errs[1])
 	}
-	x.Gates, errs[2] = flowfabric.NormalizeGates(x.Gates)
-	errs[3] = flowfabric.ValidateTags(x.Tags)
-	errs[4] = x.Policy.Validate()
+	x.Gates, errs[2] = valid.Gates(x.Gates)
+	errs[3] = valid.Tags(x.Tags)
+	errs[4] = valid.Policy(x.Policy)
 	for _, err := range errs {
 		if err != nil {
 			s.refuse(err)
@@ -103,7 +104,7 @@ func NoRetry() DefineOption {
 }
 
 // RetryPolicy sets every detail of the retry policy; its zero fields have the defaults stated there, which means
-// no retries unless MaxRetries is set. Its bounds are those of [flowfabric.Policy.Validate].
+// no retries unless MaxRetries is set. Its bounds are those of its fields.
 func RetryPolicy(p flowfabric.RetryPolicy) DefineOption {
 	p.Categories = slices.Clone(p.Categories)
 	return definer(func(s *settings) { s.item.Policy.Retry = p })

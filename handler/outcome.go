@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -180,7 +181,7 @@ func failed(category string, err error) Outcome {
 	answered := errors.Is(err, flowfabric.ErrNoSignal) || errors.Is(err, flowfabric.ErrWaitTimeout) || errors.Is(err, flowfabric.ErrCondition)
 	out.Failure.Permanent = is[*permanentError](err) || answered
 	if named, ok := errors.AsType[*categoryError](err); ok {
-		if bad := flowfabric.ValidateCategory(named.category); bad != nil {
+		if bad := valid.Category(named.category); bad != nil {
 			out.Failure.Reason = cut(fmt.Sprintf("%v: %s", bad, out.Failure.Reason))
 		} else {
 			out.Failure.Category = named.category

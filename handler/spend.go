@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 const (
@@ -154,7 +155,7 @@ func validateAmounts(amounts map[string]int64) error {
 		return fmt.Errorf("%w: %d dimensions, want at most %d", flowfabric.ErrInvalidInput, len(amounts), limits.MaxDimensions)
 	}
 	for _, dim := range slices.Sorted(maps.Keys(amounts)) {
-		if err := flowfabric.ValidateDimension("dimension", dim); err != nil {
+		if err := valid.Dimension("dimension", dim); err != nil {
 			return err
 		}
 		if n := amounts[dim]; n < 0 || n > maxAmount {

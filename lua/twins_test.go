@@ -14,7 +14,9 @@ import (
 	vm "github.com/yuin/gopher-lua"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // Some rules exist on both sides of the wire: Go checks for a quick and clear answer, Lua because it trusts
@@ -66,7 +68,7 @@ func FuzzNames(f *testing.F) {
 	h := loadHelpers(f)
 	f.Fuzz(func(t *testing.T, name string) {
 		got, _ := h.call(t, "args", "name", vm.LString(name), vm.LNumber(limits.MaxName))
-		if err := flowfabric.ValidateName("name", name); accepted(got) != (err == nil) {
+		if err := valid.Name("name", name); accepted(got) != (err == nil) {
 			t.Errorf("%q: Lua %v, Go %v", name, got, err)
 		}
 	})
@@ -79,17 +81,17 @@ func FuzzGateNames(f *testing.F) {
 	h := loadHelpers(f)
 	f.Fuzz(func(t *testing.T, name string) {
 		got, _ := h.call(t, "budget", "name", vm.LString(name))
-		if err := flowfabric.ValidateGateName("budget", name); accepted(got) != (err == nil) {
+		if err := valid.GateName("budget", name); accepted(got) != (err == nil) {
 			t.Errorf("name %q: Lua %v, Go %v", name, got, err)
 		}
 		got, _ = h.call(t, "budget", "dimension", vm.LString(name))
-		if err := flowfabric.ValidateDimension("dimension", name); accepted(got) != (err == nil) {
+		if err := valid.Dimension("dimension", name); accepted(got) != (err == nil) {
 			t.Errorf("dimension %q: Lua %v, Go %v", name, got, err)
 		}
 	})
 }
 
-// FuzzGates: what NormalizeGates makes is taken as it stands; what it refuses is refused, but for order and repeats.
+// FuzzGates: what valid.Gates makes is taken as it stands; what it refuses is refused, but for order and repeats.
 func FuzzGates(f *testing.F) {
 	many := func(kind string, n int) string {
 		list := make([]string, n)
@@ -110,7 +112,7 @@ func FuzzGates(f *testing.F) {
 				gates = append(gates, flowfabric.Gate(name))
 			}
 		}
-		normal, err := flowfabric.NormalizeGates(gates)
+		normal, err := valid.Gates(gates)
 		got, _ := h.call(t, "gate", "valid", vm.LString(joined))
 		if err != nil && vm.LVAsBool(got) {
 			t.Errorf("%q is refused in Go and passes in Lua: %v", joined, err)
@@ -138,7 +140,7 @@ func FuzzUUIDs(f *testing.F) {
 	h := loadHelpers(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		got, _ := h.call(t, "args", "uuid", vm.LString(text))
-		if _, err := flowfabric.ParseUUID(text); err == nil && !accepted(got) {
+		if _, err := ids.ParseUUID(text); err == nil && !accepted(got) {
 			t.Errorf("%q passes in Go and is refused by Lua", text)
 		}
 		if accepted(got) && (len(text) != 36 || strings.Trim(text, "0123456789abcdef-") != "") {
@@ -174,7 +176,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// Everything that NormalizeCapabilities lets pass, the route table takes; what the route table takes keeps the
+// Everything that valid.Capabilities lets pass, the route table takes; what the route table takes keeps the
 // five parts of a row apart.
 func FuzzCapabilities(f *testing.F) {
 	f.Add("gpu,zone=b")
@@ -190,7 +192,7 @@ func FuzzCapabilities(f *testing.F) {
 		if joined != "" {
 			tokens = strings.Split(joined, ",")
 		}
-		if _, err := flowfabric.NormalizeCapabilities(tokens); err == nil && refused != vm.LNil {
+		if _, err := valid.Capabilities(tokens); err == nil && refused != vm.LNil {
 			t.Errorf("%q passes in Go and is refused by Lua: %v", joined, refused)
 		}
 		row, _ := h.call(t, "route", "row", name, name, name, vm.LString(joined), vm.LString(""))
@@ -207,12 +209,12 @@ func FuzzPolicies(f *testing.F) {
 	f.Add("3,0,01000,60000,2000,1,100,10,0")
 	h := loadHelpers(f)
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := flowfabric.UnpackPolicy(text)
-		if err != nil || p.Pack() == "" {
+		p, err := valid.UnpackPolicy(text)
+		if err != nil || valid.PackPolicy(p) == "" {
 			return
 		}
-		if got, _ := h.call(t, "policy", "split", vm.LString(p.Pack())); !accepted(got) {
-			t.Errorf("Go packs %q, Lua refuses it", p.Pack())
+		if got, _ := h.call(t, "policy", "split", vm.LString(valid.PackPolicy(p))); !accepted(got) {
+			t.Errorf("Go packs %q, Lua refuses it", valid.PackPolicy(p))
 		}
 	})
 }
@@ -236,26 +238,26 @@ func TestPause(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		p := randomPolicy(r)
-		stored, err := flowfabric.UnpackPolicy(p.Pack())
+		stored, err := valid.UnpackPolicy(valid.PackPolicy(p))
 		if err != nil {
 			t.Fatal(err)
 		}
-		table, _ := h.call(t, "policy", "read", vm.LString(p.Pack()))
+		table, _ := h.call(t, "policy", "read", vm.LString(valid.PackPolicy(p)))
 		for field, want := range map[string]int{"retries": stored.Retry.MaxRetries, "reclaims": stored.MaxReclaims,
 			"replays": max(stored.MaxReplays, 0), "frames": stored.StreamFrames} {
 			if got := table.(*vm.LTable).RawGetString(field); got != vm.LNumber(want) {
-				t.Fatalf("%s: %s is %v, want %d", p.Pack(), field, got, want)
+				t.Fatalf("%s: %s is %v, want %d", valid.PackPolicy(p), field, got, want)
 			}
 		}
 		id, k := vm.LString(uuid.NewString()), r.IntN(40)
 		got, _ := h.call(t, "policy", "pause", table, id, vm.LNumber(k))
 		again, _ := h.call(t, "policy", "pause", table, id, vm.LNumber(k))
 		if got != again {
-			t.Fatalf("%s: pause %d is %v, then %v", p.Pack(), k, got, again)
+			t.Fatalf("%s: pause %d is %v, then %v", valid.PackPolicy(p), k, got, again)
 		}
 		ms, err := strconv.ParseInt(fmt.Sprintf("%.0f", float64(got.(vm.LNumber))), 10, 64)
 		if err != nil || float64(ms) != float64(got.(vm.LNumber)) {
-			t.Fatalf("%s: pause %v is not whole", p.Pack(), got)
+			t.Fatalf("%s: pause %v is not whole", valid.PackPolicy(p), got)
 		}
 		initial, ceiling, multiplier := stored.Retry.Initial.Milliseconds(), stored.Retry.Max.Milliseconds(), int64(stored.Retry.Multiplier*1000+0.5)
 		want := initial
@@ -273,7 +275,7 @@ func TestPause(t *testing.T) {
 			}
 		}
 		if ms < least || ms > most {
-			t.Fatalf("%s: pause %d is %d, want %d..%d", p.Pack(), k, ms, least, most)
+			t.Fatalf("%s: pause %d is %d, want %d..%d", valid.PackPolicy(p), k, ms, least, most)
 		}
 	}
 	for _, broken := range []vm.LValue{vm.LNil, vm.LString("nonsense"), vm.LString("1,2,3")} {

@@ -190,7 +190,7 @@ func flows(t *testing.T, ctx context.Context, s *testserver.Server) {
 	}
 	submit := func(delay time.Duration) flowfabric.FlowID {
 		t.Helper()
-		id := flowfabric.NewFlowID(1)
+		id := flowfabric.FlowID(flowfabric.NewExecutionID(1))
 		node := func(name, in string, after ...engine.FlowEdge) engine.FlowMember {
 			return engine.FlowMember{Node: name, Edges: after, NewExecution: engine.NewExecution{ID: id.Member(name), Namespace: "default", Lane: "default",
 				Kind: "job", Payload: []byte(`"` + in + `"`), Delay: delay}}

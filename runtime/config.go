@@ -23,6 +23,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -184,7 +185,7 @@ func (cfg Config) Validate() error {
 		names = append(names, [2]string{fmt.Sprintf("Lanes[%d]", i), lane})
 	}
 	for _, n := range names {
-		if err := flowfabric.ValidateName("Config."+n[0], n[1]); err != nil {
+		if err := valid.Name("Config."+n[0], n[1]); err != nil {
 			return fmt.Errorf("%w: %w", flowfabric.ErrConfig, err)
 		}
 	}
@@ -194,7 +195,7 @@ func (cfg Config) Validate() error {
 				flowfabric.ErrConfig, name, len(value))
 		}
 	}
-	if _, err := flowfabric.NormalizeCapabilities(cfg.Capabilities); err != nil {
+	if _, err := valid.Capabilities(cfg.Capabilities); err != nil {
 		return fmt.Errorf("%w: Config.Capabilities: %w", flowfabric.ErrConfig, err)
 	}
 	if _, err := tokenkeys.Parse(cfg.TokenKeys); err != nil {

@@ -23,7 +23,7 @@ import (
 // submitFlow stages a flow and releases it.
 func (w *world) submitFlow(f *flow.Flow) flowfabric.FlowID {
 	w.Helper()
-	id := flowfabric.NewFlowID(uint16(time.Now().UnixNano() % 4))
+	id := flowfabric.FlowID(flowfabric.NewExecutionID(uint16(time.Now().UnixNano() % 4)))
 	plan, err := f.Build(id, flow.Defaults{Namespace: "default", Creator: "test"})
 	if err != nil {
 		w.Fatal(err)

@@ -82,7 +82,7 @@ func TestChainsNeedNoClaims(t *testing.T) {
 				}
 			})
 
-			id := flowfabric.NewFlowID(1)
+			id := flowfabric.FlowID(flowfabric.NewExecutionID(1))
 			members := make([]engine.FlowMember, length)
 			for i := range members {
 				name := strconv.Itoa(i)

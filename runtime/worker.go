@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -51,7 +52,7 @@ func New(cfg Config, bindings ...handler.Binding) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.Capabilities, _ = flowfabric.NormalizeCapabilities(cfg.Capabilities) // just validated
+	cfg.Capabilities, _ = valid.Capabilities(cfg.Capabilities) // just validated
 	m := newMetrics(cfg.MetricPrefix)
 	if err := m.register(cfg.Registerer); err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // CatchUp says what happens to instants that nobody fired in time, because no process maintained the store.
@@ -152,14 +153,14 @@ func (d Definition) Validate() error {
 
 func (x Item) validate() error {
 	for _, name := range [...]struct{ field, value string }{{"namespace", x.Namespace}, {"lane", x.Lane}, {"kind", x.Kind}} {
-		if err := flowfabric.ValidateName(name.field, name.value); err != nil {
+		if err := valid.Name(name.field, name.value); err != nil {
 			return err
 		}
 	}
-	if err := x.Policy.Validate(); err != nil {
+	if err := valid.Policy(x.Policy); err != nil {
 		return err
 	}
-	if err := flowfabric.ValidateTags(x.Tags); err != nil {
+	if err := valid.Tags(x.Tags); err != nil {
 		return err
 	}
 	for _, own := range [...]string{TagName, TagDue} {
@@ -167,10 +168,10 @@ func (x Item) validate() error {
 			return fmt.Errorf("%w: schedule: tag %s is the schedule's own", flowfabric.ErrInvalidInput, own)
 		}
 	}
-	if _, err := flowfabric.NormalizeGates(x.Gates); err != nil {
+	if _, err := valid.Gates(x.Gates); err != nil {
 		return err
 	}
-	_, err := flowfabric.NormalizeCapabilities(x.Capabilities)
+	_, err := valid.Capabilities(x.Capabilities)
 	return err
 }
 
@@ -181,17 +182,17 @@ func (d Definition) Encode() ([]byte, error) {
 	}
 	d = d.withDefaults()
 	s, x := d.Spec, d.Item
-	tokens, err := flowfabric.NormalizeCapabilities(x.Capabilities)
+	tokens, err := valid.Capabilities(x.Capabilities)
 	if err != nil {
 		return nil, err
 	}
-	gates, err := flowfabric.NormalizeGates(x.Gates)
+	gates, err := valid.Gates(x.Gates)
 	if err != nil {
 		return nil, err
 	}
 	out := stored{Version: version, Cron: s.expression, Zone: s.zone, EveryMs: s.every.Milliseconds(), CatchUp: d.CatchUp, Overlap: d.Overlap,
 		Item: storedItem{Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: tokens, Gates: gates, Priority: x.Priority,
-			DeadlineMs: x.Deadline.Milliseconds(), Policy: x.Policy.Pack(), TimeoutMs: x.Policy.AttemptTimeout.Milliseconds(),
+			DeadlineMs: x.Deadline.Milliseconds(), Policy: valid.PackPolicy(x.Policy), TimeoutMs: x.Policy.AttemptTimeout.Milliseconds(),
 			Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}}
 	if s.every != 0 {
 		out.AnchorMs = s.anchor.UnixMilli()
@@ -217,7 +218,7 @@ func Decode(text []byte) (Definition, error) {
 		return Definition{}, fmt.Errorf("%w (%d, this one knows %d)", ErrNewer, in.Version, version)
 	}
 	x := in.Item
-	policy, err := flowfabric.UnpackPolicy(x.Policy)
+	policy, err := valid.UnpackPolicy(x.Policy)
 	if err != nil {
 		return Definition{}, err
 	}

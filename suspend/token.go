@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
@@ -53,8 +54,8 @@ func ParseToken(text string) (Token, error) {
 		return Token{}, flowfabric.ErrInvalidToken
 	}
 	partition, err1 := strconv.ParseUint(parts[0], 10, 16)
-	execution, err2 := flowfabric.ParseUUID(parts[1])
-	waitpoint, err3 := flowfabric.ParseUUID(parts[2])
+	execution, err2 := ids.ParseUUID(parts[1])
+	waitpoint, err3 := ids.ParseUUID(parts[2])
 	kid, mac, ok := strings.Cut(parts[3], ":")
 	if err1 != nil || err2 != nil || err3 != nil || !ok || !waithook.ValidKid(kid) || len(mac) != macDigits || !lowerHex(mac) ||
 		strconv.FormatUint(partition, 10) != parts[0] {

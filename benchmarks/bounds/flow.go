@@ -19,7 +19,9 @@ type graph struct {
 	edges int
 }
 
-func (b *bench) flow() *graph { return &graph{bench: b, id: flowfabric.NewFlowID(0)} }
+func (b *bench) flow() *graph {
+	return &graph{bench: b, id: flowfabric.FlowID(flowfabric.NewExecutionID(0))}
+}
 
 func (b *bench) item(id flowfabric.ExecutionID) engine.NewExecution {
 	return engine.NewExecution{ID: id, Namespace: "default", Lane: "default", Kind: "bench",

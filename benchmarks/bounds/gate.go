@@ -8,6 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -24,7 +25,7 @@ var gateCases = []boundCase{
 // alike returns n names that are kept together in the first partition of count.
 func alike(prefix string, n int, count uint16) (names []string) {
 	for i := 0; len(names) < n; i++ {
-		if name := prefix + strconv.Itoa(i); flowfabric.GatePartition(name, count) == 0 {
+		if name := prefix + strconv.Itoa(i); ids.GatePartition(name, count) == 0 {
 			names = append(names, name)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // maxInput bounds what is read from a file or from stdin: more than any payload may have.
@@ -76,7 +77,7 @@ func pairs(flag string, values []string) (map[string]string, error) {
 
 // requestID reads a flag that names a request, so that a repeated command does nothing twice.
 func requestID(flag, text string) (uuid.UUID, error) {
-	id, err := flowfabric.ParseUUID(text)
+	id, err := ids.ParseUUID(text)
 	if err != nil {
 		return id, usage("%s %q is not a lower-case uuid", flag, text)
 	}

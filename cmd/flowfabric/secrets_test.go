@@ -25,6 +25,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -277,7 +278,7 @@ func TestNoErrorShowsAWaitpointToken(t *testing.T) {
 		if strings.Contains(text, id.UUID().String()) { // else it is not to be told from any other text that is no id
 			_, err = flowfabric.ParseExecutionID(text)
 			said.say(err)
-			_, err = flowfabric.ParseUUID(text)
+			_, err = ids.ParseUUID(text)
 			said.say(err)
 		}
 		web := httptest.NewServer(suspend.HTTPHandler(suspend.HTTPConfig{Deliver: refusing{}, Logger: said.logger()}))

@@ -41,7 +41,7 @@ func TestSplit(t *testing.T) {
 // The flow is what README.md says: fifty nodes that depend on nothing, and one that needs 48 of them.
 func TestFlow(t *testing.T) {
 	f, last := mapReduce(make([]string, parts), Query{Top: 10, Letters: 5})
-	id := flowfabric.NewFlowID(0)
+	id := flowfabric.FlowID(flowfabric.NewExecutionID(0))
 	plan, err := f.Build(id, flow.Defaults{Namespace: "default"})
 	if err != nil {
 		t.Fatal(err)

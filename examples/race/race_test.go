@@ -20,7 +20,7 @@ import (
 // The flow is what README.md draws: three nodes that depend on nothing, and one that depends on any of them.
 func TestFlow(t *testing.T) {
 	f, _, publish := race("How?", 3)
-	id := flowfabric.NewFlowID(0)
+	id := flowfabric.FlowID(flowfabric.NewExecutionID(0))
 	plan, err := f.Build(id, flow.Defaults{Namespace: "default"})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -99,11 +100,11 @@ func (d *delivery) trim(ctx context.Context, partition uint16, entries []engine.
 }
 
 func (d *delivery) quota(x engine.Released) recipient {
-	return recipient{partition: flowfabric.GatePartition(x.Quota, d.box.QuotaPartitions())}
+	return recipient{partition: ids.GatePartition(x.Quota, d.box.QuotaPartitions())}
 }
 
 func (d *delivery) budget(x engine.Refund) recipient {
-	return recipient{budgets: true, partition: flowfabric.GatePartition(x.Budget, d.box.BudgetPartitions())}
+	return recipient{budgets: true, partition: ids.GatePartition(x.Budget, d.box.BudgetPartitions())}
 }
 
 // releaseHolds tells each partition of quotas what concerns it, in order. One that does not answer keeps no other waiting.

@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // frozen is a server on which the partition of a quota takes no release.
@@ -59,7 +60,7 @@ func TestReleaseWakesABoundedNumber(t *testing.T) {
 	servers(t, func(w *world) {
 		var names []string
 		for i := 0; len(names) < 3; i++ {
-			if n := fmt.Sprint("u", i); flowfabric.GatePartition(n, w.e.QuotaPartitions()) == 0 {
+			if n := fmt.Sprint("u", i); ids.GatePartition(n, w.e.QuotaPartitions()) == 0 {
 				names = append(names, n)
 			}
 		}

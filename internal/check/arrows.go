@@ -17,8 +17,9 @@ type Package struct {
 
 // levels is the spine: a package imports only from levels before its own.
 var levels = [][]string{
-	{"internal/limits", "internal/codes", "internal/option"},
+	{"internal/limits", "internal/codes", "internal/option", "internal/ids"},
 	{"."},
+	{"internal/valid"},
 	{"lua", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "internal/mergepatch", "internal/waithook", "schedule"},
 	{"stream", "suspend", "admission"},
 	{"internal/engine"},

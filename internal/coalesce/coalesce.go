@@ -21,6 +21,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 )
@@ -221,7 +222,7 @@ func (c *Coalescer) Submit(ctx context.Context, sub *Submission) (engine.Created
 func (c *Coalescer) identify(sub *Submission) {
 	x := &sub.Item
 	if sub.Keyed {
-		x.ID = flowfabric.DeriveExecutionID(c.cfg.Partitions, x.Namespace, x.Kind, sub.Key)
+		x.ID = flowfabric.MakeExecutionID(ids.Keyed(c.cfg.Partitions, x.Namespace, x.Kind, sub.Key))
 	} else {
 		x.ID = flowfabric.MakeExecutionID(0, uuid.Must(uuid.NewV7()))
 	}

@@ -15,6 +15,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -466,7 +467,7 @@ func TestKeyedSubmitsMeet(t *testing.T) {
 		close(f.gate)
 		wg.Wait()
 		synctest.Wait()
-		want := flowfabric.DeriveExecutionID(4, "default", "k", key)
+		want := flowfabric.MakeExecutionID(ids.Keyed(4, "default", "k", key))
 		if first.err != nil || first.ID != want || first.Duplicate {
 			t.Errorf("first: %+v", first)
 		}

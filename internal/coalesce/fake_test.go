@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -124,7 +125,7 @@ func keyedSub(key, payload string) *Submission {
 func keyIn(partition uint16, nth int) string {
 	for i := 0; ; i++ {
 		key := fmt.Sprint("key-", i)
-		if flowfabric.DeriveExecutionID(4, "default", "k", key).Partition() == partition {
+		if flowfabric.MakeExecutionID(ids.Keyed(4, "default", "k", key)).Partition() == partition {
 			if nth--; nth < 0 {
 				return key
 			}

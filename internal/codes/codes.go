@@ -54,3 +54,14 @@ const (
 	Skipped   = "T5"
 	SkippedN  = "T5n"
 )
+
+// All is every code.
+func All() []string {
+	return []string{
+		WaitingFirst, WaitingRetry, WaitingReplay, WaitingInterrupted, WaitingReclaim, DelayedFirst, DelayedInterrupted, RetryBackoff,
+		ReclaimBackoff, ResumeDelay, BlockedFirst, BlockedReplay, BlockedInterrupted, PausedFirst, PausedRetry, PausedReplay,
+		PausedInterrupted, PausedReclaim, GrantedFirst, GrantedRetry, GrantedReplay, GrantedInterrupted, GrantedReclaim, Active,
+		LeaseExpired, Revoked, AwaitingSignal, AwaitingApproval, AwaitingCallback, AwaitingTool, PausedByOperator, PausedByPolicy,
+		AwaitingBudget, Completed, Failed, Cancelled, CancelN, Expired, ExpiredN, Skipped, SkippedN,
+	}
+}

@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
@@ -271,7 +272,7 @@ var auditGateScenarios = []scenario{
 	{name: "an audit repairs or reports damage to budgets and quotas", damaged: "it loses usage, which no audit sets", run: func(w *world) {
 		g := newGates(w)
 		b, q := g.budget(nil), g.quota(admission.Quota{Cap: 1})
-		root, other := string(keys.BudgetRoot(flowfabric.GatePartition(b, limits.DefaultBudgetPartitions))), string(keys.QuotaRoot(flowfabric.GatePartition(q, limits.DefaultQuotaPartitions)))
+		root, other := string(keys.BudgetRoot(ids.GatePartition(b, limits.DefaultBudgetPartitions))), string(keys.QuotaRoot(ids.GatePartition(q, limits.DefaultQuotaPartitions)))
 		id := w.item().ID
 		_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Key: "k", Amounts: map[string]int64{"tokens": 7}})
 		w.no(err)

@@ -13,16 +13,17 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 func (g *gates) budgetRoot(name string) keys.Partition {
-	return keys.Partition(keys.BudgetRoot(flowfabric.GatePartition(name, limits.DefaultBudgetPartitions)))
+	return keys.Partition(keys.BudgetRoot(ids.GatePartition(name, limits.DefaultBudgetPartitions)))
 }
 
 func (g *gates) quotaRoot(name string) keys.Partition {
-	return keys.Partition(keys.QuotaRoot(flowfabric.GatePartition(name, limits.DefaultQuotaPartitions)))
+	return keys.Partition(keys.QuotaRoot(ids.GatePartition(name, limits.DefaultQuotaPartitions)))
 }
 
 // content is the text of a partition of budgets or quotas. Where keys cannot be listed, because another node has them, only those

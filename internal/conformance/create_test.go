@@ -9,7 +9,9 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 var createScenarios = []scenario{
@@ -77,11 +79,11 @@ var createScenarios = []scenario{
 		})
 	}},
 	{name: "equal idempotency keys derive the same id, so the second submit is a duplicate", run: func(w *world) {
-		first := flowfabric.DeriveExecutionID(partitions, "default", "k", "order-1")
-		same(w, "derived twice", first, flowfabric.DeriveExecutionID(partitions, "default", "k", "order-1"))
+		first := flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "k", "order-1"))
+		same(w, "derived twice", first, flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "k", "order-1")))
 		for _, other := range []flowfabric.ExecutionID{
-			flowfabric.DeriveExecutionID(partitions, "default", "k", "order-2"), flowfabric.DeriveExecutionID(partitions, "other", "k", "order-1"),
-			flowfabric.DeriveExecutionID(partitions, "default", "kk", "order-1"), flowfabric.DeriveExecutionID(partitions, "defaultk", "", "order-1"),
+			flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "k", "order-2")), flowfabric.MakeExecutionID(ids.Keyed(partitions, "other", "k", "order-1")),
+			flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "kk", "order-1")), flowfabric.MakeExecutionID(ids.Keyed(partitions, "defaultk", "", "order-1")),
 		} {
 			if other == first {
 				w.Fatalf("%s stands for two keys", first)
@@ -126,17 +128,17 @@ var createScenarios = []scenario{
 		for _, key := range []string{"", "a", "a.", ".a", "a..b", "A.b", "a.B", "1a.b", "a.b c", "a b.c", "a.é", strings.Repeat("a", 63) + ".b"} {
 			args := createArgs(w.item(tags(map[string]string{key: "v"})))
 			w.refused("tag "+key, "invalid_tag_key", args)
-			w.is(flowfabric.ValidateTags(map[string]string{key: "v"}), flowfabric.ErrInvalidInput)
+			w.is(valid.Tags(map[string]string{key: "v"}), flowfabric.ErrInvalidInput)
 		}
 		w.refused("long tag value", "invalid_input", createArgs(w.item(tags(map[string]string{"a.b": strings.Repeat("v", 257)}))))
 		many := map[string]string{}
 		for i := range 64 {
 			many["a.k"+strconv.Itoa(i)] = strings.Repeat("v", 256)
 		}
-		w.no(flowfabric.ValidateTags(many))
+		w.no(valid.Tags(many))
 		same(w, "64 tags", len(w.read(w.create(tags(many))).Tags), 64)
 		many["a.one_more"] = ""
-		w.is(flowfabric.ValidateTags(many), flowfabric.ErrInvalidInput)
+		w.is(valid.Tags(many), flowfabric.ErrInvalidInput)
 		w.refused("65 tags", "invalid_input", createArgs(w.item(tags(many))))
 		args := createArgs(w.item(tags(map[string]string{"a.b": "c"})))
 		w.refused("a tag without value", "invalid_input", append(args[:13], args[14:]...))
@@ -382,7 +384,7 @@ func createArgs(items ...engine.NewExecution) []string {
 // itemArgs is the wire form of one of them, which has nothing in common with the others.
 func itemArgs(x engine.NewExecution) []string {
 	args := []string{x.Namespace, x.Lane, x.Kind, strings.Join(x.Capabilities, ","), strconv.Itoa(x.Priority),
-		"", "", x.Policy.Pack(), "", x.Creator, strconv.Itoa(len(x.Tags))}
+		"", "", valid.PackPolicy(x.Policy), "", x.Creator, strconv.Itoa(len(x.Tags))}
 	if x.Delay > 0 {
 		args[5] = "+" + strconv.FormatInt(x.Delay.Milliseconds(), 10)
 	}
@@ -418,24 +420,24 @@ func capabilityTokens(w *world) {
 		return []string{strings.Repeat("a", bytes/2-1), strings.Repeat("b", bytes-bytes/2)}
 	}
 	for _, good := range [][]string{nil, {"gpu"}, {"东京-gpu", "a"}, tokens(256), long(4096)} {
-		n, err := flowfabric.NormalizeCapabilities(good)
+		n, err := valid.Capabilities(good)
 		w.no(err)
 		id := w.create(capabilities(n...))
 		same(w, "stored", words(w.read(id).Route.Capabilities), words(n))
 	}
-	n, err := flowfabric.NormalizeCapabilities([]string{"b", "a", "b"})
+	n, err := valid.Capabilities([]string{"b", "a", "b"})
 	w.no(err)
 	same(w, "duplicates collapse", words(n), "[a b]")
 	for what, bad := range map[string][]string{"empty_token": {""}, "comma_in_token": {"a,b"}, "control_or_whitespace": {"a b"},
 		"too_many_tokens": tokens(257), "too_many_bytes": long(4097), "invalid_utf8": {"\xff"}} {
-		_, err := flowfabric.NormalizeCapabilities(bad)
+		_, err := valid.Capabilities(bad)
 		w.is(err, flowfabric.ErrInvalidCapabilities)
 		if !strings.Contains(err.Error(), what) {
 			w.Fatalf("%v does not name %s", err, what)
 		}
 	}
 	for _, bad := range []string{"a\x00", "a\tb", "a\x7f", "a\u00a0b", "\u2003", "a\u0085"} {
-		_, err := flowfabric.NormalizeCapabilities([]string{bad})
+		_, err := valid.Capabilities([]string{bad})
 		w.is(err, flowfabric.ErrInvalidCapabilities)
 	}
 	// The library re-checks the structure.

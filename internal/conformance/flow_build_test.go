@@ -15,7 +15,7 @@ import (
 // are there before it, so there is no call that adds an edge.
 var flowBuildScenarios = []scenario{
 	{name: "a flow created twice exists once, and another definition is a conflict", run: func(w *world) {
-		q := engine.NewFlow{ID: flowfabric.NewFlowID(w.p), Namespace: "default", Kind: "k", Creator: "me", Digest: "d1", Tags: map[string]string{"a.b": "c"}}
+		q := engine.NewFlow{ID: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), Namespace: "default", Kind: "k", Creator: "me", Digest: "d1", Tags: map[string]string{"a.b": "c"}}
 		made, err := w.e.CreateFlow(w.ctx, q)
 		w.no(err)
 		same(w, "made", words(made.Already, made.State, made.Revision, made.Members), "false staging 0 0")
@@ -44,7 +44,7 @@ var flowBuildScenarios = []scenario{
 			w.is(err, flowfabric.ErrInvalidInput)
 		})
 		w.unchanged("a bad tag", func() {
-			_, err := w.e.CreateFlow(w.ctx, engine.NewFlow{ID: flowfabric.NewFlowID(w.p), Namespace: "default", Kind: "k", Tags: map[string]string{"A": "c"}})
+			_, err := w.e.CreateFlow(w.ctx, engine.NewFlow{ID: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), Namespace: "default", Kind: "k", Tags: map[string]string{"A": "c"}})
 			w.is(err, flowfabric.ErrInvalidTagKey)
 		})
 	}},
@@ -119,7 +119,7 @@ var flowBuildScenarios = []scenario{
 			return err
 		})
 		w.unchanged("no such flow", func() {
-			_, err := w.e.StageFlow(w.ctx, flowfabric.NewFlowID(w.p), nil, []engine.FlowMember{good})
+			_, err := w.e.StageFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), nil, []engine.FlowMember{good})
 			w.is(err, flowfabric.ErrFlowNotFound)
 		})
 		for _, bad := range []string{"", strings.Repeat("n", 65), "a\nb"} {
@@ -409,11 +409,11 @@ var flowBuildScenarios = []scenario{
 		w.unchanged("what is refused", func() {
 			_, _, err := w.e.SealFlow(w.ctx, g.id, "other", 2, 1)
 			w.is(err, flowfabric.ErrInvalidInput)
-			_, _, err = w.e.SealFlow(w.ctx, flowfabric.NewFlowID(w.p), engine.SealClosed, 0, 0)
+			_, _, err = w.e.SealFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), engine.SealClosed, 0, 0)
 			w.is(err, flowfabric.ErrFlowNotFound)
-			_, err = w.e.DescribeFlow(w.ctx, flowfabric.NewFlowID(w.p))
+			_, err = w.e.DescribeFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)))
 			w.is(err, flowfabric.ErrFlowNotFound)
-			_, err = w.e.FlowMembers(w.ctx, flowfabric.NewFlowID(w.p), 0, 10, false)
+			_, err = w.e.FlowMembers(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), 0, 10, false)
 			w.is(err, flowfabric.ErrFlowNotFound)
 		})
 		// A flow that ended while it was open ends when it is sealed; an empty one too.

@@ -112,7 +112,7 @@ var flowCancelScenarios = []scenario{
 				_, err := w.e.CancelFlow(w.ctx, g.id, bad, "me", "")
 				w.is(err, flowfabric.ErrCancellationPolicy)
 			}
-			_, err := w.e.CancelFlow(w.ctx, flowfabric.NewFlowID(w.p), flowfabric.CancelAll, "me", "")
+			_, err := w.e.CancelFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), flowfabric.CancelAll, "me", "")
 			w.is(err, flowfabric.ErrFlowNotFound)
 		})
 		out := g.abort(flowfabric.CancelPending) // one member has ended: that is no failure

@@ -74,7 +74,7 @@ var flowEndScenarios = []scenario{
 		same(w, "left", words(len(page.Members), page.Members[0].Node, page.Next), "1 b -1")
 	}},
 	{name: "a flow is removed with its last member and leaves a tombstone", run: func(w *world) {
-		q := engine.NewFlow{ID: flowfabric.NewFlowID(w.p), Namespace: "default", Kind: "test", Digest: "d1", Tags: map[string]string{"a.b": "c"}}
+		q := engine.NewFlow{ID: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), Namespace: "default", Kind: "test", Digest: "d1", Tags: map[string]string{"a.b": "c"}}
 		_, err := w.e.CreateFlow(w.ctx, q)
 		w.no(err)
 		g := &graph{world: w, id: q.ID, w: w.worker("flow")}

@@ -89,7 +89,7 @@ var flowReplayScenarios = []scenario{
 		same(w, "answers", fmt.Sprintf("%q", got), fmt.Sprintf("%q", []string{" false replay_not_allowed", "waiting false ", " false execution_not_terminal",
 			" false execution_not_in_flow", " false execution_not_found", "waiting true "}))
 		w.unchanged("what is refused", func() {
-			_, err := w.e.ReplayFlow(w.ctx, flowfabric.NewFlowID(w.p), engine.Replay{}, ids[:1])
+			_, err := w.e.ReplayFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), engine.Replay{}, ids[:1])
 			w.is(err, flowfabric.ErrFlowNotFound)
 			_, err = w.e.ReplayFlow(w.ctx, g.id, engine.Replay{}, nil)
 			w.is(err, flowfabric.ErrInvalidInput)

@@ -209,7 +209,7 @@ var flowScenarios = []scenario{
 		w.unchanged("again", func() { w.no(w.e.SetFlowTags(w.ctx, g.id, map[string]string{"a.b": "3"}, []string{"c.d"})) })
 		w.unchanged("refused", func() {
 			w.is(w.e.SetFlowTags(w.ctx, g.id, map[string]string{"ab": "v"}, nil), flowfabric.ErrInvalidTagKey)
-			w.is(w.e.SetFlowTags(w.ctx, flowfabric.NewFlowID(w.p), map[string]string{"a.b": "v"}, nil), flowfabric.ErrFlowNotFound)
+			w.is(w.e.SetFlowTags(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), map[string]string{"a.b": "v"}, nil), flowfabric.ErrFlowNotFound)
 		})
 		g.complete(g.claim()["a"], "")
 		w.no(w.e.SetFlowTags(w.ctx, g.id, nil, []string{"a.b", "e.f"}))

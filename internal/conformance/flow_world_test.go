@@ -21,7 +21,7 @@ type graph struct {
 
 // flow begins a flow in this partition.
 func (w *world) flow() *graph {
-	return &graph{world: w, id: flowfabric.NewFlowID(w.p), w: w.worker("flow")}
+	return &graph{world: w, id: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), w: w.worker("flow")}
 }
 
 type nodeOption func(*engine.FlowMember)

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -500,7 +501,7 @@ func (f *fuzzer) claim(k *worker) (call, func(answer)) {
 		}
 		for _, slot := range slots {
 			if h := strings.Fields(slot); len(h) == claimWords {
-				id, err := flowfabric.ParseUUID(h[0])
+				id, err := ids.ParseUUID(h[0])
 				f.no(err)
 				attempt, _ := strconv.ParseUint(h[1], 10, 32)
 				epoch, _ := strconv.ParseUint(h[2], 10, 64)

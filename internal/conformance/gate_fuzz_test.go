@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // granted is a grant that a worker was told of, with the claim that it came with.
@@ -23,7 +24,7 @@ func (f *fuzzer) granted(k *worker, number uint64, slots []string) {
 		if len(h) != 3 {
 			return
 		}
-		id, err := flowfabric.ParseUUID(h[0])
+		id, err := ids.ParseUUID(h[0])
 		if err != nil {
 			return
 		}

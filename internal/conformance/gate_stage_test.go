@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
 
@@ -116,7 +117,7 @@ func (w *world) told(root string, without ...string) string {
 // gateName is a name for a budget or a quota that lives in the partition with the number of the scenario's own.
 func (w *world) gateName(prefix string) string {
 	for i := 0; ; i++ {
-		if name := prefix + strconv.Itoa(i); flowfabric.GatePartition(name, partitions) == w.p {
+		if name := prefix + strconv.Itoa(i); ids.GatePartition(name, partitions) == w.p {
 			return name
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -82,7 +83,7 @@ func (g *gates) budget(change func(*admission.Budget)) string {
 	}
 	_, _, _, err := g.e.PutBudget(g.ctx, b, 0, "test")
 	g.no(err)
-	g.follow(keys.BudgetRoot(flowfabric.GatePartition(b.Name, limits.DefaultBudgetPartitions)))
+	g.follow(keys.BudgetRoot(ids.GatePartition(b.Name, limits.DefaultBudgetPartitions)))
 	return b.Name
 }
 
@@ -92,7 +93,7 @@ func (g *gates) quota(q admission.Quota) string {
 	q.Name = g.fresh()
 	_, _, _, err := g.e.PutQuota(g.ctx, q, 0, "test")
 	g.no(err)
-	g.follow(keys.QuotaRoot(flowfabric.GatePartition(q.Name, limits.DefaultQuotaPartitions)))
+	g.follow(keys.QuotaRoot(ids.GatePartition(q.Name, limits.DefaultQuotaPartitions)))
 	return q.Name
 }
 

@@ -100,7 +100,7 @@ type fixed struct {
 
 // fixedFlow is a flow whose id is the same in every run. Its members are of a kind of their own.
 func (w *world) fixedFlow(name string) *graph {
-	return &graph{world: w, id: flowfabric.MakeFlowID(w.p, uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)))}
+	return &graph{world: w, id: flowfabric.FlowID(flowfabric.MakeExecutionID(w.p, uuid.NewSHA1(uuid.NameSpaceOID, []byte(name))))}
 }
 
 // fixedWait is a wait for one child.
@@ -177,7 +177,7 @@ type writing struct {
 
 // lostFlow is a flow of this partition that has the same id every time.
 func lostFlow(w *world) flowfabric.FlowID {
-	return flowfabric.MakeFlowID(w.p, uuid.NewSHA1(uuid.NameSpaceOID, []byte("flow")))
+	return flowfabric.FlowID(flowfabric.MakeExecutionID(w.p, uuid.NewSHA1(uuid.NameSpaceOID, []byte("flow"))))
 }
 
 func nothingFirst(*world, fixed) {}

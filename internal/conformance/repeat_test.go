@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
@@ -197,7 +198,7 @@ var repeatables = []repeatable{
 		c := fencedCall("ff_wait_children")(w)
 		c.args[9] = "0"
 		w.must(c.name, c.args...)
-		id, err := flowfabric.ParseUUID(c.args[22])
+		id, err := ids.ParseUUID(c.args[22])
 		w.no(err)
 		w.cancel(flowfabric.MakeExecutionID(w.p, id))
 		c.args[9] = "1"
@@ -251,7 +252,7 @@ var repeatScenarios = []scenario{
 		same(w, "duplicate flags", first.slots[0]+again.slots[0], "01")
 		same(w, "slots", strings.Join(again.slots[1:], "|"), strings.Join(first.slots[1:], "|"))
 		header := strings.Fields(first.slots[8])
-		id, err := flowfabric.ParseUUID(header[0])
+		id, err := ids.ParseUUID(header[0])
 		w.no(err)
 		f := flowfabric.Fence{Execution: flowfabric.MakeExecutionID(w.p, id), Session: k.session, Claim: 1}
 		_, err = fmt.Sscan(header[2], &f.Epoch)

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
@@ -173,7 +174,7 @@ var retentionScenarios = []scenario{
 			own := func(x *engine.NewExecution) {
 				x.Digest = "0123456789abcdef0123456789abcdef"
 				if i < 6 {
-					x.ID = flowfabric.ScheduledExecutionID(w.p, "s", 1, time.UnixMilli(int64(i)))
+					x.ID = flowfabric.MakeExecutionID(ids.Scheduled(w.p, "s", 1, time.UnixMilli(int64(i))))
 				} else {
 					stays = time.Hour
 				}

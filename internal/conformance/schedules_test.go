@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -59,7 +60,7 @@ func (w *world) recurring(name string, every time.Duration) engine.Schedule {
 // firing is the step of an instant that is due.
 func (w *world) firing(s engine.Schedule, every time.Duration) engine.Firing {
 	return engine.Firing{Name: s.Name, Revision: s.Revision, Seen: s.Next, Next: s.Next.Add(every), At: s.Next,
-		Item: engine.NewExecution{ID: flowfabric.ScheduledExecutionID(w.p, s.Name, s.Incarnation, s.Next), Namespace: "default", Lane: "default",
+		Item: engine.NewExecution{ID: flowfabric.MakeExecutionID(ids.Scheduled(w.p, s.Name, s.Incarnation, s.Next)), Namespace: "default", Lane: "default",
 			Kind: "k", Tags: map[string]string{"schedule.name": s.Name}, Digest: "d"}}
 }
 
@@ -85,7 +86,7 @@ func wirePut(name, expected, seen string, next int64, definition, input string) 
 func wireFire(w *world, s engine.Schedule, missed string) []string {
 	at := strconv.FormatInt(s.Next.UnixMilli(), 10)
 	next := strconv.FormatInt(s.Next.Add(time.Hour).UnixMilli(), 10)
-	id := flowfabric.ScheduledExecutionID(w.p, s.Name, s.Incarnation, s.Next)
+	id := flowfabric.MakeExecutionID(ids.Scheduled(w.p, s.Name, s.Incarnation, s.Next))
 	return []string{proto, s.Name, strconv.FormatUint(s.Revision, 10), at, next, missed, at, at, "late", at, "1", "default",
 		"default", "k", "", "0", "", "+1000", "", "", "me", "1", "a.b", "c", "1", id.UUID().String(), "d", ""}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
@@ -301,7 +302,8 @@ var whyScenarios = slices.Concat(whyCodeScenarios, whyGateScenarios)
 
 var whyCodeScenarios = []scenario{
 	{name: "every state is explained, and the event that the explanation names moves it on", run: func(w *world) {
-		for _, code := range flowfabric.Codes() {
+		for _, text := range codes.All() {
+			code := flowfabric.Code(text)
 			want, ok := explanations[code]
 			if !ok {
 				w.Errorf("%s is not explained", code)

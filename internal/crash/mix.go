@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -78,7 +79,7 @@ func (j Job) Key() string { return "k" + strconv.Itoa(j.Index) }
 
 // ID is the execution that the key leads to in a deployment with so many partitions.
 func (j Job) ID(partitions uint16) flowfabric.ExecutionID {
-	return flowfabric.DeriveExecutionID(partitions, limits.DefaultNamespace, Mix.Kind(), j.Key())
+	return flowfabric.MakeExecutionID(ids.Keyed(partitions, limits.DefaultNamespace, Mix.Kind(), j.Key()))
 }
 
 // Mix is the definition that all jobs share. Reclaims are not capped: how often a worker dies is up to the test.

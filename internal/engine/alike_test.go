@@ -6,6 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // What items have in common is said once, so no field may differ that the server is told, whatever fields there will be.
@@ -16,7 +17,7 @@ func TestAlike(t *testing.T) {
 		other := one
 		other.Policy.Retry.Categories = nil
 		change(t, name, field(&other))
-		if got := other.alike(&one, one.Policy.Pack()); got != own {
+		if got := other.alike(&one, valid.PackPolicy(one.Policy)); got != own {
 			t.Errorf("with another %s: alike is %v", name, got)
 		}
 	}

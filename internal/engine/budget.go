@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // Waiter is a route of a partition that a gate had closed, and that may be opened.
@@ -72,7 +73,7 @@ func (e *Engine) make(ctx context.Context, f function, roots []string, name, abs
 }
 
 func rootOf(roots []string, name string) string {
-	return roots[flowfabric.GatePartition(name, uint16(len(roots)))]
+	return roots[ids.GatePartition(name, uint16(len(roots)))]
 }
 
 // onBudget calls a function of a budget; that its partition was never used means that there is no such budget.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // ClosedBy is why a gate closed a route, as [Closing] and [Facts] tell it in one line.
@@ -33,7 +34,7 @@ const (
 // "budget_not_found <name>" or "quota_policy_not_found <name>".
 func ParseClosing(why string) ClosedBy {
 	words := strings.Split(why, " ")
-	if len(words) < 2 || flowfabric.ValidateGateName("gate", words[1]) != nil {
+	if len(words) < 2 || valid.GateName("gate", words[1]) != nil {
 		return ClosedBy{}
 	}
 	name := words[1]
@@ -41,7 +42,7 @@ func ParseClosing(why string) ClosedBy {
 	case words[0] == "budget" && len(words) == 5:
 		used, err := strconv.ParseInt(words[3], 10, 64)
 		limit, wrong := strconv.ParseInt(words[4], 10, 64)
-		if err == nil && wrong == nil && flowfabric.ValidateDimension("dimension", words[2]) == nil {
+		if err == nil && wrong == nil && valid.Dimension("dimension", words[2]) == nil {
 			return ClosedBy{Kind: ClosedByBudget, Gate: flowfabric.BudgetGate(name), Dimension: words[2], Used: used, Limit: limit}
 		}
 	case words[0] == "quota" && len(words) == 3 && (words[2] == "rate" || words[2] == "cap"):

@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // CreateExecutions admits 1..100 executions of one partition, with at most 1 MiB of payload and 2,000 tags in all, in one atomic call
@@ -74,7 +75,7 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 func appendItems(args []string, n int, item func(i int) *NewExecution, more func(args []string, i int) []string) []string {
 	for from, upto := 0, 0; from < n; from = upto {
 		first := item(from)
-		policy := first.Policy.Pack()
+		policy := valid.PackPolicy(first.Policy)
 		for upto = from + 1; upto < n && item(upto).alike(first, policy); upto++ {
 		}
 		args = first.appendHead(args, policy)
@@ -95,7 +96,7 @@ func (x *NewExecution) alike(y *NewExecution, policy string) bool {
 	return x.Namespace == y.Namespace && x.Lane == y.Lane && x.Kind == y.Kind && x.Creator == y.Creator && maps.Equal(x.Tags, y.Tags) &&
 		x.Priority == y.Priority && x.Delay == y.Delay && x.Deadline == y.Deadline && x.DelayUntil.Equal(y.DelayUntil) && x.DeadlineAt.Equal(y.DeadlineAt) &&
 		slices.Equal(x.Capabilities, y.Capabilities) && slices.Equal(x.Gates, y.Gates) &&
-		x.Policy.AttemptTimeout == y.Policy.AttemptTimeout && x.Policy.Pack() == policy
+		x.Policy.AttemptTimeout == y.Policy.AttemptTimeout && valid.PackPolicy(x.Policy) == policy
 }
 
 // appendHead adds what alike items have in common.

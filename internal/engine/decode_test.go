@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -166,7 +167,7 @@ func TestSessionIDs(t *testing.T) {
 	seen := map[string]bool{}
 	for range 1000 {
 		id := NewSessionID(long)
-		if Instance(id) != long || len(id) > 64 || seen[id] || flowfabric.ValidateName("session", id) != nil {
+		if Instance(id) != long || len(id) > 64 || seen[id] || valid.Name("session", id) != nil {
 			t.Fatalf("session id %q", id)
 		}
 		seen[id] = true

@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -352,7 +353,7 @@ func TestDiagnoseClockSteps(t *testing.T) {
 			do("HSET", string(p), "ticked", later, "wake", later)
 			do("HSET", p.Session(session), "exp", expiry)
 			do("ZADD", p.Sessions(), expiry, session)
-			quotas := flowfabric.GatePartition("calls", limits.DefaultQuotaPartitions)
+			quotas := ids.GatePartition("calls", limits.DefaultQuotaPartitions)
 			do("ZADD", keys.Partition(keys.QuotaRoot(quotas)).Window("calls"), later, "1.x:1")
 			s = diagnose(fmt.Sprint(partition, session, "", " ", quotas, "", "calls", " "))
 			if back := s.Roots[partition].Back(s.At); back < 58*time.Minute || back > time.Hour || !s.Roots[partition].Overdue(s.At) {

@@ -191,7 +191,7 @@ func (e *Engine) keep(c rueidis.Client) bool {
 // Partitions is the number of execution partitions of this deployment.
 func (e *Engine) Partitions() uint16 { return e.partitions }
 
-// BudgetPartitions is the number of partitions of budgets; see [flowfabric.GatePartition].
+// BudgetPartitions is the number of partitions of budgets; see [ids.GatePartition].
 func (e *Engine) BudgetPartitions() uint16 { return uint16(len(e.budgets)) }
 
 // QuotaPartitions is the number of partitions of quotas.

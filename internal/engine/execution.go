@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // requirements packs what a worker must have and what must be asked before the work runs.
@@ -35,7 +36,7 @@ func requirements(capabilities []string, gates []flowfabric.Gate) string {
 // ErrInvalidCapabilities. CreateExecutions does not call it: in a batch a mistake of one item would be an error of the others.
 func (x *NewExecution) Validate(now time.Time) error {
 	for _, name := range [...]struct{ field, value string }{{"namespace", x.Namespace}, {"lane", x.Lane}, {"kind", x.Kind}} {
-		if err := flowfabric.ValidateName(name.field, name.value); err != nil {
+		if err := valid.Name(name.field, name.value); err != nil {
 			return err
 		}
 	}
@@ -75,23 +76,23 @@ func (x *NewExecution) validateTimes(now time.Time) error {
 
 // validate checks what only Go can check, or what would spoil the call for the other items.
 func (x *NewExecution) validate() error {
-	if err := x.Policy.Validate(); err != nil {
+	if err := valid.Policy(x.Policy); err != nil {
 		return err
 	}
 	if len(x.Tags) > 0 {
-		if err := flowfabric.ValidateTags(x.Tags); err != nil {
+		if err := valid.Tags(x.Tags); err != nil {
 			return err
 		}
 	}
 	if len(x.Capabilities) > 0 {
-		tokens, err := flowfabric.NormalizeCapabilities(x.Capabilities)
+		tokens, err := valid.Capabilities(x.Capabilities)
 		if err != nil {
 			return err
 		}
 		x.Capabilities = tokens
 	}
 	if len(x.Gates) > 0 {
-		gates, err := flowfabric.NormalizeGates(x.Gates)
+		gates, err := valid.Gates(x.Gates)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -152,8 +153,8 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	f.Node, f.Group, f.Wait = core["nd"], groupRecord(core["g"]), waitRecord(core["wt"])
 	if len(header) > 0 {
 		record := flowRecord(fields{m: header, r: r})
-		if of, err := flowfabric.ParseUUID(core["fl"]); err == nil {
-			record.ID = flowfabric.MakeFlowID(id.Partition(), of)
+		if of, err := ids.ParseUUID(core["fl"]); err == nil {
+			record.ID = flowfabric.FlowID(flowfabric.MakeExecutionID(id.Partition(), of))
 		}
 		record.Now, f.Flow = f.Now, &record
 	}

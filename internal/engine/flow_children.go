@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -109,7 +110,7 @@ func DecodeChildren(partition uint16, value []byte) ([]ChildOutcome, error) {
 		if len(f) != 4 {
 			return nil, fmt.Errorf("%w: outcome of a child %q", flowfabric.ErrCorrupt, clip(part))
 		}
-		id, err := flowfabric.ParseUUID(f[0])
+		id, err := ids.ParseUUID(f[0])
 		if err != nil {
 			return nil, fmt.Errorf("%w: outcome of a child: %w", flowfabric.ErrCorrupt, err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // classes are the counters of a header by the public state they count.
@@ -54,7 +55,7 @@ func (f fields) classes() map[flowfabric.PublicState]int {
 }
 
 func (f fields) flowState(name string) flowfabric.FlowState {
-	state, ok := flowfabric.FlowStateOf(f.m[name])
+	state, ok := FlowStateOf(f.m[name])
 	if !ok {
 		f.r.stop("state of a flow %q", clip(f.m[name]))
 	}
@@ -63,7 +64,7 @@ func (f fields) flowState(name string) flowfabric.FlowState {
 
 func (r *reader) flowState() flowfabric.FlowState {
 	code := r.text()
-	state, ok := flowfabric.FlowStateOf(code)
+	state, ok := FlowStateOf(code)
 	if !ok {
 		r.stop("slot %d is %q, want the state of a flow", r.at-1, clip(code))
 	}
@@ -230,10 +231,10 @@ func (e *Engine) ListFlows(ctx context.Context, partition uint16, newest bool, a
 		for _, name := range names {
 			f.m[name] = r.text()
 		}
-		if id, err := flowfabric.ParseUUID(x.Member); err == nil {
-			x.ID = flowfabric.MakeFlowID(partition, id)
+		if id, err := ids.ParseUUID(x.Member); err == nil {
+			x.ID = flowfabric.FlowID(flowfabric.MakeExecutionID(partition, id))
 		}
-		x.State, _ = flowfabric.FlowStateOf(f.m["st"])
+		x.State, _ = FlowStateOf(f.m["st"])
 		x.Seal, x.Namespace, x.Kind = string(sealOf(f.m["sl"])), f.m["ns"], f.m["kd"]
 		x.ReleasedAt, x.EndedAt, x.Members, x.Failing = f.instant("rl"), f.instant("en"), int(f.number("nn")), int(f.number("lv"))
 		x.Count = f.classes()

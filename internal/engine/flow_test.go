@@ -10,10 +10,11 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-var sampleFlow = flowfabric.NewFlowID(3)
+var sampleFlow = flowfabric.FlowID(flowfabric.NewExecutionID(3))
 
 // flowCallers makes one call of every function about flows.
 var flowCallers = []caller{
@@ -96,7 +97,7 @@ func TestFlowReplies(t *testing.T) {
 	if !reflect.DeepEqual(m.Wait, &WaitRecord{Mode: string(WaitAll), Total: 2, Succeeded: 1, Pending: true}) {
 		t.Errorf("wait %+v", m.Wait)
 	}
-	id, _ := flowfabric.ParseUUID(sampleUUID)
+	id, _ := ids.ParseUUID(sampleUUID)
 	up := flowfabric.MakeExecutionID(3, id)
 	if !reflect.DeepEqual(m.Edges, []EdgeRecord{{From: up, Input: "left,right", Outcome: flowfabric.Completed, Attempt: 2, Late: true}}) {
 		t.Errorf("edges %+v", m.Edges)
@@ -161,7 +162,7 @@ func TestDamagedFlows(t *testing.T) {
 func TestForeignFlows(t *testing.T) {
 	e, f := openFake(t)
 	f.answer(func(string) string { t.Error("something was sent"); return nilReply })
-	ctx, foreign := t.Context(), flowfabric.NewFlowID(4)
+	ctx, foreign := t.Context(), flowfabric.FlowID(flowfabric.NewExecutionID(4))
 	elsewhere := flowfabric.NewExecutionID(2)
 	stage := func(members ...FlowMember) error { _, err := e.StageFlow(ctx, sampleFlow, nil, members); return err }
 	member := FlowMember{NewExecution: NewExecution{ID: sampleID}, Node: "n"}

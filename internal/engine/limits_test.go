@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 func admit(t testing.TB, e *Engine, x NewExecution) error {
@@ -106,7 +107,7 @@ func FuzzTags(f *testing.F) {
 		}
 		r.count(1)
 		_, _, refused := r.answer()
-		if err := flowfabric.ValidateTags(map[string]string{key: value}); (refused == nil) != (err == nil) {
+		if err := valid.Tags(map[string]string{key: value}); (refused == nil) != (err == nil) {
 			t.Errorf("%q=%q: server %v, Go %v", key, value, refused, err)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // Home is where a partition keeps an execution; each has one.
@@ -143,7 +144,7 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 		f.m[name] = r.text()
 	}
 	x.Tags = r.pairs()
-	if id, err := flowfabric.ParseUUID(x.Member); err != nil {
+	if id, err := ids.ParseUUID(x.Member); err != nil {
 		own.stop("%q is no execution id", clip(x.Member))
 	} else {
 		x.ID = flowfabric.MakeExecutionID(partition, id)

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // ReplayExecution runs an ended execution again (lua/execution/ff_replay_execution.lua): it waits at its old age and
@@ -54,7 +55,7 @@ func (e *Engine) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map
 
 // setTags changes the tags of an execution or a flow.
 func (e *Engine) setTags(ctx context.Context, fn function, id flowfabric.ExecutionID, set map[string]string, remove []string) error {
-	if err := flowfabric.ValidateTags(set); err != nil {
+	if err := valid.Tags(set); err != nil {
 		return fmt.Errorf("%s: %w", fn.name, err)
 	}
 	if len(remove) > limits.MaxTags {

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // Hold is one admission: an execution under an epoch.
@@ -42,7 +43,7 @@ func spenderText(id flowfabric.ExecutionID) string {
 func parseSpender(text string) (flowfabric.ExecutionID, error) {
 	where, name, _ := strings.Cut(text, ".")
 	partition, bad := strconv.ParseUint(where, 10, 16)
-	id, err := flowfabric.ParseUUID(name)
+	id, err := ids.ParseUUID(name)
 	return flowfabric.MakeExecutionID(uint16(partition), id), errors.Join(bad, err)
 }
 

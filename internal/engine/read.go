@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/record"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // ReadExecution returns a consistent snapshot (lua/read/ff_read_execution.lua). An active execution whose session
@@ -68,7 +69,7 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 	if core["ca"] != "" {
 		packed += ";" + attempts["categories"]
 	}
-	policy, err := flowfabric.UnpackPolicy(packed)
+	policy, err := valid.UnpackPolicy(packed)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("%s: %w", r.op, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -69,7 +70,7 @@ type ScheduleSet struct {
 
 // SchedulePartition is the partition of a schedule.
 func (e *Engine) SchedulePartition(name string) uint16 {
-	return flowfabric.SchedulePartition(name, e.partitions)
+	return ids.SchedulePartition(name, e.partitions)
 }
 
 // PutSchedule creates or changes a schedule (lua/operate/ff_put_schedule.lua). A definition that is stored already

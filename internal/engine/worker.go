@@ -16,6 +16,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
 
@@ -147,12 +148,12 @@ func (e *Engine) claims(ctx context.Context, partition uint16, session string, n
 // member reads what a member of a flow is told: its flow and node, and what its upstreams left it.
 func (c *Claim) member(partition uint16, r *reader, inputs bool) {
 	flow, node, _ := strings.Cut(r.text(), " ")
-	id, err := flowfabric.ParseUUID(flow)
+	id, err := ids.ParseUUID(flow)
 	if err != nil {
 		r.stop("flow of a claim: %w", err)
 		return
 	}
-	c.Flow, c.Node = flowfabric.MakeFlowID(partition, id), node
+	c.Flow, c.Node = flowfabric.FlowID(flowfabric.MakeExecutionID(partition, id)), node
 	if !inputs {
 		return
 	}
@@ -316,7 +317,7 @@ func (e *Engine) RenewSession(ctx context.Context, partition uint16, session str
 			r.stop("notice %q", clip(notice))
 			break
 		}
-		id, err1 := flowfabric.ParseUUID(fields[0])
+		id, err1 := ids.ParseUUID(fields[0])
 		epoch, err2 := strconv.ParseUint(fields[1], 10, 64)
 		if err1 != nil || err2 != nil {
 			r.stop("notice %q", clip(notice))

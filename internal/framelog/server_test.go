@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -20,7 +21,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	execution = flowfabric.DeriveExecutionID(64, "default", "stream-test", "one")
+	execution = flowfabric.MakeExecutionID(ids.Keyed(64, "default", "stream-test", "one"))
 	fence     = flowfabric.Fence{Execution: execution, Session: "i~0", Claim: 1, Epoch: 7}
 	errLost   = fmt.Errorf("reply lost: %w", flowfabric.ErrTransport)
 )

@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // flowClass is the counter of a flow's header that counts members in a state (lua/lib/graph.lua).
@@ -147,7 +148,7 @@ func (l *look) flow(id string, h map[string]string, members map[string]int, back
 			say("field %s is %q", field, value)
 		}
 	}
-	if _, ok := flowfabric.FlowStateOf(h["st"]); !ok {
+	if _, ok := engine.FlowStateOf(h["st"]); !ok {
 		say("is no state")
 	}
 	if _, listed := l.ZSets[":flows"][id]; !listed {

@@ -18,9 +18,9 @@ type Held struct {
 
 	prev, next *Held // of the session's list; guarded by Keeper.mu, as all below
 
-	lost    error         // why it is no longer ours
-	gone    bool          // released or abandoned
-	missing bool          // the server did not name it
+	lost    error   // why it is no longer ours
+	gone    bool    // released or abandoned
+	missing bool    // the server did not name it
 	missed  Instant // when that was first noticed
 }
 

@@ -21,12 +21,12 @@ type session struct {
 	id        string
 	partition uint16
 
-	number   uint64        // last claim number known to be used up
-	pending  bool          // claim number+1 was sent and its outcome is unknown
-	garbled  int           // answers in a row to claim number+1 that could not be read
-	claiming bool          // a claim is in flight right now
-	opened   bool          // exists on the server
-	sent     bool          // start is valid: some call that may have extended the lease was sent
+	number   uint64  // last claim number known to be used up
+	pending  bool    // claim number+1 was sent and its outcome is unknown
+	garbled  int     // answers in a row to claim number+1 that could not be read
+	claiming bool    // a claim is in flight right now
+	opened   bool    // exists on the server
+	sent     bool    // start is valid: some call that may have extended the lease was sent
 	start    Instant // of the newest call that extended the lease
 
 	generation uint64 // newest lost notice that has been acted on

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -127,7 +128,7 @@ func AboutFlow(verb string, id flowfabric.FlowID, err error) error {
 		return nil
 	}
 	if refused, ok := errors.AsType[*flowfabric.Error](err); ok {
-		state, known := flowfabric.FlowStateOf(refused.Slot(0))
+		state, known := engine.FlowStateOf(refused.Slot(0))
 		switch {
 		case !known:
 		case errors.Is(refused, flowfabric.ErrFlowTerminal):

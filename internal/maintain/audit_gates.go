@@ -12,6 +12,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 const (
@@ -109,7 +111,7 @@ func (g *gates) scan(ctx context.Context, server engine.Primary) {
 			switch {
 			case !slices.Contains(gateAreas[g.kind], k.Area):
 				g.found([]engine.Finding{{Partition: k.Partition, Kind: engine.FindingUnknown, Index: k.Area, Member: k.Of, Detail: "a key of no known kind"}}, nil)
-			case flowfabric.ValidateGateName("name", name) == nil && k.Area != "bl" && k.Area != "br": // those go by themselves
+			case valid.GateName("name", name) == nil && k.Area != "bl" && k.Area != "br": // those go by themselves
 				g.names[place{k.Partition, name}] = true
 			}
 		}
@@ -157,7 +159,7 @@ func (g *gates) one(ctx context.Context, at place) {
 	}
 	g.found(list, err)
 	switch {
-	case err != nil || at.partition != flowfabric.GatePartition(at.name, partitions):
+	case err != nil || at.partition != ids.GatePartition(at.name, partitions):
 	case g.kind == "b":
 		g.budget(ctx, at.name, at.partition)
 	default:

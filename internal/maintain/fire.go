@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	calendar "github.com/flowfabric/flowfabric-go/schedule"
 )
 
@@ -203,7 +204,7 @@ func firingOf(s engine.Schedule, d calendar.Definition, step calendar.Step) engi
 		At: step.Fire, Solo: d.Overlap == calendar.OverlapSkip}
 	if !step.Fire.IsZero() {
 		x := d.Item
-		call.Item = engine.NewExecution{ID: flowfabric.ScheduledExecutionID(s.Partition, s.Name, s.Incarnation, step.Fire),
+		call.Item = engine.NewExecution{ID: flowfabric.MakeExecutionID(ids.Scheduled(s.Partition, s.Name, s.Incarnation, step.Fire)),
 			Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: x.Capabilities, Gates: x.Gates, Priority: x.Priority, Deadline: x.Deadline,
 			Policy: x.Policy, Tags: d.Labels(s.Name, step.Fire), Creator: x.Creator, Digest: x.Digest}
 	}

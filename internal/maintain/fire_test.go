@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -113,7 +114,7 @@ func TestLoopFiresWhatTicksReport(t *testing.T) {
 		if !f.At.Equal(due) || !f.Seen.Equal(due) || !f.Next.Equal(due.Add(time.Minute)) || f.Revision != 1 || f.Missed.Count != 0 || f.Solo {
 			t.Errorf("%+v", f)
 		}
-		if x := f.Item; x.ID != flowfabric.ScheduledExecutionID(0, "a", 1, due) || x.Kind != "k" || x.Tags["schedule.name"] != "a" {
+		if x := f.Item; x.ID != flowfabric.MakeExecutionID(ids.Scheduled(0, "a", 1, due)) || x.Kind != "k" || x.Tags["schedule.name"] != "a" {
 			t.Errorf("%+v", x)
 		}
 		if told != 2 {

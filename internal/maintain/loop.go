@@ -45,6 +45,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 const (
@@ -204,7 +205,7 @@ func (l *Loop) plan() (schedule, error) {
 	if cfg.Engine == nil {
 		return schedule{}, fmt.Errorf("%w: maintain: Engine is missing", flowfabric.ErrConfig)
 	}
-	if err := flowfabric.ValidateName("maintain owner", cfg.Owner); err != nil {
+	if err := valid.Name("maintain owner", cfg.Owner); err != nil {
 		return schedule{}, err
 	}
 	if len(cfg.Owner) > limits.MaxInstance {

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // budgetTruth is a budget in plain Go: no keys, no fields, no scripts. Every method answers what the engine must
@@ -521,7 +521,7 @@ func budgetText(b admission.BudgetRecord) string {
 // nameIn is a name whose budget or quota is in a partition.
 func nameIn(partition, of uint16, prefix string) string {
 	for i := 0; ; i++ {
-		if name := fmt.Sprint(prefix, i); flowfabric.GatePartition(name, of) == partition {
+		if name := fmt.Sprint(prefix, i); ids.GatePartition(name, of) == partition {
 			return name
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/model"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // call is one call, in the words of the model. Which fields count depends on the kind.
@@ -288,7 +289,7 @@ func submission(s model.Submission) []string {
 		timeout = text(s.Policy.AttemptTimeout.Milliseconds())
 	}
 	return append(append([]string{s.Route.Namespace, s.Route.Lane, s.Route.Kind, s.Route.Capabilities, strconv.Itoa(s.Priority), ahead(s.Delay),
-		ahead(s.Deadline), s.Policy.Pack(), timeout, s.Creator}, pairs(s.Tags)...), "1", s.ID, s.Digest, strings.Repeat("i", s.Input))
+		ahead(s.Deadline), valid.PackPolicy(s.Policy), timeout, s.Creator}, pairs(s.Tags)...), "1", s.ID, s.Digest, strings.Repeat("i", s.Input))
 }
 
 func pairs(m map[string]string) []string {

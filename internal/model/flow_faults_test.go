@@ -101,7 +101,7 @@ func TestFlowFaults(t *testing.T) {
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			x := &shaped{flows: newFlows(t, s, 1), claims: map[string]engine.Claim{}}
-			x.id = flowfabric.MakeFlowID(partition, x.uuid())
+			x.id = flowfabric.FlowID(flowfabric.MakeExecutionID(partition, x.uuid()))
 			f.run(x)
 		})
 	}

@@ -163,7 +163,7 @@ func bool01(yes bool) int {
 
 // plan makes up a flow.
 func (x *flows) plan() {
-	f := &flowTruth{id: flowfabric.MakeFlowID(partition, x.uuid())}
+	f := &flowTruth{id: flowfabric.FlowID(flowfabric.MakeExecutionID(partition, x.uuid()))}
 	size := 1 + x.upto(9)
 	if x.chance(20) {
 		size = 1 + x.upto(60)

@@ -219,7 +219,7 @@ func TestFlowStops(t *testing.T) {
 func stopped(t *testing.T, s *server, sh shape, stop int) (end string, left bool) {
 	t.Helper()
 	x := &shaped{flows: newFlows(t, s, 1), claims: map[string]engine.Claim{}}
-	x.id = flowfabric.MakeFlowID(partition, x.uuid())
+	x.id = flowfabric.FlowID(flowfabric.MakeExecutionID(partition, x.uuid()))
 	sh.make(x)
 	if _, err := s.e.Tick(x.ctx, partition, "ticker", false); err != nil {
 		t.Fatal(err)

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // LaneName is a lane of a namespace.
@@ -74,7 +74,7 @@ func (p *Partition) SetLane(q LaneChange) Reply {
 		now.Keep = q.Keep
 	}
 	switch {
-	case flowfabric.ValidateName("", q.Namespace) != nil || flowfabric.ValidateName("", q.Name) != nil:
+	case valid.Name("", q.Namespace) != nil || valid.Name("", q.Name) != nil:
 		return answer("invalid_input")
 	case !slices.Contains([]string{"active", "paused", "draining", "disabled"}, now.State):
 		return answer("invalid_input")

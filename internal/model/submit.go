@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // Submission is what a producer asks for. Times are ms.
@@ -77,19 +78,19 @@ func clamp(priority int) int { return min(max(priority, 0), limits.MaxPriority) 
 
 func (s *Submission) validate() string {
 	for _, name := range []string{s.Route.Namespace, s.Route.Lane, s.Route.Kind} {
-		if flowfabric.ValidateName("", name) != nil {
+		if valid.Name("", name) != nil {
 			return "invalid_input"
 		}
 	}
 	if s.Route.Capabilities != "" {
-		if _, err := flowfabric.NormalizeCapabilities(strings.Split(s.Route.Capabilities, ",")); err != nil {
+		if _, err := valid.Capabilities(strings.Split(s.Route.Capabilities, ",")); err != nil {
 			return "invalid_capabilities"
 		}
 	}
 	switch {
 	case s.Delay < 0 || s.Delay > maxAhead || s.Deadline < 0 || s.Deadline > maxAhead:
 		return "invalid_input"
-	case s.Policy.Validate() != nil:
+	case valid.Policy(s.Policy) != nil:
 		return "invalid_policy"
 	case len(s.Creator) > limits.MaxName:
 		return "invalid_input"
@@ -108,7 +109,7 @@ func uuid(id string) bool { return len(id) == 36 }
 
 func invalidTags(tags map[string]string) string {
 	for k, v := range tags {
-		if flowfabric.ValidateTags(map[string]string{k: ""}) != nil {
+		if valid.Tags(map[string]string{k: ""}) != nil {
 			return "invalid_tag_key"
 		}
 		if len(v) > limits.MaxTagValue {

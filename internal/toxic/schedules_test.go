@@ -18,6 +18,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
@@ -249,7 +250,7 @@ func (a *agenda) account() {
 		s, d, instants, fired := page.Schedules[0], a.specs[name], uint64(0), uint64(0)
 		for at := a.first[name]; at.Before(s.Next); at = d.Spec.Next(at) {
 			instants++
-			id := flowfabric.ScheduledExecutionID(s.Partition, name, s.Incarnation, at)
+			id := flowfabric.MakeExecutionID(ids.Scheduled(s.Partition, name, s.Incarnation, at))
 			switch {
 			case executions[id]:
 				fired++
@@ -295,7 +296,7 @@ func (a *agenda) executions() map[flowfabric.ExecutionID]bool {
 			a.t.Fatal(err)
 		}
 		for _, key := range slices.Compact(all) {
-			id, err := flowfabric.ParseUUID(key[len(prefix):])
+			id, err := ids.ParseUUID(key[len(prefix):])
 			if err != nil {
 				a.t.Fatal(err)
 			}

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"strings"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // Tag returns tags and, when tracing is on, those that carry the context to the handler. The given map is not changed. Tracing
@@ -17,7 +17,7 @@ func (t *Tracer) Tag(ctx context.Context, tags map[string]string) map[string]str
 	}
 	carried := carrier{}
 	t.carriedBy().Inject(ctx, carried)
-	if len(carried) == 0 || len(tags)+len(carried) > limits.MaxTags || flowfabric.ValidateTags(carried) != nil {
+	if len(carried) == 0 || len(tags)+len(carried) > limits.MaxTags || valid.Tags(carried) != nil {
 		return tags
 	}
 	maps.Copy(carried, without(tags))

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // Without a provider the hot path pays nothing.
@@ -52,7 +52,7 @@ func TestTagsCarryTheContext(t *testing.T) {
 	if !maps.Equal(tags, want) {
 		t.Errorf("tags %v, want %v", tags, want)
 	}
-	if err := flowfabric.ValidateTags(tags); err != nil {
+	if err := valid.Tags(tags); err != nil {
 		t.Error(err)
 	}
 	ctx := propagation.TraceContext{}.Extract(context.Background(), carrier(tags))

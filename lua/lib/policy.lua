@@ -1,4 +1,4 @@
--- policy: reads the packed policy that Go wrote (flowfabric.Policy.Pack): nine whole numbers, and maybe a tenth, for how
+-- policy: reads the packed policy that Go wrote (internal/valid.PackPolicy): nine whole numbers, and maybe a tenth, for how
 -- many seconds the execution is kept after its end. That one has a core field of its own.
 local policy = {}
 

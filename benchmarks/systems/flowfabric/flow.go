@@ -30,7 +30,7 @@ func (s *store) Graphs(ctx context.Context, concurrency int, times driver.Times)
 	}
 	var next atomic.Uint32
 	submit := func(ctx context.Context, g driver.Graph) error {
-		id := flowfabric.NewFlowID(uint16(next.Add(1)-1) % s.engine.Partitions())
+		id := flowfabric.FlowID(flowfabric.NewExecutionID(uint16(next.Add(1)-1) % s.engine.Partitions()))
 		if err := s.submitGraph(ctx, id, g); err != nil {
 			return fmt.Errorf("graph %d: %w", g.Number, err)
 		}

@@ -1,4 +1,4 @@
-package flowfabric_test
+package valid_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 
 	ff "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 func TestPolicyPack(t *testing.T) {
@@ -31,15 +32,15 @@ func TestPolicyPack(t *testing.T) {
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1000, Initial: limits.MaxBackoff, Max: limits.MaxBackoff, Multiplier: 100}, MaxReclaims: 10000, MaxReplays: 1000, StreamFrames: 1e6},
 			"1000,0,604800000,604800000,100000,0,10000,1000,1000000"},
 	} {
-		if err := c.policy.Validate(); err != nil {
+		if err := valid.Policy(c.policy); err != nil {
 			t.Errorf("%+v: %v", c.policy, err)
 		}
-		got := c.policy.Pack()
+		got := valid.PackPolicy(c.policy)
 		if got != c.want {
 			t.Errorf("%+v packs to %q, want %q", c.policy, got, c.want)
 		}
-		back, err := ff.UnpackPolicy(got)
-		if err != nil || back.Pack() != got {
+		back, err := valid.UnpackPolicy(got)
+		if err != nil || valid.PackPolicy(back) != got {
 			t.Errorf("%q comes back as %+v, %v", got, back, err)
 		}
 	}
@@ -49,7 +50,7 @@ func TestPolicyPack(t *testing.T) {
 			Multiplier: 1.001, Jitter: true, Categories: []string{"a", "b.c"}},
 		MaxReclaims: 3, MaxReplays: 2, StreamFrames: 100,
 	}
-	if back, err := ff.UnpackPolicy(full.Pack()); err != nil || !reflect.DeepEqual(back, full) {
+	if back, err := valid.UnpackPolicy(valid.PackPolicy(full)); err != nil || !reflect.DeepEqual(back, full) {
 		t.Errorf("%+v\ncomes back as\n%+v, %v", full, back, err)
 	}
 }
@@ -65,7 +66,7 @@ func TestUnpackPolicyRefuses(t *testing.T) {
 		"3,0,1000,60000,2000,1,100,10,1000001", "3,0,9223372036854775807,60000,2000,1,10,10,0", "99999999999999999999" + good[1:],
 		good + ";a b", good + ";a,,b", good + ";" + strings.Repeat("a", 65), good + ";" + strings.Repeat("a,", 16) + "a",
 	} {
-		if p, err := ff.UnpackPolicy(text); !errors.Is(err, ff.ErrInvalidPolicy) {
+		if p, err := valid.UnpackPolicy(text); !errors.Is(err, ff.ErrInvalidPolicy) {
 			t.Errorf("%q: %+v, %v", text, p, err)
 		}
 	}
@@ -77,20 +78,20 @@ func FuzzUnpackPolicy(f *testing.F) {
 	f.Add("3,1,0,0,1000,0,0,0,0;timeout,io")
 	f.Add("0,0,1000,60000,2000,0,10,10,0;")
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := ff.UnpackPolicy(text)
+		p, err := valid.UnpackPolicy(text)
 		if err != nil {
 			if !errors.Is(err, ff.ErrInvalidPolicy) {
 				t.Fatalf("%q: %v", text, err)
 			}
 			return
 		}
-		if err := p.Validate(); err != nil {
+		if err := valid.Policy(p); err != nil {
 			t.Fatalf("%q was accepted but is not valid: %v", text, err)
 		}
-		packed := p.Pack()
-		again, err := ff.UnpackPolicy(packed)
-		if err != nil || again.Pack() != packed {
-			t.Fatalf("%q packs to %q and back to %q, %v", text, packed, again.Pack(), err)
+		packed := valid.PackPolicy(p)
+		again, err := valid.UnpackPolicy(packed)
+		if err != nil || valid.PackPolicy(again) != packed {
+			t.Fatalf("%q packs to %q and back to %q, %v", text, packed, valid.PackPolicy(again), err)
 		}
 	})
 }
@@ -118,12 +119,12 @@ func TestPolicyValidate(t *testing.T) {
 		"MaxReplays is -2":                 {MaxReplays: -2},
 		"StreamFrames is 1000001":          {StreamFrames: 1_000_001},
 	} {
-		if err := p.Validate(); !errors.Is(err, ff.ErrInvalidPolicy) || !strings.Contains(err.Error(), field) {
+		if err := valid.Policy(p); !errors.Is(err, ff.ErrInvalidPolicy) || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
 	for _, p := range []ff.Policy{{}, {Retry: ff.DefaultRetry()}, {Retry: ff.RetryPolicy{Multiplier: 1}}, {AttemptTimeout: limits.MaxDelay}} {
-		if err := p.Validate(); err != nil {
+		if err := valid.Policy(p); err != nil {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package flowfabric_test
+package valid_test
 
 import (
 	"errors"
@@ -8,16 +8,17 @@ import (
 	"testing"
 
 	ff "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 func TestValidateName(t *testing.T) {
 	for _, name := range []string{"a", "default", "Write article #7", "~!@$%^&*()[]<>|\\/?;:'\"", strings.Repeat("x", 64), " "} {
-		if err := ff.ValidateName("lane", name); err != nil {
+		if err := valid.Name("lane", name); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
 	for _, name := range []string{"", strings.Repeat("x", 65), "a{b", "a}b", "a\x00", "a\n", "tab\t", "\x7f", "ü", "a\u00a0b", "\xff", strings.Repeat("{", 5000)} {
-		err := ff.ValidateName("lane", name)
+		err := valid.Name("lane", name)
 		if !errors.Is(err, ff.ErrInvalidInput) || !strings.Contains(err.Error(), "lane") || len(err.Error()) > 600 {
 			t.Errorf("%.20q: %v", name, err)
 		}
@@ -26,12 +27,12 @@ func TestValidateName(t *testing.T) {
 
 func TestValidateCategory(t *testing.T) {
 	for _, c := range []string{"handler_error", "io.timeout", "http:503", "A-1", strings.Repeat("c", 64)} {
-		if err := ff.ValidateCategory(c); err != nil {
+		if err := valid.Category(c); err != nil {
 			t.Errorf("%q: %v", c, err)
 		}
 	}
 	for _, c := range []string{"", strings.Repeat("c", 65), "a b", "a,b", "a;b", "ä", "a\x00", "{a}"} {
-		if err := ff.ValidateCategory(c); !errors.Is(err, ff.ErrInvalidInput) {
+		if err := valid.Category(c); !errors.Is(err, ff.ErrInvalidInput) {
 			t.Errorf("%q: %v", c, err)
 		}
 	}
@@ -44,7 +45,7 @@ func TestNormalizeCapabilities(t *testing.T) {
 		{[]string{"größe", "模型"}, []string{"größe", "模型"}},
 	} {
 		in := slices.Clone(c.in)
-		got, err := ff.NormalizeCapabilities(c.in)
+		got, err := valid.Capabilities(c.in)
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%q: %q, %v; want %q", c.in, got, err, c.want)
 		}
@@ -58,12 +59,12 @@ func TestNormalizeCapabilities(t *testing.T) {
 		"invalid_utf8":          {"a\xff"},
 		"control_or_whitespace": {"a\u00a0b"},
 	} {
-		if _, err := ff.NormalizeCapabilities(tokens); !errors.Is(err, ff.ErrInvalidCapabilities) || !strings.Contains(err.Error(), rule) {
+		if _, err := valid.Capabilities(tokens); !errors.Is(err, ff.ErrInvalidCapabilities) || !strings.Contains(err.Error(), rule) {
 			t.Errorf("%q: %v, want %s", tokens, err, rule)
 		}
 	}
 	for _, space := range []string{" ", "\t", "\n", "\u2028", "\u3000", "\u0085", "\x00", "\x7f", "\x1f"} {
-		if _, err := ff.NormalizeCapabilities([]string{"a" + space}); !errors.Is(err, ff.ErrInvalidCapabilities) {
+		if _, err := valid.Capabilities([]string{"a" + space}); !errors.Is(err, ff.ErrInvalidCapabilities) {
 			t.Errorf("%q is accepted: %v", space, err)
 		}
 	}
@@ -75,20 +76,20 @@ func TestCapabilityLimits(t *testing.T) {
 	for i := range tokens {
 		tokens[i] = fmt.Sprintf("c%03d", i)
 	}
-	if got, err := ff.NormalizeCapabilities(tokens[:256]); err != nil || len(got) != 256 {
+	if got, err := valid.Capabilities(tokens[:256]); err != nil || len(got) != 256 {
 		t.Errorf("256 tokens: %d, %v", len(got), err)
 	}
-	if _, err := ff.NormalizeCapabilities(tokens); !errors.Is(err, ff.ErrInvalidCapabilities) || !strings.Contains(err.Error(), "too_many_tokens") {
+	if _, err := valid.Capabilities(tokens); !errors.Is(err, ff.ErrInvalidCapabilities) || !strings.Contains(err.Error(), "too_many_tokens") {
 		t.Errorf("257 tokens: %v", err)
 	}
-	if got, err := ff.NormalizeCapabilities(append(tokens[:256:256], tokens[:100]...)); err != nil || len(got) != 256 {
+	if got, err := valid.Capabilities(append(tokens[:256:256], tokens[:100]...)); err != nil || len(got) != 256 {
 		t.Errorf("repeats count: %d, %v", len(got), err)
 	}
 	pair := func(total int) []string { return []string{strings.Repeat("a", 2000), strings.Repeat("b", total-2001)} }
-	if _, err := ff.NormalizeCapabilities(pair(4096)); err != nil {
+	if _, err := valid.Capabilities(pair(4096)); err != nil {
 		t.Errorf("4096 bytes: %v", err)
 	}
-	if _, err := ff.NormalizeCapabilities(pair(4097)); !errors.Is(err, ff.ErrInvalidCapabilities) || !strings.Contains(err.Error(), "too_many_bytes") {
+	if _, err := valid.Capabilities(pair(4097)); !errors.Is(err, ff.ErrInvalidCapabilities) || !strings.Contains(err.Error(), "too_many_bytes") {
 		t.Errorf("4097 bytes: %v", err)
 	}
 }
@@ -102,20 +103,20 @@ func TestValidateTags(t *testing.T) {
 		nil, {}, {"team.region": "eu"}, {"a.b.c_1.2": ""}, {"a1_.0": strings.Repeat("v", 256)}, many,
 		{"a." + strings.Repeat("b", 62): "\x00\xff"},
 	} {
-		if err := ff.ValidateTags(tags); err != nil {
+		if err := valid.Tags(tags); err != nil {
 			t.Errorf("%v: %v", tags, err)
 		}
 	}
 	for _, key := range []string{"", "a", ".", "a.", ".a", "a..b", "A.b", "a.B", "1.a", "_a.b", "a.b-c", "a.b ", "ä.b", "a.\x00", "a." + strings.Repeat("b", 63)} {
-		if err := ff.ValidateTags(map[string]string{key: "v"}); !errors.Is(err, ff.ErrInvalidInput) {
+		if err := valid.Tags(map[string]string{key: "v"}); !errors.Is(err, ff.ErrInvalidInput) {
 			t.Errorf("key %q: %v", key, err)
 		}
 	}
-	if err := ff.ValidateTags(map[string]string{"a.b": strings.Repeat("v", 257)}); !errors.Is(err, ff.ErrInvalidInput) || !strings.Contains(err.Error(), "a.b") {
+	if err := valid.Tags(map[string]string{"a.b": strings.Repeat("v", 257)}); !errors.Is(err, ff.ErrInvalidInput) || !strings.Contains(err.Error(), "a.b") {
 		t.Errorf("257 bytes: %v", err)
 	}
 	many["one.more"] = ""
-	if err := ff.ValidateTags(many); !errors.Is(err, ff.ErrInvalidInput) {
+	if err := valid.Tags(many); !errors.Is(err, ff.ErrInvalidInput) {
 		t.Errorf("65 tags: %v", err)
 	}
 }

@@ -1,0 +1,88 @@
+// Package ids makes the UUIDs that follow from what they name, and places names among partitions. What it returns together is what
+// flowfabric.MakeExecutionID takes.
+package ids
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Keyed is the execution that an idempotency key stands for: equal (namespace, kind, key) always give the same one in the same partition,
+// as long as the partition count is the same (it is fixed at boot).
+func Keyed(partitions uint16, namespace, kind, key string) (uint16, uuid.UUID) {
+	id := Derive("flowfabric idempotency v1", namespace, kind, key)
+	return Partition(id, partitions), id
+}
+
+// KeyedFlow is Keyed for a flow.
+func KeyedFlow(partitions uint16, namespace, kind, key string) (uint16, uuid.UUID) {
+	id := Derive("flowfabric flow v1", namespace, kind, key)
+	return Partition(id, partitions), id
+}
+
+// Scheduled is what a schedule submits at an instant: the same for everybody who fires it. incarnation tells schedules apart that had the
+// name one after the other.
+func Scheduled(partition uint16, name string, incarnation uint64, due time.Time) (uint16, uuid.UUID) {
+	return partition, Derive("flowfabric schedule v1", name, strconv.FormatUint(incarnation, 10), strconv.FormatInt(due.UnixMilli(), 10))
+}
+
+// Derive makes a UUID out of texts, under a label that says what they are.
+func Derive(label string, parts ...string) uuid.UUID {
+	h := sha256.New()
+	h.Write([]byte(label))
+	var size [8]byte
+	for _, part := range parts {
+		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
+		h.Write(size[:])
+		h.Write([]byte(part))
+	}
+	var id uuid.UUID
+	copy(id[:], h.Sum(nil))
+	id[6] = id[6]&0x0f | 0x80 // version 8: content chosen by the application
+	id[8] = id[8]&0x3f | 0x80 // variant RFC 9562
+	return id
+}
+
+// Partition places a UUID: CRC16 (XMODEM, the one Valkey Cluster uses) of its 16 bytes, modulo count.
+func Partition(id uuid.UUID, count uint16) uint16 { return crc16(id[:]) % max(count, 1) }
+
+// SchedulePartition places a schedule by its name, in the same way.
+func SchedulePartition(name string, count uint16) uint16 { return crc16([]byte(name)) % max(count, 1) }
+
+// GatePartition is the partition of a budget or quota among n.
+func GatePartition(name string, n uint16) uint16 {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return uint16(h.Sum32() % uint32(max(n, 1)))
+}
+
+func crc16(text []byte) uint16 {
+	var crc uint16
+	for _, b := range text {
+		crc ^= uint16(b) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return crc
+}
+
+// ParseUUID reads a canonical lower-case UUID (36 bytes) and nothing else.
+func ParseUUID(text string) (uuid.UUID, error) {
+	if len(text) == 36 {
+		if id, err := uuid.Parse(text); err == nil && id.String() == text {
+			return id, nil
+		}
+	}
+	return uuid.UUID{}, fmt.Errorf("%.48q is not a lower-case uuid of 36 characters", text)
+}

@@ -1,0 +1,106 @@
+// Package valid says which names, tags, capabilities, gates and policies are legal, and how a policy is stored.
+package valid
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
+)
+
+// Name checks a namespace, lane, kind or worker name: 1..64 bytes, printable ASCII (0x20..0x7E)
+// without braces. field names the offender in the error, which wraps [flowfabric.ErrInvalidInput].
+func Name(field, name string) error {
+	if name == "" || len(name) > limits.MaxName {
+		return fmt.Errorf("%w: %s %.48q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, field, name, len(name), limits.MaxName)
+	}
+	for i := range len(name) {
+		if c := name[i]; c < 0x20 || c > 0x7e || c == '{' || c == '}' {
+			return fmt.Errorf("%w: %s %.48q has byte %#02x at %d, want printable ASCII without braces", flowfabric.ErrInvalidInput, field, name, c, i)
+		}
+	}
+	return nil
+}
+
+// Category checks a failure category: 1..64 bytes of [A-Za-z0-9_.:-].
+func Category(category string) error {
+	if category == "" || len(category) > limits.MaxCategory {
+		return fmt.Errorf("%w: category %.48q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, category, len(category), limits.MaxCategory)
+	}
+	for i := range len(category) {
+		c := category[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("_.:-", rune(c)) {
+			return fmt.Errorf("%w: category %.48q has byte %#02x at %d, want letters, digits or _.:-", flowfabric.ErrInvalidInput, category, c, i)
+		}
+	}
+	return nil
+}
+
+// Capabilities sorts and de-duplicates tokens and checks them with the same predicate on the worker
+// and the execution side: at most 256 tokens and 4,096 bytes joined; no empty token, comma,
+// white space, control character or invalid UTF-8. The error wraps [flowfabric.ErrInvalidCapabilities] and names the rule.
+func Capabilities(tokens []string) ([]string, error) {
+	bad := func(why, token string) error {
+		return fmt.Errorf("%w: %s: %.48q", flowfabric.ErrInvalidCapabilities, why, token)
+	}
+	for _, t := range tokens {
+		switch {
+		case t == "":
+			return nil, bad("empty_token", t)
+		case strings.Contains(t, ","):
+			return nil, bad("comma_in_token", t)
+		case !utf8.ValidString(t):
+			return nil, bad("invalid_utf8", t)
+		case strings.ContainsFunc(t, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
+			return nil, bad("control_or_whitespace", t)
+		}
+	}
+	out := slices.Compact(slices.Sorted(slices.Values(tokens)))
+	if len(out) > limits.MaxCapabilities {
+		return nil, fmt.Errorf("%w: too_many_tokens: %d, want at most %d", flowfabric.ErrInvalidCapabilities, len(out), limits.MaxCapabilities)
+	}
+	if n := len(strings.Join(out, ",")); n > limits.MaxCapabilityBytes {
+		return nil, fmt.Errorf("%w: too_many_bytes: %d, want at most %d", flowfabric.ErrInvalidCapabilities, n, limits.MaxCapabilityBytes)
+	}
+	return out, nil
+}
+
+// Tags checks tags at create: at most 64; keys like "team.region" (lower-case words joined by dots, at
+// least two, ≤ 64 bytes); values ≤ 256 bytes. The error wraps [flowfabric.ErrInvalidInput] and names the key.
+func Tags(tags map[string]string) error {
+	if len(tags) > limits.MaxTags {
+		return fmt.Errorf("%w: tags: %d, want at most %d", flowfabric.ErrInvalidInput, len(tags), limits.MaxTags)
+	}
+	for k, v := range tags {
+		if len(k) > limits.MaxTagKey || !tagKey(k) {
+			return fmt.Errorf("%w: tags: key %.48q: %w", flowfabric.ErrInvalidInput, k, flowfabric.ErrInvalidTagKey)
+		}
+		if len(v) > limits.MaxTagValue {
+			return fmt.Errorf("%w: tags: value of %q has %d bytes, want at most %d", flowfabric.ErrInvalidInput, k, len(v), limits.MaxTagValue)
+		}
+	}
+	return nil
+}
+
+// tagKey matches ^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$.
+func tagKey(k string) bool {
+	words := strings.Split(k, ".")
+	if len(words) < 2 || k[0] < 'a' || k[0] > 'z' {
+		return false
+	}
+	for _, w := range words {
+		if w == "" {
+			return false
+		}
+		for i := range len(w) {
+			if c := w[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' {
+				return false
+			}
+		}
+	}
+	return true
+}
