@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
+	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
@@ -219,7 +220,7 @@ func TestSubmitFlowCompletesWhatWasCutShort(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		f := chain(150)
 		id := flowfabric.FlowID(flowfabric.MakeExecutionID(ids.KeyedFlow(2, "default", "chain", "k")))
-		plan, err := f.Build(id, flow.Defaults{Namespace: "default"})
+		plan, err := flowplan.Of(f, id, flowplan.Defaults{Namespace: "default"})
 		h := newHands(ctx, t, e, id.Partition())
 		h.No(err)
 		_, err = e.CreateFlow(ctx, engine.NewFlow{ID: id, Namespace: "default", Kind: "chain", Digest: plan.Digest})

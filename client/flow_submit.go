@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/option"
@@ -69,7 +70,7 @@ func (e *UnknownFlowError) Unwrap() error { return e.Cause }
 // with the same flowfabric.IdempotencyKey completes it. Without a key nobody can: a tick gives it up, as if it were cancelled, a day after its
 // last part came. Every call may be repeated, and is, for Config.SubmitTimeout, while it is not answered.
 //
-// Errors before any I/O: those of flow.Flow.Build; flowfabric.ErrInvalidInput for a key or namespace out of bounds. From the server:
+// Errors before any I/O: those of flow.Flow.Err; flowfabric.ErrInvalidInput for a key or namespace out of bounds. From the server:
 // ErrBudgetNotFound and ErrQuotaNotFound for budgets and quotas that a node names, before anything is made; ErrFlowConflict; ErrFlowTerminal when the flow was cancelled while it was put together; ErrLaneClosed, ErrTooManyRoutes and
 // ErrIdempotencyConflict, with the node they are about, which leave the flow staged: once their cause is mended the same submit
 // with the same key goes on; ErrOutOfMemory. [*UnknownFlowError]; an error of ctx alone when nothing was sent; [ErrClosed].
@@ -105,7 +106,7 @@ func SubmitFlow(ctx context.Context, c *Client, f *flow.Flow, opts ...FlowOption
 }
 
 // plan checks a submission and gives it its id.
-func (c *Client) plan(f *flow.Flow, q flowSubmission) (id flowfabric.FlowID, plan flow.Plan, err error) {
+func (c *Client) plan(f *flow.Flow, q flowSubmission) (id flowfabric.FlowID, plan flowplan.Plan, err error) {
 	if f == nil {
 		return id, plan, fmt.Errorf("%w: there is no flow", flowfabric.ErrInvalidInput)
 	}
@@ -120,7 +121,7 @@ func (c *Client) plan(f *flow.Flow, q flowSubmission) (id flowfabric.FlowID, pla
 	} else {
 		id = flowfabric.FlowID(flowfabric.NewExecutionID(c.submits.Partition()))
 	}
-	plan, err = f.Build(id, flow.Defaults{Namespace: q.namespace, Creator: q.creator, Gates: q.gates, Tags: q.tags})
+	plan, err = flowplan.Of(f, id, flowplan.Defaults{Namespace: q.namespace, Creator: q.creator, Gates: q.gates, Tags: q.tags})
 	return id, plan, err
 }
 
@@ -138,7 +139,7 @@ func gatesOf(members []engine.FlowMember) []flowfabric.Gate {
 }
 
 // submitFlow makes the calls. duplicate: the flow had been released before.
-func (c *Client) submitFlow(ctx context.Context, id flowfabric.FlowID, plan flow.Plan, q flowSubmission) (duplicate bool, err error) {
+func (c *Client) submitFlow(ctx context.Context, id flowfabric.FlowID, plan flowplan.Plan, q flowSubmission) (duplicate bool, err error) {
 	if ctx.Err() != nil {
 		return false, link.NotSent(ctx)
 	}

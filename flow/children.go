@@ -7,6 +7,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
@@ -99,7 +100,7 @@ func (c *ChildNode[Out]) yields(Out) {}
 // The children join the flow of the execution, which must be [Growing] (or [Unsealed], and open still); else the execution fails
 // for good with category suspend_refused, as it does for other things that the server refuses. An execution in no flow founds one.
 //
-// Errors: everything that [Flow.Build] finds in the set, as a permanent failure; ErrInvalidInput for a name out of bounds, one that
+// Errors: everything that [Flow.Err] finds in the set, as a permanent failure; ErrInvalidInput for a name out of bounds, one that
 // this pass has used, or a wait inside a step; ErrTaskConsumed after the handler returned; the context's cause.
 func (s *ChildSet) Wait(ctx context.Context, t *handler.Task) error {
 	outcomes, answered, err := taskhook.ChildrenOf(t).Ask(ctx, s.wait)
@@ -114,7 +115,7 @@ func (s *ChildSet) Wait(ctx context.Context, t *handler.Task) error {
 		return context.Cause(ctx)
 	}
 	id := func(node string) flowfabric.ExecutionID { return t.ID().Child(s.wait, node) }
-	members, _, err := s.members(id, Defaults{Namespace: t.Namespace(), Creator: t.ID().String()})
+	members, _, err := s.members(id, flowplan.Defaults{Namespace: t.Namespace(), Creator: t.ID().String()})
 	if err != nil {
 		return handler.Permanent(err)
 	}

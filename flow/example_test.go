@@ -31,18 +31,9 @@ func Example() {
 	deep := flow.Add(f, "deep", Provider, q, flowfabric.Lane("large-model"))
 	flow.Add(f, "answer", Reduce, q, Fast.From(fast), Deep.From(deep), flow.AnyOf(), flow.CancelRemaining())
 
-	plan, err := f.Build(flowfabric.FlowID(flowfabric.NewExecutionID(0)), flow.Defaults{Namespace: "default"}) // client.SubmitFlow does this
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, m := range plan.Members {
-		fmt.Println(m.Node, m.Kind, m.Policy, len(m.Edges))
-	}
+	fmt.Println(f.Nodes(), f.Err()) // client.SubmitFlow stores and releases it
 	// Output:
-	// fast provider all 0
-	// deep provider all 0
-	// answer reduce any 2
+	// [fast deep answer] <nil>
 }
 
 // The handler of a node asks for the results of its upstreams by their inputs.
@@ -60,14 +51,13 @@ func ExampleInput_Get() {
 }
 
 // A mistake is named by flow, node and edge.
-func ExampleFlow_Build() {
+func ExampleFlow_Err() {
 	f := flow.New("report")
 	a := flow.Add(f, "a", Provider, Question{})
 	b := flow.Add(f, "b", Provider, Question{}, flow.After(a))
 	a.With(flow.After(b))
 	flow.Add(f, "c", Provider, Question{}, flow.After(a, b), flow.Quorum(3))
-	_, err := f.Build(flowfabric.FlowID(flowfabric.NewExecutionID(0)), flow.Defaults{Namespace: "default"})
-	fmt.Println(err)
+	fmt.Println(f.Err())
 	// Output:
 	// flow report: node c: invalid_input: a value is not valid: Quorum(3) of 2 edges, want 1..2
 	// flow report: cycle_detected: the members depend on each other in a circle: a -> b -> a

@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -29,7 +30,7 @@ type Flow struct {
 }
 
 // New begins a flow. kind is what flows of this shape are called, in lists and metrics: 1..64 bytes of printable ASCII without
-// braces. Without options it is closed: only what is submitted belongs to it. What is wrong is reported by [Flow.Build].
+// braces. Without options it is closed: only what is submitted belongs to it. What is wrong is reported by [Flow.Err].
 func New(kind string, opts ...Option) *Flow {
 	f := &Flow{graph: newGraph("flow "+kind, limits.MaxFlowMembers, flowfabric.ErrFlowTooLarge), kind: kind, mode: engine.SealClosed}
 	if err := valid.Name("kind", kind); err != nil {
@@ -70,7 +71,7 @@ type Node[Out any] struct {
 
 // Add adds a node: an execution of def with input in, encoded now as client.Submit does. name is its name in the flow, by which
 // its id is derived: 1..64 bytes of UTF-8 without control characters, unique in the flow. Lane, priority, deadline, tags,
-// capabilities and policy come from the definition, options override them. What is wrong is reported by [Flow.Build].
+// capabilities and policy come from the definition, options override them. What is wrong is reported by [Flow.Err].
 //
 // A codec that does not copy shares in with the flow: such an input must not change until the flow was submitted. A []byte is copied.
 func Add[In, Out any](f *Flow, name string, def *handler.Definition[In, Out], in In, opts ...NodeOption) *Node[Out] {
@@ -114,32 +115,26 @@ type Source[T any] interface {
 	yields(T)
 }
 
-// Defaults are what the nodes of a flow get from whoever submits it.
-type Defaults struct {
-	Namespace string            // required, 1..64 bytes; all members of a flow share it
-	Creator   string            // a note of who submits, at most 64 bytes
-	Gates     []flowfabric.Gate // budgets and quotas of all nodes, in addition to their own
-	Tags      map[string]string // of the flow, instead of those that [New] was given; nil: those
+func init() {
+	flowplan.Of = func(f any, id flowfabric.FlowID, d flowplan.Defaults) (flowplan.Plan, error) {
+		return f.(*Flow).plan(id, d)
+	}
 }
 
-// Plan is a flow that was checked and is ready to be sent.
-type Plan struct {
-	Kind    string
-	Mode    engine.SealMode
-	Members []engine.FlowMember // in an order in which edges lead from earlier to later ones
-	Edges   int                 // of all members
-	Digest  string              // of kind, mode, nodes, inputs, gates and edges: flows with equal ones are the same
-	Tags    map[string]string
-}
-
-// Build checks the flow and gives its members the ids that they have in flow id. It changes nothing, and may be called again.
+// Err is what is wrong with the flow, or nil. It sends nothing and may be called again; client.SubmitFlow reports the same before it sends anything.
 //
 // All mistakes are reported at once, joined, each with the names of flow, node and edge: flowfabric.ErrInvalidInput (names, a
 // node or input name that is there twice, options out of bounds, [AnyOf] without an edge, a [Quorum] that cannot be met, an empty
 // flow), ErrNotInFlow (an edge from a node of another flow, or of none), ErrSelfEdge, ErrDuplicateEdge, ErrCycle with the nodes
 // in it, ErrFanIn above 1,000 upstreams, ErrFlowTooLarge above 10,000 nodes or 50,000 edges; and those of a submission, of each
 // node the first: ErrInvalidPolicy, ErrInvalidCapabilities, ErrInvalidTagKey, ErrPayloadTooLarge, the definition's, the codec's.
-func (f *Flow) Build(id flowfabric.FlowID, d Defaults) (Plan, error) {
+func (f *Flow) Err() error {
+	_, err := f.plan(flowfabric.FlowID(flowfabric.NewExecutionID(0)), flowplan.Defaults{Namespace: limits.DefaultNamespace})
+	return err
+}
+
+// plan checks the flow and gives its members the ids that they have in flow id.
+func (f *Flow) plan(id flowfabric.FlowID, d flowplan.Defaults) (flowplan.Plan, error) {
 	d.Gates = slices.Concat(f.gates, d.Gates)
 	if d.Tags == nil {
 		d.Tags = f.tags
@@ -147,19 +142,19 @@ func (f *Flow) Build(id flowfabric.FlowID, d Defaults) (Plan, error) {
 	members, edges, err := f.members(id.Member, d)
 	switch {
 	case err != nil:
-		return Plan{}, err
+		return flowplan.Plan{}, err
 	case id.IsZero():
-		return Plan{}, fmt.Errorf("%s: %w: the flow id is zero", f.title, flowfabric.ErrInvalidInput)
+		return flowplan.Plan{}, fmt.Errorf("%s: %w: the flow id is zero", f.title, flowfabric.ErrInvalidInput)
 	case len(members) == 0:
-		return Plan{}, fmt.Errorf("%s: %w: it has no nodes", f.title, flowfabric.ErrInvalidInput)
+		return flowplan.Plan{}, fmt.Errorf("%s: %w: it has no nodes", f.title, flowfabric.ErrInvalidInput)
 	}
-	return Plan{Kind: f.kind, Mode: f.mode, Members: members, Edges: edges, Digest: f.digest(d), Tags: maps.Clone(d.Tags)}, nil
+	return flowplan.Plan{Kind: f.kind, Mode: f.mode, Members: members, Edges: edges, Digest: f.digest(d), Tags: maps.Clone(d.Tags)}, nil
 }
 
 // digest is the same for flows that differ only in the order in which they were put together, and in how their nodes are
 // handled: lane, priority, times, tags and policy, as with the payload digest of an execution. What it may cost is no such thing: the
 // gates of its nodes count.
-func (f *Flow) digest(d Defaults) string {
+func (f *Flow) digest(d flowplan.Defaults) string {
 	h := sha256.New()
 	write(h, "flowfabric flow v1", f.kind, string(f.mode))
 	nodes := slices.SortedFunc(slices.Values(f.nodes), func(a, b *node) int { return strings.Compare(a.name, b.name) })

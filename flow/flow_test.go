@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,11 +28,11 @@ var (
 	right = flow.NewInput[string]("right")
 )
 
-var someone = flow.Defaults{Namespace: "shop", Creator: "me"}
+var someone = flowplan.Defaults{Namespace: "shop", Creator: "me"}
 
-func build(t *testing.T, f *flow.Flow) flow.Plan {
+func build(t *testing.T, f *flow.Flow) flowplan.Plan {
 	t.Helper()
-	p, err := f.Build(flowfabric.FlowID(flowfabric.NewExecutionID(3)), someone)
+	p, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(3)), someone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func TestMistakes(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			f := flow.New("f")
 			x.fill(f)
-			_, err := f.Build(flowfabric.FlowID(flowfabric.NewExecutionID(0)), someone)
+			_, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)), someone)
 			if !errors.Is(err, x.want) || !strings.Contains(err.Error(), x.text) {
 				t.Errorf("%v\nwant %v with %q", err, x.want, x.text)
 			}
@@ -147,7 +148,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	f := flow.New("x{", nil, flowfabric.Tags(map[string]string{"no": ""}))
 	a := flow.Add(f, "a", bad, 1, flow.Quorum(2))
 	flow.Add(f, "b", work, 1, flow.After(a, a), flowfabric.Lane(""))
-	_, err := f.Build(flowfabric.FlowID{}, flow.Defaults{})
+	_, err := flowplan.Of(f, flowfabric.FlowID{}, flowplan.Defaults{})
 	lines := strings.Split(err.Error(), "\n")
 	for i, want := range []string{"kind", "option 0", "tags", "node a: definition", "node a: invalid_input: a value is not valid: Quorum(2)", "node b: edge from a: ", "node b: invalid_input: a value is not valid: namespace"} {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], "flow x{: ") || !strings.Contains(lines[i], want) {
@@ -159,7 +160,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	}
 	ok := flow.New("f")
 	flow.Add(ok, "a", work, 1)
-	if _, err := ok.Build(flowfabric.FlowID{}, someone); !errors.Is(err, flowfabric.ErrInvalidInput) {
+	if _, err := flowplan.Of(ok, flowfabric.FlowID{}, someone); !errors.Is(err, flowfabric.ErrInvalidInput) {
 		t.Errorf("a zero id: %v", err)
 	}
 }
@@ -176,7 +177,7 @@ func TestPlan(t *testing.T) {
 	c := flow.Add(f, "c", raw, payload, left.From(a), flow.After(a, b), flow.Quorum(1), flow.CancelRemaining(), flowfabric.Priority(1), flowfabric.DelayUntil(at), flowfabric.DeadlineAt(at.Add(1)))
 	payload[0] = 'X'
 	b.With(left.From(a), flow.AnyOf(), flow.AllOf(), flow.CancelRemaining(), flow.LetRun())
-	p, err := f.Build(id, someone)
+	p, err := flowplan.Of(f, id, someone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +211,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-func names(p flow.Plan) (out []string) {
+func names(p flowplan.Plan) (out []string) {
 	for _, m := range p.Members {
 		out = append(out, m.Node)
 	}
@@ -273,7 +274,7 @@ func TestGates(t *testing.T) {
 	flow.Add(f, "a", work, 1)
 	flow.Add(f, "b", costly, 1)
 	flow.Add(f, "c", costly, 1, flowfabric.Budgets("x", "team"), flowfabric.Quotas())
-	plan, err := f.Build(flowfabric.FlowID(flowfabric.NewExecutionID(0)), flow.Defaults{Namespace: "n", Gates: []flowfabric.Gate{flowfabric.BudgetGate("all")}})
+	plan, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)), flowplan.Defaults{Namespace: "n", Gates: []flowfabric.Gate{flowfabric.BudgetGate("all")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +287,7 @@ func TestGates(t *testing.T) {
 		t.Errorf("the definition has %s now", got)
 	}
 	flow.Add(f, "d", work, 1, flowfabric.Quotas("no name"))
-	if _, err := f.Build(flowfabric.FlowID(flowfabric.NewExecutionID(0)), flow.Defaults{Namespace: "n"}); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), `node d: `) {
+	if _, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)), flowplan.Defaults{Namespace: "n"}); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), `node d: `) {
 		t.Error(err)
 	}
 }
@@ -325,7 +326,7 @@ func TestAnyGraph(t *testing.T) {
 		for i := range n {
 			circular = circular || reach[i][i]
 		}
-		p, err := f.Build(flowfabric.FlowID(flowfabric.NewExecutionID(0)), someone)
+		p, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)), someone)
 		if errors.Is(err, flowfabric.ErrCycle) != circular || (err == nil) == circular {
 			rt.Fatalf("edges %v: %v", edges, err)
 		}

@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 )
@@ -155,7 +156,7 @@ func (n *node) input(name string, from *node) {
 }
 
 // gates are those of the node and those of all nodes.
-func (n *node) gates(d Defaults) []flowfabric.Gate {
+func (n *node) gates(d flowplan.Defaults) []flowfabric.Gate {
 	out := slices.Concat(n.item.Gates, d.Gates)
 	slices.Sort(out)
 	return slices.Compact(out)
@@ -190,7 +191,7 @@ func (n *node) group() error {
 }
 
 // members makes the members of all nodes, upstreams first, or tells everything that is wrong.
-func (g *graph) members(id func(node string) flowfabric.ExecutionID, d Defaults) (members []engine.FlowMember, edges int, err error) {
+func (g *graph) members(id func(node string) flowfabric.ExecutionID, d flowplan.Defaults) (members []engine.FlowMember, edges int, err error) {
 	errs, now := slices.Clone(g.errs), time.Now()
 	if len(g.nodes) > g.most {
 		errs = append(errs, fmt.Errorf("%w: it has %d nodes, want at most %d", g.over, len(g.nodes), g.most))

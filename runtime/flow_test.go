@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -24,7 +25,7 @@ import (
 func (w *world) submitFlow(f *flow.Flow) flowfabric.FlowID {
 	w.Helper()
 	id := flowfabric.FlowID(flowfabric.NewExecutionID(uint16(time.Now().UnixNano() % 4)))
-	plan, err := f.Build(id, flow.Defaults{Namespace: "default", Creator: "test"})
+	plan, err := flowplan.Of(f, id, flowplan.Defaults{Namespace: "default", Creator: "test"})
 	if err != nil {
 		w.Fatal(err)
 	}

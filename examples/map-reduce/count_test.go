@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/examples/corpus"
 	"github.com/flowfabric/flowfabric-go/fftest"
-	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 )
 
@@ -41,14 +41,22 @@ func TestSplit(t *testing.T) {
 // The flow is what README.md says: fifty nodes that depend on nothing, and one that needs 48 of them.
 func TestFlow(t *testing.T) {
 	f, last := mapReduce(make([]string, parts), Query{Top: 10, Letters: 5})
-	id := flowfabric.FlowID(flowfabric.NewExecutionID(0))
-	plan, err := f.Build(id, flow.Defaults{Namespace: "default"})
+	c, err := client.Connect(t.Context(), client.Config{URL: "embedded://"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	reduce := plan.Members[len(plan.Members)-1]
-	if len(plan.Members) != parts+1 || plan.Edges != parts || reduce.ID != last.ID(id) || reduce.Policy != flowfabric.Quorum || reduce.K != enough || !reduce.CancelRest {
-		t.Errorf("%d members, %d edges; the last is %s, %s of %d, cancels the rest: %t", len(plan.Members), plan.Edges, reduce.Node, reduce.Policy, reduce.K, reduce.CancelRest)
+	defer c.Close()
+	submitted, err := client.SubmitFlow(t.Context(), c, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := submitted.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	reduce, _ := s.Node(last.Name())
+	if s.Members != parts+1 || s.Edges != parts || reduce.Group.Policy != flowfabric.Quorum || reduce.Group.K != enough || !reduce.Group.CancelRest {
+		t.Errorf("%d members, %d edges; the last is %+v", s.Members, s.Edges, reduce.Group)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
-	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -20,16 +20,24 @@ import (
 // The flow is what README.md draws: three nodes that depend on nothing, and one that depends on any of them.
 func TestFlow(t *testing.T) {
 	f, _, publish := race("How?", 3)
-	id := flowfabric.FlowID(flowfabric.NewExecutionID(0))
-	plan, err := f.Build(id, flow.Defaults{Namespace: "default"})
+	c, err := client.Connect(t.Context(), client.Config{URL: "embedded://"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(f.Nodes(), []string{"hare", "tortoise", "snail", "publish"}) || plan.Edges != 3 {
-		t.Errorf("nodes %q with %d edges", f.Nodes(), plan.Edges)
+	defer c.Close()
+	submitted, err := client.SubmitFlow(t.Context(), c, f)
+	if err != nil {
+		t.Fatal(err)
 	}
-	last := plan.Members[len(plan.Members)-1]
-	if last.ID != publish.ID(id) || last.Policy != flowfabric.AnyOf || !last.CancelRest || len(last.Edges) != 3 {
+	s, err := submitted.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(f.Nodes(), []string{"hare", "tortoise", "snail", "publish"}) || s.Edges != 3 {
+		t.Errorf("nodes %q with %d edges", f.Nodes(), s.Edges)
+	}
+	last, _ := s.Node(publish.Name())
+	if last.Group.Policy != flowfabric.AnyOf || !last.Group.CancelRest || len(last.Edges) != 3 {
 		t.Errorf("the last node is %+v", last)
 	}
 }

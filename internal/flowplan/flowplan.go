@@ -1,0 +1,29 @@
+// Package flowplan is a flow between package flow, which makes it of a graph, and package client, which sends it.
+package flowplan
+
+import (
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+// Defaults are what the nodes of a flow get from whoever submits it.
+type Defaults struct {
+	Namespace string            // required, 1..64 bytes; all members of a flow share it
+	Creator   string            // a note of who submits, at most 64 bytes
+	Gates     []flowfabric.Gate // budgets and quotas of all nodes, in addition to their own
+	Tags      map[string]string // of the flow, instead of those that flow.New was given; nil: those
+}
+
+// Plan is a flow that was checked and is ready to be sent.
+type Plan struct {
+	Kind    string
+	Mode    engine.SealMode
+	Members []engine.FlowMember // in an order in which edges lead from earlier to later ones
+	Edges   int                 // of all members
+	Digest  string              // of kind, mode, nodes, inputs, gates and edges: flows with equal ones are the same
+	Tags    map[string]string
+}
+
+// Of checks a *flow.Flow and gives its members the ids that they have in flow id. It changes nothing, and may be called again. The errors
+// are those of flow.Flow.Err, and flowfabric.ErrInvalidInput for the zero id. Package flow sets it when it is initialised.
+var Of func(flow any, id flowfabric.FlowID, d Defaults) (Plan, error)
