@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/calendar"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/schedule"
@@ -97,7 +98,7 @@ func newScheduleInfo(s engine.Schedule, now time.Time) ScheduleInfo {
 		LastID: s.LastID, Fired: s.Fired, Missed: s.Missed, LastMissed: schedule.Missed(s.LastMissed), Reasons: s.Reasons, Paused: s.Paused,
 		PausedAt: s.PausedAt, PausedBy: s.PausedBy, ResumedAt: s.ResumedAt, ResumedBy: s.ResumedBy, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
 		By: s.By, Now: now}
-	info.Definition, info.Err = schedule.Decode(s.Definition)
+	info.Definition, info.Err = calendar.Decode(s.Definition)
 	return info
 }
 
@@ -128,7 +129,7 @@ func (s ScheduleInfo) NextRuns(n int) []time.Time {
 	var out []time.Time
 	next := s.Next
 	for len(out) < n && !next.After(s.Now) {
-		step, due := s.Definition.Plan(next, s.ResumedAt, s.Now)
+		step, due := calendar.Plan(s.Definition, next, s.ResumedAt, s.Now)
 		if !due || step.Then.IsZero() {
 			return out
 		}

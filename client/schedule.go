@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/calendar"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
@@ -145,7 +146,7 @@ func (c *Client) put(ctx context.Context, name string, d schedule.Definition, in
 	fail := func(err error) (ScheduleSet, error) {
 		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", name, err)
 	}
-	text, err := d.Encode()
+	text, err := calendar.Encode(d)
 	if err == nil {
 		err = errors.Join(valid.Name("schedule name", name), link.CheckBy(s.by))
 	}
@@ -185,12 +186,12 @@ func change(d schedule.Definition, page engine.SchedulePage) engine.SchedulePut 
 	}
 	old := page.Schedules[0]
 	q.Seen = old.Next
-	before, err := schedule.Decode(old.Definition)
+	before, err := calendar.Decode(old.Definition)
 	switch {
 	case err == nil && before.Spec.String() == d.Spec.String():
 		q.Next = old.Next // the same times: what is due stays due
 	case err == nil:
-		m := before.Unfired(old.Next, page.Now, schedule.Updated)
+		m := calendar.Unfired(before, old.Next, page.Now, schedule.Updated)
 		q.Missed = engine.MissedInstants(m)
 	case !old.Next.After(page.Now): // of a newer version: at least this one
 		q.Missed = engine.MissedInstants{From: old.Next, To: old.Next, Count: 1, Reason: schedule.Updated}

@@ -20,6 +20,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/calendar"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -179,7 +180,7 @@ func TestMetricsMove(t *testing.T) {
 
 	every := schedule.Definition{Spec: schedule.Every(time.Second, time.Time{}), Overlap: schedule.OverlapSkip,
 		Item: schedule.Item{Namespace: "default", Lane: "default", Kind: "nobody serves it"}}
-	text, err := every.Encode()
+	text, err := calendar.Encode(every)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,10 @@
 // Package schedule says when work recurs and what is submitted then: cron expressions in a time zone, fixed rates, and
 // what happens to instants that nobody could tend.
 //
-//	Spec ── Next ──▶ instants ── Plan (what is due, what was missed) ──▶ one atomic call per step ──▶ execution
+//	Spec ── Next ──▶ instants ── plan (what is due, what was missed) ──▶ one atomic call per step ──▶ execution
 //
 // A definition is stored on the server as bytes that only Go reads. Any process that runs maintenance, as every worker does,
-// fires it: it reads what is due, plans with this package, and makes one call that creates the execution and moves the
+// fires it: it reads what is due, plans, and makes one call that creates the execution and moves the
 // schedule on, if the schedule is still as it was read. So each instant is submitted once, however many processes run
 // and whatever replies get lost, and an instant that is not submitted is counted together with the reason.
 //

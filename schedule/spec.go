@@ -14,9 +14,9 @@ import (
 
 // Bounds of a [Spec].
 const (
-	MaxExpression = 128 // bytes
-	MinInterval   = time.Second
-	MaxInterval   = limits.MaxDelay
+	maxExpression = 128 // bytes
+	minInterval   = time.Second
+	maxInterval   = limits.MaxDelay
 )
 
 // Spec is a rule of recurrence. Build it with [Cron] or [Every]; what is wrong with it is remembered and told by
@@ -52,7 +52,7 @@ func Every(interval time.Duration, anchor time.Time) Spec {
 	}
 	s := Spec{every: interval, anchor: anchor.UTC().Truncate(time.Millisecond)}
 	switch {
-	case interval < MinInterval || interval > MaxInterval || interval%time.Millisecond != 0:
+	case interval < minInterval || interval > maxInterval || interval%time.Millisecond != 0:
 		s.err = fmt.Errorf("%w: schedule: interval %s, want 1 s to 10 years in whole milliseconds", flowfabric.ErrInvalidInput, interval)
 	case anchor.UnixMilli() < 0 || anchor.Year() > 9999:
 		s.err = fmt.Errorf("%w: schedule: anchor %s, want 1970 to 9999", flowfabric.ErrInvalidInput, anchor)
@@ -108,10 +108,11 @@ func (s Spec) String() string {
 	return s.expression + " (" + s.zone + ")"
 }
 
-// Expression and Zone are what [Cron] got; "" for [Every]. Interval is 0 for [Cron].
+// Expression and Zone are what [Cron] got; "" for [Every]. Interval and Anchor are those of [Every], in whole milliseconds; zero for [Cron].
 func (s Spec) Expression() string      { return s.expression }
 func (s Spec) Zone() string            { return s.zone }
 func (s Spec) Interval() time.Duration { return s.every }
+func (s Spec) Anchor() time.Time       { return s.anchor }
 
 // fields in the order of an expression with seconds.
 var fields = [...]string{"second", "minute", "hour", "day of month", "month", "day of week"}
@@ -130,8 +131,8 @@ func parse(expression, zone string) (*wall, error) {
 	refuse := func(format string, a ...any) error {
 		return fmt.Errorf("%w: schedule: cron %.140q: "+format, append([]any{flowfabric.ErrInvalidInput, expression}, a...)...)
 	}
-	if expression == "" || len(expression) > MaxExpression {
-		return nil, refuse("it has %d bytes, want 1..%d", len(expression), MaxExpression)
+	if expression == "" || len(expression) > maxExpression {
+		return nil, refuse("it has %d bytes, want 1..%d", len(expression), maxExpression)
 	}
 	if at := strings.IndexFunc(expression, func(c rune) bool { return c < 0x20 || c > 0x7e || c == '=' }); at >= 0 {
 		return nil, refuse("byte %d is %q; the zone is given apart", at, expression[at])

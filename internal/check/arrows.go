@@ -21,7 +21,7 @@ var levels = [][]string{
 	{"."},
 	{"internal/valid"},
 	{"lua", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "internal/mergepatch", "internal/waithook", "schedule"},
-	{"stream", "suspend", "admission"},
+	{"stream", "suspend", "admission", "internal/calendar"},
 	{"internal/engine"},
 	{"internal/keeper", "internal/framelog", "internal/tokenkeys", "internal/admit"},
 	{"internal/waits"},

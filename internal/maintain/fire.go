@@ -12,9 +12,10 @@ import (
 	"github.com/sourcegraph/conc/panics"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/calendar"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
-	calendar "github.com/flowfabric/flowfabric-go/schedule"
+	recurrence "github.com/flowfabric/flowfabric-go/schedule"
 )
 
 const (
@@ -150,7 +151,7 @@ func (f *firing) fire(ctx context.Context, partition uint16, told map[string]uin
 
 // passing tells errors that concern one schedule alone: what it says cannot be read, or not be done, by this process.
 func passing(err error) bool {
-	return errors.Is(err, calendar.ErrNewer) || errors.Is(err, flowfabric.ErrInvalidInput) || errors.Is(err, flowfabric.ErrInvalidPolicy) ||
+	return errors.Is(err, recurrence.ErrNewer) || errors.Is(err, flowfabric.ErrInvalidInput) || errors.Is(err, flowfabric.ErrInvalidPolicy) ||
 		errors.Is(err, flowfabric.ErrInvalidCapabilities) || errors.Is(err, flowfabric.ErrInvalidTagKey) ||
 		errors.Is(err, flowfabric.ErrInternalScript)
 }
@@ -165,7 +166,7 @@ func (f *firing) complain(told map[string]uint64, s engine.Schedule, err error) 
 	}
 	told[s.Name] = s.Revision
 	level := slog.LevelError
-	if errors.Is(err, calendar.ErrNewer) {
+	if errors.Is(err, recurrence.ErrNewer) {
 		level = slog.LevelWarn
 	}
 	f.cfg.Logger.Log(context.Background(), level, "flowfabric: a schedule is left to other processes", "schedule", s.Name,
@@ -179,7 +180,7 @@ func (f *firing) advance(ctx context.Context, s engine.Schedule, now time.Time) 
 		return 0, err
 	}
 	for steps < fireSteps {
-		step, due := d.Plan(s.Next, s.ResumedAt, now)
+		step, due := calendar.Plan(d, s.Next, s.ResumedAt, now)
 		if !due {
 			break
 		}
@@ -199,14 +200,14 @@ func (f *firing) advance(ctx context.Context, s engine.Schedule, now time.Time) 
 }
 
 // firingOf is the call that makes a step.
-func firingOf(s engine.Schedule, d calendar.Definition, step calendar.Step) engine.Firing {
+func firingOf(s engine.Schedule, d recurrence.Definition, step calendar.Step) engine.Firing {
 	call := engine.Firing{Name: s.Name, Revision: s.Revision, Seen: s.Next, Next: step.Then, Missed: engine.MissedInstants(step.Missed),
-		At: step.Fire, Solo: d.Overlap == calendar.OverlapSkip}
+		At: step.Fire, Solo: d.Overlap == recurrence.OverlapSkip}
 	if !step.Fire.IsZero() {
 		x := d.Item
 		call.Item = engine.NewExecution{ID: flowfabric.MakeExecutionID(ids.Scheduled(s.Partition, s.Name, s.Incarnation, step.Fire)),
 			Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: x.Capabilities, Gates: x.Gates, Priority: x.Priority, Deadline: x.Deadline,
-			Policy: x.Policy, Tags: d.Labels(s.Name, step.Fire), Creator: x.Creator, Digest: x.Digest}
+			Policy: x.Policy, Tags: calendar.Labels(d, s.Name, step.Fire), Creator: x.Creator, Digest: x.Digest}
 	}
 	return call
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/calendar"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
@@ -39,7 +40,7 @@ func newBook(t *testing.T, names ...string) *book {
 	})
 	for _, name := range names {
 		d := schedule.Definition{Spec: schedule.Every(time.Minute, time.Time{}), Item: schedule.Item{Namespace: "n", Lane: "l", Kind: "k"}}
-		text, err := d.Encode()
+		text, err := calendar.Encode(d)
 		if err != nil {
 			t.Fatal(err)
 		}

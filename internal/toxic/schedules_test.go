@@ -17,6 +17,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/calendar"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
@@ -154,7 +155,7 @@ func (a *agenda) stop(p *process) {
 func (a *agenda) put(name string, d schedule.Definition) {
 	a.t.Helper()
 	d.Item = schedule.Item{Namespace: "default", Lane: "default", Kind: "k"}
-	text, err := d.Encode()
+	text, err := calendar.Encode(d)
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package schedule_test
+package calendar_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric-go/internal/calendar"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
@@ -16,7 +17,7 @@ var start = time.Date(2026, 5, 1, 9, 0, 0, 0, time.UTC)
 func steps(d schedule.Definition, next, resumed, now time.Time) (out string) {
 	minutes := func(t time.Time) string { return fmt.Sprintf("%g", t.Sub(start).Minutes()) }
 	for {
-		step, due := d.Plan(next, resumed, now)
+		step, due := calendar.Plan(d, next, resumed, now)
 		if !due {
 			return out
 		}
@@ -67,7 +68,7 @@ func TestLongOutage(t *testing.T) {
 	d := schedule.Definition{Spec: schedule.Every(time.Second, start)}
 	next, now, missed, calls := start, start.Add(24*time.Hour), uint64(0), 0
 	for {
-		step, due := d.Plan(next, time.Time{}, now)
+		step, due := calendar.Plan(d, next, time.Time{}, now)
 		if !due {
 			break
 		}
@@ -84,7 +85,7 @@ func TestLongOutage(t *testing.T) {
 	if missed != 86400 || calls != 9 {
 		t.Errorf("%d missed in %d steps", missed, calls)
 	}
-	m := d.Unfired(start, now, schedule.Updated)
+	m := calendar.Unfired(d, start, now, schedule.Updated)
 	if m.Count != 86401 || !m.From.Equal(start) || !m.To.Equal(now) || m.Reason != schedule.Updated {
 		t.Errorf("given up: %+v", m)
 	}
@@ -112,7 +113,7 @@ func TestFiredAndMissedAreAllInstants(t *testing.T) {
 				resumed = now
 			}
 			for range rapid.IntRange(0, 40).Draw(t, "steps") {
-				step, due := d.Plan(next, resumed, now)
+				step, due := calendar.Plan(d, next, resumed, now)
 				if !due {
 					break
 				}

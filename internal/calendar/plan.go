@@ -1,25 +1,22 @@
-package schedule
+package calendar
 
-import "time"
+import (
+	"time"
 
-// Grace is how late an instant may be under [CatchUpSkip].
-const Grace = time.Minute
+	"github.com/flowfabric/flowfabric-go/schedule"
+)
+
+// grace is how late an instant may be under [schedule.CatchUpSkip].
+const grace = time.Minute
 
 // slice bounds the instants that one step looks at, so that years of missed seconds are counted in pieces.
 const slice = 10000
-
-// Missed is a run of instants that are not submitted, and why. The zero value is none.
-type Missed struct {
-	From, To time.Time // the first and the last of them
-	Count    uint64
-	Reason   string
-}
 
 // Step is what one call does to a schedule: it counts the missed instants, submits the one of Fire (none if zero), and
 // moves on to Then (never again if zero). The instants from the schedule's next one up to Then are exactly those of
 // Missed and Fire.
 type Step struct {
-	Missed Missed
+	Missed schedule.Missed
 	Fire   time.Time
 	Then   time.Time
 }
@@ -27,26 +24,26 @@ type Step struct {
 // Plan makes the next step of a schedule whose oldest instant that was neither fired nor missed is next, and which was last resumed
 // at resumed (zero: never). It is false when nothing is due at now. One step looks at 10,000 instants at most; steps are
 // made until nothing is due.
-func (d Definition) Plan(next, resumed, now time.Time) (Step, bool) {
+func Plan(d schedule.Definition, next, resumed, now time.Time) (Step, bool) {
 	if next.IsZero() || next.After(now) {
 		return Step{}, false
 	}
-	d = d.withDefaults()
+	d = withDefaults(d)
 	if next.Before(resumed) {
-		return d.skip(next, now, Paused, func(at time.Time) bool { return at.Before(resumed) }), true
+		return skip(d, next, now, schedule.Paused, func(at time.Time) bool { return at.Before(resumed) }), true
 	}
 	switch d.CatchUp {
-	case CatchUpAll:
+	case schedule.CatchUpAll:
 		return Step{Fire: next, Then: d.Spec.Next(next)}, true
-	case CatchUpSkip:
-		fresh := now.Add(-Grace)
-		step := d.skip(next, now, Late, func(at time.Time) bool { return at.Before(fresh) })
+	case schedule.CatchUpSkip:
+		fresh := now.Add(-grace)
+		step := skip(d, next, now, schedule.Late, func(at time.Time) bool { return at.Before(fresh) })
 		if step.Missed.Count < slice && !step.Then.IsZero() && !step.Then.After(now) {
 			step.Fire, step.Then = step.Then, d.Spec.Next(step.Then)
 		}
 		return step, true
 	}
-	step := d.skip(next, now, Late, func(at time.Time) bool {
+	step := skip(d, next, now, schedule.Late, func(at time.Time) bool {
 		later := d.Spec.Next(at)
 		return !later.IsZero() && !later.After(now)
 	})
@@ -57,7 +54,7 @@ func (d Definition) Plan(next, resumed, now time.Time) (Step, bool) {
 }
 
 // skip counts the due instants from next on as missed, as long as they are to be.
-func (d Definition) skip(next, now time.Time, reason string, missed func(time.Time) bool) Step {
+func skip(d schedule.Definition, next, now time.Time, reason string, missed func(time.Time) bool) Step {
 	step := Step{Then: next}
 	for !step.Then.IsZero() && !step.Then.After(now) && step.Missed.Count < slice && missed(step.Then) {
 		if step.Missed.Count == 0 {
@@ -72,14 +69,14 @@ func (d Definition) skip(next, now time.Time, reason string, missed func(time.Ti
 
 // Unfired counts the instants from next up to now, at most a million of them, as missed for a reason: what is left behind when
 // a schedule gets other times.
-func (d Definition) Unfired(next, now time.Time, reason string) (all Missed) {
+func Unfired(d schedule.Definition, next, now time.Time, reason string) (all schedule.Missed) {
 	for range 100 {
-		step := d.skip(next, now, reason, func(time.Time) bool { return true })
+		step := skip(d, next, now, reason, func(time.Time) bool { return true })
 		if step.Missed.Count == 0 {
 			break
 		}
 		if all.Count == 0 {
-			all = Missed{From: step.Missed.From, Reason: reason}
+			all = schedule.Missed{From: step.Missed.From, Reason: reason}
 		}
 		all.To, next = step.Missed.To, step.Then
 		all.Count += step.Missed.Count

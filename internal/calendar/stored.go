@@ -1,0 +1,180 @@
+// Package calendar is what becomes of the definitions of package schedule: how they are stored, and what a process that fires them does next.
+package calendar
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
+	"github.com/flowfabric/flowfabric-go/schedule"
+)
+
+// maxTags is how many tags a definition may have beside the schedule's own.
+const maxTags = limits.MaxTags - 2
+
+// version of the stored form. A reader refuses a higher one than it knows.
+const version = 1
+
+// stored is the JSON form. Encoding is deterministic: equal definitions have equal bytes.
+type stored struct {
+	Version  int              `json:"v"`
+	Cron     string           `json:"cron,omitempty"`
+	Zone     string           `json:"zone,omitempty"`
+	EveryMs  int64            `json:"every_ms,omitempty"`
+	AnchorMs int64            `json:"anchor_ms,omitempty"`
+	CatchUp  schedule.CatchUp `json:"catch_up"`
+	Overlap  schedule.Overlap `json:"overlap"`
+	Item     storedItem       `json:"item"`
+}
+
+type storedItem struct {
+	Namespace    string            `json:"namespace"`
+	Lane         string            `json:"lane"`
+	Kind         string            `json:"kind"`
+	Capabilities []string          `json:"capabilities,omitempty"`
+	Gates        []flowfabric.Gate `json:"gates,omitempty"`
+	Priority     int               `json:"priority,omitempty"`
+	DeadlineMs   int64             `json:"deadline_ms,omitempty"`
+	Policy       string            `json:"policy,omitempty"` // packed
+	TimeoutMs    int64             `json:"timeout_ms,omitempty"`
+	Tags         map[string]string `json:"tags,omitempty"`
+	Creator      string            `json:"creator,omitempty"`
+	Digest       string            `json:"digest,omitempty"`
+}
+
+func withDefaults(d schedule.Definition) schedule.Definition {
+	if d.CatchUp == "" {
+		d.CatchUp = schedule.CatchUpLast
+	}
+	if d.Overlap == "" {
+		d.Overlap = schedule.OverlapAllow
+	}
+	return d
+}
+
+// Validate checks everything but what only the server knows. The errors wrap flowfabric.ErrInvalidInput,
+// ErrInvalidPolicy, ErrInvalidTagKey or ErrInvalidCapabilities and name the field.
+func Validate(d schedule.Definition) error {
+	d = withDefaults(d)
+	if err := d.Spec.Err(); err != nil {
+		return err
+	}
+	bad := func(format string, a ...any) error {
+		return fmt.Errorf("%w: schedule: "+format, append([]any{flowfabric.ErrInvalidInput}, a...)...)
+	}
+	switch x := d.Item; {
+	case d.CatchUp != schedule.CatchUpLast && d.CatchUp != schedule.CatchUpSkip && d.CatchUp != schedule.CatchUpAll:
+		return bad("catch up is %.40q, want last, skip or all", d.CatchUp)
+	case d.Overlap != schedule.OverlapAllow && d.Overlap != schedule.OverlapSkip:
+		return bad("overlap is %.40q, want allow or skip", d.Overlap)
+	case x.Priority < 0 || x.Priority > limits.MaxPriority:
+		return bad("priority %d, want 0..%d", x.Priority, limits.MaxPriority)
+	case x.Deadline < 0 || x.Deadline > limits.MaxDelay || x.Deadline > 0 && x.Deadline < time.Millisecond:
+		return bad("deadline %s, want 0 or 1 ms..10 years", x.Deadline)
+	case len(x.Creator) > limits.MaxName:
+		return bad("creator has %d bytes, want at most %d", len(x.Creator), limits.MaxName)
+	case len(x.Digest) > 64:
+		return bad("digest has %d bytes, want at most 64", len(x.Digest))
+	case len(x.Tags) > maxTags:
+		return bad("%d tags, want at most %d, since two are the schedule's own", len(x.Tags), maxTags)
+	}
+	return validateItem(d.Item)
+}
+
+func validateItem(x schedule.Item) error {
+	for _, name := range [...]struct{ field, value string }{{"namespace", x.Namespace}, {"lane", x.Lane}, {"kind", x.Kind}} {
+		if err := valid.Name(name.field, name.value); err != nil {
+			return err
+		}
+	}
+	if err := valid.Policy(x.Policy); err != nil {
+		return err
+	}
+	if err := valid.Tags(x.Tags); err != nil {
+		return err
+	}
+	for _, own := range [...]string{schedule.TagName, schedule.TagDue} {
+		if _, ok := x.Tags[own]; ok {
+			return fmt.Errorf("%w: schedule: tag %s is the schedule's own", flowfabric.ErrInvalidInput, own)
+		}
+	}
+	if _, err := valid.Gates(x.Gates); err != nil {
+		return err
+	}
+	_, err := valid.Capabilities(x.Capabilities)
+	return err
+}
+
+// Encode validates the definition and turns it into the bytes that the server keeps, at most 64 KiB.
+func Encode(d schedule.Definition) ([]byte, error) {
+	if err := Validate(d); err != nil {
+		return nil, err
+	}
+	d = withDefaults(d)
+	s, x := d.Spec, d.Item
+	tokens, err := valid.Capabilities(x.Capabilities)
+	if err != nil {
+		return nil, err
+	}
+	gates, err := valid.Gates(x.Gates)
+	if err != nil {
+		return nil, err
+	}
+	out := stored{Version: version, Cron: s.Expression(), Zone: s.Zone(), EveryMs: s.Interval().Milliseconds(), CatchUp: d.CatchUp, Overlap: d.Overlap,
+		Item: storedItem{Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: tokens, Gates: gates, Priority: x.Priority,
+			DeadlineMs: x.Deadline.Milliseconds(), Policy: valid.PackPolicy(x.Policy), TimeoutMs: x.Policy.AttemptTimeout.Milliseconds(),
+			Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}}
+	if s.Interval() != 0 {
+		out.AnchorMs = s.Anchor().UnixMilli()
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("encode schedule: %w", err)
+	}
+	if len(text) > limits.MaxSchedule {
+		return nil, fmt.Errorf("%w: schedule: the definition has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(text), limits.MaxSchedule)
+	}
+	return text, nil
+}
+
+// Decode reads what Encode wrote. Errors: [schedule.ErrNewer]; flowfabric.ErrInvalidInput for anything that is no valid definition,
+// for example because this process does not know its time zone.
+func Decode(text []byte) (schedule.Definition, error) {
+	var in stored
+	if err := json.Unmarshal(text, &in); err != nil {
+		return schedule.Definition{}, fmt.Errorf("%w: schedule: the stored definition is not readable: %w", flowfabric.ErrInvalidInput, err)
+	}
+	if in.Version > version {
+		return schedule.Definition{}, fmt.Errorf("%w (%d, this one knows %d)", schedule.ErrNewer, in.Version, version)
+	}
+	x := in.Item
+	policy, err := valid.UnpackPolicy(x.Policy)
+	if err != nil {
+		return schedule.Definition{}, err
+	}
+	policy.AttemptTimeout = time.Duration(x.TimeoutMs) * time.Millisecond
+	d := schedule.Definition{CatchUp: in.CatchUp, Overlap: in.Overlap, Item: schedule.Item{Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind,
+		Capabilities: x.Capabilities, Gates: x.Gates, Priority: x.Priority, Deadline: time.Duration(x.DeadlineMs) * time.Millisecond,
+		Policy: policy, Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}}
+	if in.EveryMs != 0 {
+		d.Spec = schedule.Every(time.Duration(in.EveryMs)*time.Millisecond, time.UnixMilli(in.AnchorMs))
+	} else {
+		d.Spec = schedule.Cron(in.Cron, in.Zone)
+	}
+	if err := Validate(d); err != nil {
+		return schedule.Definition{}, err
+	}
+	return d, nil
+}
+
+// Labels are the tags of the execution of an instant.
+func Labels(d schedule.Definition, name string, due time.Time) map[string]string {
+	tags := make(map[string]string, len(d.Item.Tags)+2)
+	maps.Copy(tags, d.Item.Tags)
+	tags[schedule.TagName], tags[schedule.TagDue] = name, due.UTC().Format("2006-01-02T15:04:05.999Z07:00")
+	return tags
+}
