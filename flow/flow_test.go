@@ -283,7 +283,7 @@ func TestGates(t *testing.T) {
 			t.Errorf("%s: %s, want %s", plan.Members[i].Node, got, want)
 		}
 	}
-	if got := fmt.Sprint(costly.Gates()); got != "[budget own quota gpu]" {
+	if got := fmt.Sprint(costly.Info().Gates); got != "[budget own quota gpu]" {
 		t.Errorf("the definition has %s now", got)
 	}
 	flow.Add(f, "d", work, 1, flowfabric.Quotas("no name"))

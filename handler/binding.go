@@ -10,7 +10,7 @@ import (
 )
 
 // Binding is a definition together with the function that runs it, without the types, so that bindings of all
-// kinds fit into one [Registry]. Build it with [Bind]. The zero value is invalid. Safe for concurrent use.
+// kinds fit into one worker. Build it with [Bind]. The zero value is invalid. Safe for concurrent use.
 type Binding struct {
 	info  Info
 	codec Codec
@@ -25,7 +25,7 @@ type Binding struct {
 //
 // Its goroutine runs other executions afterwards: whoever calls runtime.LockOSThread or sets labels undoes that.
 //
-// A nil def or fn, or an invalid definition, is reported by [Binding.Err] and [NewRegistry].
+// A nil def or fn, or an invalid definition, is reported by [Binding.Err] and runtime.New.
 func Bind[In, Out any](def *Definition[In, Out], fn func(ctx context.Context, t *Task, in In) (Out, error)) Binding {
 	switch {
 	case def == nil:

@@ -75,34 +75,7 @@ func TestPanicAfterLossIsAbandoned(t *testing.T) {
 	}
 }
 
-func TestRegistry(t *testing.T) {
-	bind := func(kind string) handler.Binding {
-		return handler.Bind(handler.Define[string, string](kind, flowfabric.Lane("fast")), handler.Plain(echo[string]))
-	}
-	r, err := handler.NewRegistry(bind("b"), bind("a"))
-	if err != nil || !slices.Equal(r.Kinds(), []string{"a", "b"}) {
-		t.Fatalf("got %v, %v", r.Kinds(), err)
-	}
-	if b, ok := r.Lookup("a"); !ok || b.Kind() != "a" || b.Info().Lane != "fast" {
-		t.Fatalf("got %+v, %t", b.Info(), ok)
-	}
-	if _, ok := r.Lookup("c"); ok {
-		t.Fatal("found a kind that is not bound")
-	}
-	if _, err := handler.NewRegistry(); err != nil {
-		t.Fatalf("empty: %v", err)
-	}
-	var none *handler.Definition[string, string]
-	_, err = handler.NewRegistry(bind("a"), bind("a"), handler.Binding{}, handler.Bind(none, handler.Plain(echo[string])),
-		handler.Bind(handler.Define[string, string]("n"), handler.Plain[string, string](nil)))
-	if !errors.Is(err, flowfabric.ErrDuplicateHandler) {
-		t.Fatalf("got %v", err)
-	}
-	for _, part := range []string{`"a"`, "binding is empty", "definition is nil", "function for kind n is nil"} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%q is missing in: %v", part, err)
-		}
-	}
+func TestAnEmptyBinding(t *testing.T) {
 	if out := (handler.Binding{}).Run(context.Background(), nil); out.Failure.Category != handler.CategoryNoHandler {
 		t.Errorf("an empty binding: %s", show(out))
 	}

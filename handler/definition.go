@@ -42,7 +42,7 @@ type Info struct {
 // and no deadline, and are encoded as [JSON].
 //
 // Define never panics: everything wrong with kind and options is remembered and reported by [Definition.Err],
-// [NewRegistry] and every submission, each naming field and limit.
+// [Binding.Err] and every submission, each naming field and limit.
 func Define[In, Out any](kind string, opts ...DefineOption) *Definition[In, Out] {
 	s := settings{
 		item:  engine.NewExecution{Kind: kind, Lane: limits.DefaultLane, Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}},
@@ -76,25 +76,7 @@ func (d *Definition[In, Out]) Err() error {
 // Kind is the name of the work, which routes executions to workers.
 func (d *Definition[In, Out]) Kind() string { return d.info.Kind }
 
-// Lane is the lane that executions go to unless the producer says otherwise.
-func (d *Definition[In, Out]) Lane() string { return d.info.Lane }
-
-// Priority is the default priority, 0..9000, higher first.
-func (d *Definition[In, Out]) Priority() int { return d.info.Priority }
-
-// Capabilities is what a worker must have, sorted. The caller gets its own copy.
-func (d *Definition[In, Out]) Capabilities() []string { return slices.Clone(d.info.Capabilities) }
-
-// Gates is which budgets and quotas are asked before executions run, sorted. The caller gets its own copy.
-func (d *Definition[In, Out]) Gates() []flowfabric.Gate { return slices.Clone(d.info.Gates) }
-
-// Deadline bounds the whole execution from its creation; 0 means none.
-func (d *Definition[In, Out]) Deadline() time.Duration { return d.info.Deadline }
-
-// Policy is stored with every execution at its creation. The caller gets its own copy.
-func (d *Definition[In, Out]) Policy() flowfabric.Policy { return d.Info().Policy }
-
-// Info is everything above at once. The caller gets its own copy.
+// Info is what the definition says about its executions. The caller gets its own copy.
 func (d *Definition[In, Out]) Info() Info { return d.info.clone() }
 
 // Codec is how inputs, results and step values are encoded.

@@ -19,8 +19,8 @@ func TestDefineDefaults(t *testing.T) {
 	if d.Err() != nil || !reflect.DeepEqual(d.Info(), want) {
 		t.Fatalf("got %+v, %v; want %+v", d.Info(), d.Err(), want)
 	}
-	if d.Policy().Retry.MaxRetries != 3 || d.Codec() != handler.JSON {
-		t.Fatalf("default policy %+v, codec %T", d.Policy(), d.Codec())
+	if d.Info().Policy.Retry.MaxRetries != 3 || d.Codec() != handler.JSON {
+		t.Fatalf("default policy %+v, codec %T", d.Info().Policy, d.Codec())
 	}
 }
 
@@ -38,9 +38,9 @@ func TestDefineOptions(t *testing.T) {
 	if d.Err() != nil || !reflect.DeepEqual(d.Info(), want) {
 		t.Fatalf("got %+v, %v; want %+v", d.Info(), d.Err(), want)
 	}
-	d.Capabilities()[0] = "changed"
-	d.Gates()[0] = "changed"
-	if d.Capabilities()[0] != "arm" || d.Gates()[0] != flowfabric.BudgetGate("acme") {
+	d.Info().Capabilities[0] = "changed"
+	d.Info().Gates[0] = "changed"
+	if d.Info().Capabilities[0] != "arm" || d.Info().Gates[0] != flowfabric.BudgetGate("acme") {
 		t.Fatal("a caller changed the definition through its copy")
 	}
 	d.Info().Tags["app.tenant"] = "changed"
@@ -48,15 +48,15 @@ func TestDefineOptions(t *testing.T) {
 		t.Fatal("a caller changed the tags of the definition")
 	}
 	for want, opts := range map[int][]handler.DefineOption{7: {handler.Retry(5, time.Second, 0), flowfabric.Retries(7)}, 5: {flowfabric.Retries(7), handler.Retry(5, time.Second, 0)}} {
-		if got := handler.Define[string, string]("greet", opts...).Policy().Retry.MaxRetries; got != want {
+		if got := handler.Define[string, string]("greet", opts...).Info().Policy.Retry.MaxRetries; got != want {
 			t.Fatalf("%d retries, want those of the later option, %d", got, want)
 		}
 	}
-	if p := handler.Define[string, string]("greet", handler.NoRetry()).Policy(); valid.PackPolicy(p) != "" {
+	if p := handler.Define[string, string]("greet", handler.NoRetry()).Info().Policy; valid.PackPolicy(p) != "" {
 		t.Fatalf("NoRetry is stored as %q, want no retries", valid.PackPolicy(p))
 	}
 	custom := flowfabric.RetryPolicy{MaxRetries: 2, Type: flowfabric.BackoffFixed, Initial: time.Second, Categories: []string{"rate_limited"}}
-	if p := handler.Define[string, string]("greet", handler.RetryPolicy(custom)).Policy(); !reflect.DeepEqual(p.Retry, custom) {
+	if p := handler.Define[string, string]("greet", handler.RetryPolicy(custom)).Info().Policy; !reflect.DeepEqual(p.Retry, custom) {
 		t.Fatalf("got %+v, want %+v", p.Retry, custom)
 	}
 }
@@ -119,8 +119,8 @@ func TestDefineRefuses(t *testing.T) {
 			d := handler.Define[string, string](tc.kind, tc.opt)
 			_, _, submitted := d.Encode("x")
 			_, decoded := d.Decode([]byte(`"x"`))
-			_, registered := handler.NewRegistry(handler.Bind(d, handler.Plain(echo[string])))
-			for where, err := range map[string]error{"Err": d.Err(), "Encode": submitted, "Decode": decoded, "NewRegistry": registered} {
+			bound := handler.Bind(d, handler.Plain(echo[string])).Err()
+			for where, err := range map[string]error{"Err": d.Err(), "Encode": submitted, "Decode": decoded, "Bind": bound} {
 				if !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), "definition of kind") {
 					t.Errorf("%s: got %v, want %v that says %q and names the kind", where, err, tc.want, tc.says)
 				}
@@ -154,7 +154,7 @@ func TestEncodeLimit(t *testing.T) {
 func TestMaxReplaysNever(t *testing.T) {
 	for n, want := range map[int]int{-1: -1, 0: -1, 1: 1, 1000: 1000} {
 		d := handler.Define[string, string]("k", handler.NoRetry(), handler.MaxReplays(n))
-		if p := d.Policy(); d.Err() != nil || p.MaxReplays != want || valid.PackPolicy(p) == "" {
+		if p := d.Info().Policy; d.Err() != nil || p.MaxReplays != want || valid.PackPolicy(p) == "" {
 			t.Errorf("MaxReplays(%d): %+v, packed %q, %v", n, p, valid.PackPolicy(p), d.Err())
 		}
 	}

@@ -1,5 +1,5 @@
 // Package handler owns the code side of an execution: what a kind of work is called and how it is encoded
-// ([Definition]), which function runs it ([Binding], [Registry]), what that function may do while it runs ([Task],
+// ([Definition]), which function runs it ([Binding]), what that function may do while it runs ([Task],
 // [Step]), and what its return means ([Outcome]).
 //
 //	producer            In ──Codec.Encode──▶ input ──▶ (stored with the execution)

@@ -21,7 +21,7 @@ func ExampleDefine() {
 		handler.Retry(5, time.Second, time.Minute), flowfabric.Timeout(10*time.Minute), flowfabric.Lane("writing"))
 
 	payload, _, err := write.Encode(Draft{Topic: "tides"})
-	fmt.Println(write.Kind(), write.Lane(), string(payload), err)
+	fmt.Println(write.Kind(), write.Info().Lane, string(payload), err)
 
 	wrong := handler.Define[Draft, Article]("write-article", flowfabric.Priority(10_000))
 	fmt.Println(wrong.Err())

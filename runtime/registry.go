@@ -49,7 +49,7 @@ func newMembership(r *run) *membership {
 	cfg := r.cfg
 	host, _ := os.Hostname() // unknown is shown as nothing
 	return &membership{run: r, token: rand.Text(), ended: func() {}, news: make(chan struct{}, 1), info: engine.WorkerInfo{
-		Pool: cfg.Worker, Namespace: cfg.Namespace, Namespaces: cfg.Namespaces, Lanes: cfg.Lanes, Kinds: r.registry.Kinds(), Capabilities: cfg.Capabilities,
+		Pool: cfg.Worker, Namespace: cfg.Namespace, Namespaces: cfg.Namespaces, Lanes: cfg.Lanes, Kinds: r.registry.kinds(), Capabilities: cfg.Capabilities,
 		Concurrency: cfg.Concurrency, Host: host, PID: os.Getpid(), Version: cfg.AppVersion, Labels: cfg.Labels, StartedAt: time.Now(),
 	}}
 }

@@ -50,7 +50,7 @@ type run struct {
 }
 
 func newRun(ctx context.Context, w *Worker, s store) *run {
-	r := &run{Worker: w, store: s, slots: newSlots(w.cfg.Concurrency), offer: newOffer(w.cfg, w.registry.Kinds()),
+	r := &run{Worker: w, store: s, slots: newSlots(w.cfg.Concurrency), offer: newOffer(w.cfg, w.registry.kinds()),
 		kinds: map[string]*served{}}
 	r.slots.pace = w.pace
 	r.pool.run = r.work
@@ -78,9 +78,8 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r.watch = &watch{health: w.health, poke: r.name.poke, wake: make(chan struct{}, 1)}
 	// A binding recovers its own panics; those of middleware must not leave an execution held for ever either.
 	wrap := handler.Chain(append([]handler.Middleware{handler.Recover()}, w.cfg.Middleware...)...)
-	for _, kind := range w.registry.Kinds() {
-		binding, _ := w.registry.Lookup(kind)
-		handle := handler.Handler(binding.Run)
+	for _, kind := range w.registry.kinds() {
+		handle := handler.Handler(w.registry[kind].Run)
 		if len(w.cfg.Middleware) > 0 {
 			handle = wrap(handle)
 		}
@@ -120,7 +119,7 @@ func (r *run) serve(ctx context.Context) error {
 	r.health.phase.Store(phaseRunning)
 	close(r.serving)
 	r.log.Info("flowfabric: worker takes work", "instance", r.cfg.Instance, "namespace", r.cfg.Namespace, "namespaces", r.cfg.Namespaces, "lanes", r.cfg.Lanes,
-		"kinds", r.registry.Kinds(), "capabilities", r.cfg.Capabilities, "concurrency", r.cfg.Concurrency)
+		"kinds", r.registry.kinds(), "capabilities", r.cfg.Capabilities, "concurrency", r.cfg.Concurrency)
 	fetching.Go(func() { r.sched.run(fetch) })
 	fetching.Go(func() { r.poll(fetch) })
 

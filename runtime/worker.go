@@ -20,7 +20,7 @@ import (
 // Ready may be called at any time from any goroutine.
 type Worker struct {
 	cfg      Config
-	registry *handler.Registry
+	registry handlers
 	metrics  *metrics
 	tracer   *tracing.Tracer
 	health   *health
@@ -36,14 +36,14 @@ type Worker struct {
 
 // New checks the configuration and the bindings (see [handler.Bind]) and builds a worker. Nothing is dialled.
 // Errors wrap [flowfabric.ErrConfig], or [flowfabric.ErrDuplicateHandler] with the kind that has two handlers.
-func New(cfg Config, bindings ...handler.Binding) (*Worker, error) {
+func New(cfg Config, bound ...handler.Binding) (*Worker, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if len(bindings) == 0 {
+	if len(bound) == 0 {
 		return nil, fmt.Errorf("%w: no handler is bound: use runtime.Handle or runtime.Provide, or pass handler.Bind(…) to runtime.New", flowfabric.ErrConfig)
 	}
-	registry, err := handler.NewRegistry(bindings...)
+	registry, err := newHandlers(bound)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,36 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// handlers finds the binding of a kind. It never changes and may be used concurrently.
+type handlers map[string]handler.Binding
+
+// newHandlers collects bindings, one per kind. It reports everything that is wrong at once: what handler.Binding.Err says of each, and
+// flowfabric.ErrDuplicateHandler with the kind that two bindings share.
+func newHandlers(all []handler.Binding) (handlers, error) {
+	out := make(handlers, len(all))
+	var errs []error
+	for i, b := range all {
+		if err := b.Err(); err != nil {
+			errs = append(errs, fmt.Errorf("binding %d: %w", i, err))
+			continue
+		}
+		if _, taken := out[b.Kind()]; taken {
+			errs = append(errs, fmt.Errorf("binding %d: %w: %q", i, flowfabric.ErrDuplicateHandler, b.Kind()))
+			continue
+		}
+		out[b.Kind()] = b
+	}
+	return out, errors.Join(errs...)
+}
+
+// kinds lists the kinds in order.
+func (b handlers) kinds() []string { return slices.Sorted(maps.Keys(b)) }
