@@ -75,29 +75,20 @@ var (
 	ErrReplayNotAllowed = define("replay_not_allowed", ClassCaller, "a successful execution is replayed only with force")
 	ErrReplaysExhausted = define("max_replays_exhausted", ClassStop, "the execution was replayed as often as its policy allows")
 
-	ErrLeaseExpired  = define("lease_expired", ClassStop, "the lease of the session expired")
-	ErrLeaseRevoked  = define("lease_revoked", ClassStop, "an operator revoked the lease")
-	ErrStaleLease    = define("stale_lease", ClassStop, "a newer claim holds the execution")
-	ErrFenceRequired = define("fence_required", ClassCaller, "only its holder or an explicit override changes an active execution")
-	ErrPartialFence  = define("partial_fence", ClassCaller, "the fence must have session, claim, epoch and attempt")
+	ErrLeaseExpired = define("lease_expired", ClassStop, "the lease of the session expired")
+	ErrLeaseRevoked = define("lease_revoked", ClassStop, "an operator revoked the lease")
+	ErrStaleLease   = define("stale_lease", ClassStop, "a newer claim holds the execution")
 
-	ErrClaimOrder      = define("claim_out_of_order", ClassStop, "the claim number is neither the session's last nor its next")
-	ErrClaimInFlight   = define("claim_in_flight", ClassRetry, "an earlier claim of this session is still unanswered")
 	ErrUnknownInterest = define("interest_unknown", ClassRetry, "the partition does not know this set of routes; store it again")
 	ErrSessionNotFound = define("session_not_found", ClassInfo, "the session does not exist: it was never opened, or it ended more than ten minutes ago")
 	ErrWorkerNotFound  = define("worker_not_found", ClassInfo, "no worker has this instance name: it never registered, it left, or it was lost more than an hour ago")
 	ErrInstanceInUse   = define("instance_in_use", ClassCaller, "another live worker process has this instance name; give every process its own")
-	ErrSessionHeld     = define("session_not_empty", ClassInfo, "the session still holds executions")
 
 	ErrFeedGap = define("feed_gap", ClassInfo, "events were trimmed before they were read")
 
 	ErrStreamClosed = define("stream_closed", ClassStop, "the attempt has ended and its stream is closed")
-	ErrStaleAppend  = define("stale_owner_cannot_append", ClassStop, "only the current holder may append frames")
-	ErrFrameGap     = define("frame_sequence_gap", ClassStop, "frames before this batch never arrived")
 	// ErrSummaryTooLarge: the summary document would exceed 256 KiB; it is unchanged.
 	ErrSummaryTooLarge = define("summary_too_large", ClassCaller, "the summary document exceeds the documented limit")
-	// ErrSummaryConflict: deltas were merged into another version than the stored one: there is a second writer.
-	ErrSummaryConflict = define("summary_version_conflict", ClassStop, "another writer changed the summary document")
 
 	ErrStepLimit    = define("step_limit_exceeded", ClassCaller, "the execution has its maximum number of recorded steps, or of bytes in them")
 	ErrStepConflict = define("step_conflict", ClassCaller, "a step of this name is recorded with another value")
@@ -113,19 +104,15 @@ var (
 	ErrGraceTooShort = define("grace_too_short", ClassCaller, "open waitpoints need the outgoing token key for longer than the grace period")
 	ErrKidNotCurrent = define("kid_not_current", ClassCaller, "this partition does not use the token key that signed")
 
-	ErrWaitpointNotFound   = define("waitpoint_not_found", ClassInfo, "the execution has no such waitpoint")
-	ErrWaitpointExists     = define("waitpoint_already_exists", ClassInfo, "a waitpoint with this id exists; an id is never used twice")
-	ErrWaitpointNotPending = define("waitpoint_not_pending", ClassInfo, "the waitpoint is no longer pending")
-	ErrWaitpointNotOpen    = define("waitpoint_not_open", ClassInfo, "the waitpoint is closed")
-	ErrWaitpointExpired    = define("pending_waitpoint_expired", ClassInfo, "the pending waitpoint expired before the execution suspended on it")
-	ErrWaitpointKey        = define("waitpoint_key_mismatch", ClassCaller, "the pending waitpoint has another key")
-	ErrWaitpointLimit      = define("waitpoint_limit_exceeded", ClassCaller, "the execution has its maximum number of open waitpoints")
-	ErrWaitpointClosed     = define("waitpoint_closed", ClassInfo, "the signal came too late: the waitpoint is closed")
-	ErrNotSignalable       = define("target_not_signalable", ClassInfo, "the execution has ended")
-	ErrSignalLimit         = define("signal_limit_exceeded", ClassStop, "the suspension has its maximum number of signals")
-	ErrCondition           = define("invalid_resume_condition", ClassCaller, "the resume condition can never be met or is not well formed")
-	ErrNotSuspended        = define("execution_not_suspended", ClassInfo, "the execution is not suspended")
-	ErrSuspensionChanged   = define("suspension_changed", ClassRetry, "the execution is in another suspension now; read it again")
+	ErrWaitpointNotFound = define("waitpoint_not_found", ClassInfo, "the execution has no such waitpoint")
+	ErrWaitpointNotOpen  = define("waitpoint_not_open", ClassInfo, "the waitpoint is closed")
+	ErrWaitpointLimit    = define("waitpoint_limit_exceeded", ClassCaller, "the execution has its maximum number of open waitpoints")
+	ErrWaitpointClosed   = define("waitpoint_closed", ClassInfo, "the signal came too late: the waitpoint is closed")
+	ErrNotSignalable     = define("target_not_signalable", ClassInfo, "the execution has ended")
+	ErrSignalLimit       = define("signal_limit_exceeded", ClassStop, "the suspension has its maximum number of signals")
+	ErrCondition         = define("invalid_resume_condition", ClassCaller, "the resume condition can never be met or is not well formed")
+	ErrNotSuspended      = define("execution_not_suspended", ClassInfo, "the execution is not suspended")
+	ErrSuspensionChanged = define("suspension_changed", ClassRetry, "the execution is in another suspension now; read it again")
 
 	ErrScheduleNotFound = define("schedule_not_found", ClassInfo, "no schedule has this name")
 	ErrScheduleChanged  = define("schedule_changed", ClassRetry, "the schedule changed since it was read; read it again")
@@ -139,13 +126,10 @@ var (
 	ErrFlowTooLarge       = define("flow_too_large", ClassCaller, "a flow has at most 10,000 members and 50,000 edges")
 	ErrFanIn              = define("fan_in_too_large", ClassCaller, "a member may depend on, or wait for, at most 1,000 others")
 	ErrFlowOpen           = define("flow_open", ClassInfo, "the execution stays until its flow has ended and the flow's other members are gone")
-	ErrStaleRevision      = define("stale_graph_revision", ClassRetry, "the flow changed since it was read")
 	ErrSelfEdge           = define("self_referencing_edge", ClassCaller, "a member depends on itself")
 	ErrCycle              = define("cycle_detected", ClassCaller, "the members depend on each other in a circle")
 	ErrDuplicateEdge      = define("dependency_already_exists", ClassCaller, "two edges lead from the same member to the same member")
 	ErrNotInFlow          = define("execution_not_in_flow", ClassCaller, "the execution is not a member of the flow")
-	ErrOtherFlow          = define("already_member_of_different_flow", ClassCaller, "the execution is a member of another flow")
-	ErrNamespace          = define("namespace_mismatch", ClassCaller, "a member must be in the namespace of its flow")
 	ErrCancellationPolicy = define("invalid_cancellation_policy", ClassCaller, "the cancellation policy must be cancel_all, cancel_pending or flow_only")
 	ErrResolutionPending  = define("resolution_pending", ClassRetry, "the flow still processes how its members ended; ask again")
 
@@ -164,6 +148,25 @@ var (
 	// ErrProtocol: the store or the function library on the server has another protocol number than this application. Neither is changed.
 	ErrProtocol = define("protocol_mismatch", ClassStop, "the server has another protocol number than this application")
 	ErrCorrupt  = define("corrupt", ClassBug, "a stored record breaks an invariant")
+)
+
+// Refusals that only machinery of ours meets. Package internal/denied names them.
+var (
+	_ = define("fence_required", ClassCaller, "only its holder or an explicit override changes an active execution")
+	_ = define("partial_fence", ClassCaller, "the fence must have session, claim, epoch and attempt")
+	_ = define("claim_out_of_order", ClassStop, "the claim number is neither the session's last nor its next")
+	_ = define("claim_in_flight", ClassRetry, "an earlier claim of this session is still unanswered")
+	_ = define("session_not_empty", ClassInfo, "the session still holds executions")
+	_ = define("waitpoint_already_exists", ClassInfo, "a waitpoint with this id exists; an id is never used twice")
+	_ = define("waitpoint_not_pending", ClassInfo, "the waitpoint is no longer pending")
+	_ = define("pending_waitpoint_expired", ClassInfo, "the pending waitpoint expired before the execution suspended on it")
+	_ = define("waitpoint_key_mismatch", ClassCaller, "the pending waitpoint has another key")
+	_ = define("stale_graph_revision", ClassRetry, "the flow changed since it was read")
+	_ = define("already_member_of_different_flow", ClassCaller, "the execution is a member of another flow")
+	_ = define("namespace_mismatch", ClassCaller, "a member must be in the namespace of its flow")
+	_ = define("stale_owner_cannot_append", ClassStop, "only the current holder may append frames")
+	_ = define("frame_sequence_gap", ClassStop, "frames before this batch never arrived")
+	_ = define("summary_version_conflict", ClassStop, "another writer changed the summary document")
 )
 
 // Errors that are found on this side of the wire.
@@ -207,8 +210,6 @@ var (
 	ErrTaskConsumed = define("task_consumed", ClassCaller, "the task has already been settled")
 	// ErrUnflushed: frames could not be acknowledged, so the terminal call was not sent.
 	ErrUnflushed = define("unflushed", ClassRetry, "frames were not acknowledged, so the attempt was not settled")
-	// ErrUnknownKind: no handler for the kind in this worker.
-	ErrUnknownKind = define("runtime_no_handler", ClassCaller, "no handler is registered for this execution kind")
 	// ErrDuplicateHandler: two handlers for one kind.
 	ErrDuplicateHandler = define("duplicate_handler", ClassCaller, "two handlers are registered for one execution kind")
 )
@@ -257,8 +258,11 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Is matches the sentinel of the code.
-func (e *Error) Is(target error) bool { return target == error(e.kind) }
+// Is matches the sentinel of the code, and any other Error with the same code.
+func (e *Error) Is(target error) bool {
+	other, ok := target.(*Error)
+	return target == error(e.kind) || ok && other.Code == e.Code
+}
 
 // Slot returns detail slot i, or "" when the server sent fewer.
 func (e *Error) Slot(i int) string {

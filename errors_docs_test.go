@@ -61,7 +61,7 @@ func TestErrorDocs(t *testing.T) {
 TestErrorDocs writes this page from errors.go and the headers of the Lua functions (FLOWFABRIC_GOLDEN=write). Compare errors with errors.Is. The class says what
 to do: stop (the answer is final for this caller), retry (nothing was decided; make the same call again), info (the change no longer applies), caller (correct the
 request), bug (report it). The last column names the functions that can refuse a whole call with this error. Items of a batch have their own answers. An error
-without functions comes from Go.
+without functions comes from Go. One without a name (–) concerns machinery of the library alone; flowfabric.CodeOf tells it.
 
 | Code | Error | Class | Meaning | Functions |
 |---|---|---|---|---|
@@ -78,7 +78,8 @@ without functions comes from Go.
 			functions = fmt.Sprintf("%d of %d", n, len(lua.Functions()))
 		}
 		_, meaning, _ := strings.Cut(e.Error(), code+": ")
-		fmt.Fprintf(&b, "| %s | Err%s | %s | %s | %s |\n", code, strings.TrimPrefix(names[code], "Err"), ff.ClassOf(e),
+		name := strings.Replace(names[code], "_", "–", 1)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", code, name, ff.ClassOf(e),
 			strings.ReplaceAll(meaning, "|", "\\|"), functions)
 	}
 	const document = "docs/reference/errors.md"

@@ -68,11 +68,10 @@ func TestErrorComparisons(t *testing.T) {
 		{"execution_not_active", ff.ErrNotActive, ff.ClassStop},
 		{"lease_expired", ff.ErrLeaseExpired, ff.ClassStop},
 		{"stale_lease", ff.ErrStaleLease, ff.ClassStop},
-		{"stale_owner_cannot_append", ff.ErrStaleAppend, ff.ClassStop},
-		{"frame_sequence_gap", ff.ErrFrameGap, ff.ClassStop},
+		{"stream_closed", ff.ErrStreamClosed, ff.ClassStop},
 		{"partition_frozen", ff.ErrPartitionFrozen, ff.ClassRetry},
 		{"transport", ff.ErrTransport, ff.ClassRetry},
-		{"session_not_empty", ff.ErrSessionHeld, ff.ClassInfo},
+		{"session_not_found", ff.ErrSessionNotFound, ff.ClassInfo},
 		{"corrupt", ff.ErrCorrupt, ff.ClassBug},
 		{"execution_deadline", ff.ErrDeadline, ff.ClassStop},
 	} {

@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -51,7 +52,7 @@ type FlowSummary struct {
 // Errors: flowfabric.ErrInvalidInput for a query, limit or cursor that is not legal, before any call; ErrTransport,
 // ErrPartitionFrozen and others when a partition does not answer: the same page may be asked for again; [client.ErrClosed].
 func (a *Admin) FlowsPage(ctx context.Context, q FlowQuery, cursor string, limit int) (Page[FlowSummary], error) {
-	page, err := a.flowsPage(ctx, q, cursor, cmp.Or(limit, DefaultListPage))
+	page, err := a.flowsPage(ctx, q, cursor, cmp.Or(limit, limits.DefaultListPage))
 	if err != nil {
 		return Page[FlowSummary]{}, fmt.Errorf("list flows: %w", err)
 	}
@@ -62,8 +63,8 @@ func (a *Admin) flowsPage(ctx context.Context, q FlowQuery, cursor string, limit
 	if a.closed() {
 		return Page[FlowSummary]{}, client.ErrClosed
 	}
-	if limit < 1 || limit > MaxListPage {
-		return Page[FlowSummary]{}, fmt.Errorf("%w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, MaxListPage)
+	if limit < 1 || limit > limits.MaxListPage {
+		return Page[FlowSummary]{}, fmt.Errorf("%w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, limits.MaxListPage)
 	}
 	q, err := q.complete(a.conn.Namespace)
 	if err != nil {
@@ -105,7 +106,7 @@ func (a *Admin) flowsPage(ctx context.Context, q FlowQuery, cursor string, limit
 
 // Flows is [Admin.FlowsPage] for all pages. The loop ends after the last flow, or with an error. It may be left at any time.
 func (a *Admin) Flows(ctx context.Context, q FlowQuery) iter.Seq2[FlowSummary, error] {
-	return pages(func(cursor string) (Page[FlowSummary], error) { return a.FlowsPage(ctx, q, cursor, MaxListPage) })
+	return pages(func(cursor string) (Page[FlowSummary], error) { return a.FlowsPage(ctx, q, cursor, limits.MaxListPage) })
 }
 
 // flowStates are those that may be asked for.

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -21,14 +22,8 @@ const Ended flowfabric.PublicState = "ended"
 // Paused stands for what operators paused ([Admin.Pause]), whose public state is waiting, in [Filter].States only.
 const Paused flowfabric.PublicState = "paused"
 
-// Bounds of [Admin.ListPage].
-const (
-	MaxListPage     = 1000 // entries of a page
-	DefaultListPage = 100
-
-	// maxLooked is how many entries one page looks at before it returns with what it has.
-	maxLooked = 10000
-)
+// maxLooked is how many entries one page looks at before it returns with what it has.
+const maxLooked = 10000
 
 // homes are listed in the order in which work goes through them, so that what moves on meanwhile is rather seen twice than not.
 var homes = [...]engine.Home{engine.HomeBlocked, engine.HomePaused, engine.HomeWaiting, engine.HomeDelayed, engine.HomeSuspended, engine.HomeActive, engine.HomeEnded}
@@ -128,7 +123,7 @@ func newListed(x engine.Listed) Listed {
 // Errors: flowfabric.ErrInvalidInput for a filter, limit or cursor that is not legal, before any call; ErrTransport,
 // ErrPartitionFrozen and others when a partition does not answer: the same page may be asked for again; [client.ErrClosed].
 func (a *Admin) ListPage(ctx context.Context, f Filter, cursor string, limit int) (Page[Listed], error) {
-	page, err := a.listPage(ctx, f, cursor, cmp.Or(limit, DefaultListPage))
+	page, err := a.listPage(ctx, f, cursor, cmp.Or(limit, limits.DefaultListPage))
 	if err != nil {
 		return Page[Listed]{}, fmt.Errorf("list: %w", err)
 	}
@@ -139,8 +134,8 @@ func (a *Admin) listPage(ctx context.Context, f Filter, cursor string, limit int
 	if a.closed() {
 		return Page[Listed]{}, client.ErrClosed
 	}
-	if limit < 1 || limit > MaxListPage {
-		return Page[Listed]{}, fmt.Errorf("%w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, MaxListPage)
+	if limit < 1 || limit > limits.MaxListPage {
+		return Page[Listed]{}, fmt.Errorf("%w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, limits.MaxListPage)
 	}
 	f, err := f.complete(a.conn.Namespace)
 	if err != nil {
@@ -166,7 +161,7 @@ func (a *Admin) listPage(ctx context.Context, f Filter, cursor string, limit int
 // List is [Admin.ListPage] for all pages. The loop ends after the last execution, or with an error. It may be left at any
 // time.
 func (a *Admin) List(ctx context.Context, f Filter) iter.Seq2[Listed, error] {
-	return pages(func(cursor string) (Page[Listed], error) { return a.ListPage(ctx, f, cursor, MaxListPage) })
+	return pages(func(cursor string) (Page[Listed], error) { return a.ListPage(ctx, f, cursor, limits.MaxListPage) })
 }
 
 // pages yields the entries of page after page.

@@ -27,12 +27,6 @@ type operator interface {
 	ResumeExecution(ctx context.Context, id flowfabric.ExecutionID, q engine.ResumeRequest) (already bool, err error)
 }
 
-// Bounds of how long the tombstone of a purged execution stays.
-const (
-	MinTombstone = 24 * time.Hour
-	MaxTombstone = 10 * 365 * 24 * time.Hour
-)
-
 // maxPauseReason is the longest reason of a pause, in bytes.
 const maxPauseReason = 256
 
@@ -212,8 +206,8 @@ func (a *Admin) Purge(ctx context.Context, id flowfabric.ExecutionID, keep time.
 	if err := a.admit("purge", id); err != nil {
 		return err
 	}
-	keep = cmp.Or(keep, MinTombstone)
-	if keep < MinTombstone || keep > MaxTombstone {
+	keep = cmp.Or(keep, limits.MinTombstone)
+	if keep < limits.MinTombstone || keep > limits.MaxTombstone {
 		return link.Operated("purge", id, fmt.Errorf("%w: tombstone for %s, want 24h..10 years", flowfabric.ErrInvalidInput, keep))
 	}
 	_, err := a.store.PurgeExecution(ctx, id, keep)

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 func TestOperatorCallsCarryWhatWasAsked(t *testing.T) {
@@ -39,7 +40,7 @@ func TestOperatorCallsCarryWhatWasAsked(t *testing.T) {
 		{func() error { return a.Thaw(ctx, 3) }, "thaw 3"},
 		{func() error { _, err := a.History(ctx, id); return err }, "history"},
 		{func() error { return a.Purge(ctx, id, 0) }, 24 * time.Hour},
-		{func() error { return a.Purge(ctx, id, MaxTombstone) }, MaxTombstone},
+		{func() error { return a.Purge(ctx, id, limits.MaxTombstone) }, limits.MaxTombstone},
 	} {
 		f.asked = nil
 		if err := step.call(); err != nil || len(f.asked) != 1 || !reflect.DeepEqual(f.asked[0], step.want) {
@@ -72,7 +73,7 @@ func TestOperatorCallsRefusedBeforeAnyCall(t *testing.T) {
 		"replay by":       {a.Replay(t.Context(), id, Replay{}, long), "By has 65 bytes"},
 		"revoke by":       {a.Revoke(t.Context(), id, long), "By has 65 bytes"},
 		"tombstone below": {a.Purge(t.Context(), id, 24*time.Hour-1), "want 24h..10 years"},
-		"tombstone above": {a.Purge(t.Context(), id, MaxTombstone+1), "want 24h..10 years"},
+		"tombstone above": {a.Purge(t.Context(), id, limits.MaxTombstone+1), "want 24h..10 years"},
 	} {
 		if !errors.Is(step.err, flowfabric.ErrInvalidInput) || !strings.Contains(step.err.Error(), step.says) {
 			t.Errorf("%s: %v, want %q", what, step.err, step.says)

@@ -10,9 +10,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/option"
 )
 
-// MaxIdempotencyKey is the longest idempotency key, in bytes.
-const MaxIdempotencyKey = limits.MaxIdempotencyKey
-
 // maxCreator is the longest creator, in bytes.
 const maxCreator = limits.MaxName
 
@@ -75,8 +72,8 @@ func say(said *option.Values, index int, o any) error {
 }
 
 func checkKey(key string) error {
-	if key == "" || len(key) > MaxIdempotencyKey {
-		return fmt.Errorf("%w: idempotency key has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, len(key), MaxIdempotencyKey)
+	if key == "" || len(key) > limits.MaxIdempotencyKey {
+		return fmt.Errorf("%w: idempotency key has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, len(key), limits.MaxIdempotencyKey)
 	}
 	return nil
 }

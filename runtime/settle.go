@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
 )
@@ -21,7 +22,7 @@ const categoryFramesLost = "frames_lost"
 func (j *job) settle(outcome handler.Outcome) {
 	err := j.frames.close()
 	switch { // they can never be delivered; the attempt can still fail
-	case errors.Is(err, flowfabric.ErrFrameGap): // the server lost acknowledged frames (a failover): the policy decides
+	case errors.Is(err, denied.FrameGap): // the server lost acknowledged frames (a failover): the policy decides
 		outcome, err = refusedOutcome("frames", err), nil
 		outcome.Failure.Category, outcome.Failure.Permanent = categoryFramesLost, false
 	case flowfabric.ClassOf(err) == flowfabric.ClassCaller:
@@ -214,7 +215,7 @@ func endedAs(refusal error) error {
 func notOurs(err error) bool {
 	for _, gone := range []error{
 		flowfabric.ErrNotActive, flowfabric.ErrStaleLease, flowfabric.ErrLeaseExpired, flowfabric.ErrLeaseRevoked,
-		flowfabric.ErrNotFound, flowfabric.ErrTerminal, flowfabric.ErrStaleAppend, flowfabric.ErrStreamClosed,
+		flowfabric.ErrNotFound, flowfabric.ErrTerminal, denied.StaleAppend, flowfabric.ErrStreamClosed,
 	} {
 		if errors.Is(err, gone) {
 			return true

@@ -200,7 +200,7 @@ is no way back. Its id and idempotency key stay taken for --tombstone.`,
 			return a.change(ctx, id, "purged", func(o *admin.Admin) error { return o.Purge(ctx, id, keep) })
 		}),
 	}
-	cmd.Flags().DurationVar(&keep, "tombstone", admin.MinTombstone, "how long id and idempotency key stay taken, 24h to ten years")
+	cmd.Flags().DurationVar(&keep, "tombstone", limits.MinTombstone, "how long id and idempotency key stay taken, 24h to ten years")
 	return cmd
 }
 

@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 func flowCommand(a *app) *cobra.Command {
@@ -80,7 +81,7 @@ cursor as {"cursor":…} on stderr.`,
 	flags.StringVar(&q.Kind, "kind", "", "only this `kind`")
 	flags.BoolVar(&q.Oldest, "oldest", false, "from the other end")
 	flags.BoolVar(&all, "all-namespaces", false, "of all namespaces")
-	flags.IntVar(&limit, "limit", admin.DefaultListPage, "how many at most; `0` is all")
+	flags.IntVar(&limit, "limit", limits.DefaultListPage, "how many at most; `0` is all")
 	flags.StringVar(&cursor, "cursor", "", "go on where the page with this `cursor` ended, with the same query")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"staging", "open", "completed", "failed", "cancelled"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -105,7 +106,7 @@ func (a *app) listFlows(ctx context.Context, o *admin.Admin, q admin.FlowQuery, 
 	p := &page{colour: a.colour()}
 	var rows [][]any
 	for left := limit; ; {
-		size := admin.MaxListPage
+		size := limits.MaxListPage
 		if limit > 0 {
 			size = min(left, size)
 		}

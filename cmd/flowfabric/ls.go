@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 func lsCommand(a *app) *cobra.Command {
@@ -67,7 +68,7 @@ out (category attempt_timeout); what ran into its deadline is under expired only
 	flags.BoolVar(&f.Newest, "newest", false, "from the other end: of what ended, what is purged last first")
 	flags.BoolVar(&all, "all-namespaces", false, "of all namespaces")
 	flags.BoolVar(&f.WithTags, "tags", false, "show tags")
-	flags.IntVar(&limit, "limit", admin.DefaultListPage, "how many at most; `0` is all")
+	flags.IntVar(&limit, "limit", limits.DefaultListPage, "how many at most; `0` is all")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"waiting_children", "waiting", "paused", "delayed", "suspended", "active", "completed", "failed",
 		"cancelled", "expired", "skipped", "ended"}, cobra.ShellCompDirectiveNoFileComp))
 	flags.StringVar(&cursor, "cursor", "", "go on where the page with this `cursor` ended, with the same filter")
@@ -124,7 +125,7 @@ func (a *app) list(ctx context.Context, o *admin.Admin, f admin.Filter, cursor s
 	p := &page{colour: a.colour()}
 	var rows [][]any
 	for left := limit; ; {
-		size := admin.MaxListPage
+		size := limits.MaxListPage
 		if limit > 0 {
 			size = min(left, size)
 		}

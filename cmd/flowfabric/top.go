@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 func topCommand(a *app) *cobra.Command {
@@ -198,7 +199,7 @@ func routeOf(namespace, lane, kind string) string { return namespace + "\x1f" + 
 
 // recent tells what ended within the window before now, by route, and under "" in sum.
 func recent(ctx context.Context, o *admin.Admin, now time.Time) (map[string]rate, error) {
-	page, err := o.ListPage(ctx, admin.Filter{Namespace: admin.AllNamespaces, States: []flowfabric.PublicState{admin.Ended}, Newest: true}, "", admin.MaxListPage)
+	page, err := o.ListPage(ctx, admin.Filter{Namespace: admin.AllNamespaces, States: []flowfabric.PublicState{admin.Ended}, Newest: true}, "", limits.MaxListPage)
 	rates := map[string]rate{}
 	for _, x := range page.Items {
 		if now.Sub(x.EndedAt) > rateWindow {

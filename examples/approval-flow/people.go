@@ -16,7 +16,6 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -70,7 +69,7 @@ type desk struct {
 }
 
 // DeliverSignal implements [suspend.Deliverer].
-func (d *desk) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, g client.NewSignal) (client.Delivered, error) {
+func (d *desk) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, g suspend.SentSignal) (suspend.Delivered, error) {
 	done, err := d.client.DeliverSignal(ctx, id, waitpoint, digest, g)
 	if err != nil {
 		return done, err
@@ -113,14 +112,14 @@ func (s *show) people(ctx context.Context) error {
 }
 
 // suspended looks until the execution waits in the attempt that has been shown; the zero record if it ends before.
-func (s *show) suspended(ctx context.Context) (client.SuspensionRecord, error) {
+func (s *show) suspended(ctx context.Context) (suspend.Record, error) {
 	for ticker := time.NewTicker(glance); ; {
 		snapshot, err := s.exec.Get(ctx)
 		switch {
 		case err != nil:
-			return client.SuspensionRecord{}, err
+			return suspend.Record{}, err
 		case snapshot.State.Terminal():
-			return client.SuspensionRecord{}, nil
+			return suspend.Record{}, nil
 		case snapshot.State.Public == flowfabric.Suspended && snapshot.Attempts == s.attempt.Load()+1:
 			return s.client.Suspension(ctx, s.exec.ID())
 		}
@@ -128,7 +127,7 @@ func (s *show) suspended(ctx context.Context) (client.SuspensionRecord, error) {
 		case <-ticker.C:
 		case <-ctx.Done():
 			ticker.Stop()
-			return client.SuspensionRecord{}, context.Cause(ctx)
+			return suspend.Record{}, context.Cause(ctx)
 		}
 	}
 }

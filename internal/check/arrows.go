@@ -19,7 +19,7 @@ type Package struct {
 var levels = [][]string{
 	{"internal/limits", "internal/codes", "internal/option", "internal/ids"},
 	{"."},
-	{"internal/valid"},
+	{"internal/valid", "internal/denied"},
 	{"lua", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "internal/mergepatch", "internal/waithook", "schedule"},
 	{"stream", "suspend", "admission", "internal/calendar"},
 	{"internal/engine"},

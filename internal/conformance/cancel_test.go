@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -47,7 +48,7 @@ var cancelScenarios = []scenario{
 			_, err := w.e.CancelExecution(w.ctx, x.id, engine.Cancellation{Source: engine.CancelOwner, Reason: "r", Fence: f})
 			return err
 		}
-		w.unchanged("no fence", func() { w.is(owner(nil), flowfabric.ErrFenceRequired) })
+		w.unchanged("no fence", func() { w.is(owner(nil), denied.FenceRequired) })
 		stale := x.fence
 		stale.Epoch--
 		w.unchanged("a stale fence", func() { w.is(owner(&stale), flowfabric.ErrStaleLease) })

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -73,7 +74,7 @@ var claimScenarios = []scenario{
 			w.unchanged("a claim out of order", func() {
 				request.Number = number
 				_, err := w.e.ClaimNext(w.ctx, request)
-				w.is(err, flowfabric.ErrClaimOrder)
+				w.is(err, denied.ClaimOrder)
 			})
 		}
 		request.Number = 2
@@ -85,7 +86,7 @@ var claimScenarios = []scenario{
 		}
 		request.Number = 1
 		_, err = w.e.ClaimNext(w.ctx, request)
-		w.is(err, flowfabric.ErrClaimOrder)
+		w.is(err, denied.ClaimOrder)
 		w.check()
 	}},
 	{name: "a route that a claim empties with a full slice leaves the ready set", run: func(w *world) {
@@ -469,7 +470,7 @@ var claimScenarios = []scenario{
 		bad := k.request(1)
 		bad.Number = 99
 		s, r2, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: r.Claims[0].Fence}}, &bad)
-		w.is(err, flowfabric.ErrClaimOrder)
+		w.is(err, denied.ClaimOrder)
 		same(w, "settled", len(s) == 1 && s[0].Err == nil && r2 == nil, true)
 		w.code(ids[1], "T1")
 		w.check()

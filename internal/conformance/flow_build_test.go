@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -62,7 +63,7 @@ var flowBuildScenarios = []scenario{
 		w.check()
 		same(w, "added", words(added.Already, added.Revision, added.Members, added.Edges), "false 2 3 2")
 		d := g.node("d", []string{"a"}).last()
-		w.refuses("stale", flowfabric.ErrStaleRevision, "2", func() error {
+		w.refuses("stale", denied.StaleRevision, "2", func() error {
 			_, err := w.e.StageFlow(w.ctx, g.id, &revision, []engine.FlowMember{d})
 			return err
 		})
@@ -101,20 +102,20 @@ var flowBuildScenarios = []scenario{
 			node string
 			bad  []engine.FlowMember
 		}{
-			{flowfabric.ErrOtherFlow, "theirs", []engine.FlowMember{good, theirs}},
+			{denied.OtherFlow, "theirs", []engine.FlowMember{good, theirs}},
 			{flowfabric.ErrIdempotencyConflict, "lone", []engine.FlowMember{good, lone}},
 			{flowfabric.ErrIdempotencyConflict, "b", []engine.FlowMember{good, twice}},
 			{flowfabric.ErrNotInFlow, "x", []engine.FlowMember{good, unknown}},
 			{flowfabric.ErrNotInFlow, "later", []engine.FlowMember{later, good}},
 			{flowfabric.ErrDuplicateEdge, "", []engine.FlowMember{good, double}},
-			{flowfabric.ErrNamespace, "x", []engine.FlowMember{good, foreign}},
+			{denied.Namespace, "x", []engine.FlowMember{good, foreign}},
 			{flowfabric.ErrInvalidInput, "good", []engine.FlowMember{good, good}},
 			{flowfabric.ErrInvalidInput, "", []engine.FlowMember{good, names}},
 			{flowfabric.ErrInvalidInput, "", []engine.FlowMember{good, long}},
 		} {
 			g.rejects(c.want, c.node, c.bad...)
 		}
-		w.refuses("another flow's", flowfabric.ErrOtherFlow, other.id.UUID().String(), func() error {
+		w.refuses("another flow's", denied.OtherFlow, other.id.UUID().String(), func() error {
 			_, err := w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{theirs})
 			return err
 		})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -256,7 +257,7 @@ var flowChildrenScenarios = []scenario{
 		foreign := f.child(f.parent, "wait", "x", func(x *engine.NewExecution) { x.Namespace = "other" })
 		w.unchanged("another namespace", func() {
 			_, err := w.e.WaitChildren(w.ctx, f.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Children: []engine.FlowMember{foreign}})
-			w.is(err, flowfabric.ErrNamespace)
+			w.is(err, denied.Namespace)
 		})
 		w.quiet = true
 		for first := 0; first < 1000; first += 100 {
@@ -286,7 +287,7 @@ var flowChildrenScenarios = []scenario{
 		theirs.ID = other.parent.Child("wait", "theirs")
 		w.unchanged("another flow's", func() {
 			_, err := w.e.WaitChildren(w.ctx, f.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Children: []engine.FlowMember{theirs}})
-			w.is(err, flowfabric.ErrOtherFlow)
+			w.is(err, denied.OtherFlow)
 		})
 		lone := f.child(f.parent, "wait", "lone")
 		lone.ID = w.create()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
@@ -368,7 +369,7 @@ var flowResolveScenarios = []scenario{
 			out, next, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: a.Fence}}, &q)
 			w.no(out[0].Err)
 			if c.max == 0 {
-				w.is(err, flowfabric.ErrClaimOrder)
+				w.is(err, denied.ClaimOrder)
 			} else {
 				w.no(err)
 				g.w.number++

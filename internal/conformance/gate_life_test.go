@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -471,7 +472,7 @@ var gateLifeScenarios = []scenario{
 		held, err := w.e.SessionHeld(w.ctx, w.p, k.session)
 		w.no(err)
 		same(w, "held", words(len(held)), "1")
-		w.is(w.e.CloseSession(w.ctx, w.p, k.session), flowfabric.ErrSessionHeld)
+		w.is(w.e.CloseSession(w.ctx, w.p, k.session), denied.SessionHeld)
 		w.unchanged("what only a holder may do", func() {
 			f := flowfabric.Fence{Execution: id, Session: k.session, Claim: k.number, Epoch: list[0].Epoch}
 			_, err := w.e.ReleaseExecution(w.ctx, f)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -99,7 +100,7 @@ var leaseScenarios = []scenario{
 			for name, err := range w.everyFencedCall(stale) {
 				want := flowfabric.ErrStaleLease
 				if name == "append" {
-					want = flowfabric.ErrStaleAppend
+					want = denied.StaleAppend
 				}
 				w.unchanged(what+" "+name, func() { w.is(err(), want) })
 			}
@@ -210,7 +211,7 @@ var leaseScenarios = []scenario{
 		id := w.create()
 		k := w.worker("w1")
 		f := k.one(id).Fence
-		w.unchanged("closing what holds", func() { w.is(w.e.CloseSession(w.ctx, w.p, k.session), flowfabric.ErrSessionHeld) })
+		w.unchanged("closing what holds", func() { w.is(w.e.CloseSession(w.ctx, w.p, k.session), denied.SessionHeld) })
 		w.complete(f, "")
 		w.no(w.e.CloseSession(w.ctx, w.p, k.session))
 		w.check()

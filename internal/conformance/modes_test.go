@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -123,7 +124,7 @@ var modeScenarios = []scenario{
 		for _, wrong := range []uint64{1, 3, 5} {
 			w.unchanged("a delta of another version", func() {
 				_, err := w.e.AppendFrames(w.ctx, f, 5, []stream.Frame{summaryDelta(wrong)})
-				w.is(err, flowfabric.ErrSummaryConflict)
+				w.is(err, denied.SummaryConflict)
 				coded, _ := errors.AsType[*flowfabric.Error](err)
 				same(w, "stored", coded.Slot(0), "3")
 			})

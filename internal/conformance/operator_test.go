@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -147,7 +148,7 @@ var operatorScenarios = []scenario{
 		for name, call := range w.everyFencedCall(f) {
 			want := flowfabric.ErrLeaseRevoked
 			if name == "append" {
-				want = flowfabric.ErrStaleAppend
+				want = denied.StaleAppend
 			}
 			w.unchanged(name, func() { w.is(call(), want) })
 		}
@@ -239,7 +240,7 @@ var operatorScenarios = []scenario{
 		for name, call := range w.everyFencedCall(f) {
 			want := flowfabric.ErrLeaseExpired
 			if name == "append" {
-				want = flowfabric.ErrStaleAppend
+				want = denied.StaleAppend
 			}
 			w.unchanged(name, func() { w.is(call(), want) })
 		}

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -66,7 +67,7 @@ var settleScenarios = []scenario{
 		for name, call := range w.everyFencedCall(f) {
 			want := flowfabric.ErrLeaseExpired
 			if name == "append" {
-				want = flowfabric.ErrStaleAppend
+				want = denied.StaleAppend
 			}
 			w.unchanged(name, func() { w.is(call(), want) })
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -73,7 +74,7 @@ var streamScenarios = []scenario{
 			"session": func(f *flowfabric.Fence) { f.Session = "w2~1" }} {
 			stale := f
 			change(&stale)
-			appendAs(what, stale, flowfabric.ErrStaleAppend, "superseded")
+			appendAs(what, stale, denied.StaleAppend, "superseded")
 		}
 		unknown := f
 		unknown.Execution = flowfabric.NewExecutionID(w.p)
@@ -82,7 +83,7 @@ var streamScenarios = []scenario{
 		w.complete(done, "")
 		appendAs("terminal", done, flowfabric.ErrStreamClosed, "T1")
 		w.advance(ttl)
-		appendAs("expired", f, flowfabric.ErrStaleAppend, "expired")
+		appendAs("expired", f, denied.StaleAppend, "expired")
 	}},
 	{name: "frames sent in the short form are stored like frames spelled out", run: func(w *world) {
 		k := w.worker("w1")
@@ -196,7 +197,7 @@ var streamScenarios = []scenario{
 		w.frames(f, 1, 3)
 		w.unchanged("a gap", func() {
 			_, err := w.e.AppendFrames(w.ctx, f, 5, []stream.Frame{{Payload: []byte("x")}})
-			w.is(err, flowfabric.ErrFrameGap)
+			w.is(err, denied.FrameGap)
 			coded, _ := errors.AsType[*flowfabric.Error](err)
 			same(w, "last", coded.Slot(0), "3")
 		})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -39,7 +40,7 @@ var pauseScenarios = []scenario{
 		same(w, "last sequence", words(again.Fence.Attempt, again.LastSequence), "0 2")
 		last := w.frames(again.Fence, 3, 2)
 		same(w, "one stream", words(last.Count, last.LastSequence, last.LastID.Compare(first.LastID)), "4 4 1")
-		w.refuses("an append of the old holder", flowfabric.ErrStaleAppend, "superseded", func() error {
+		w.refuses("an append of the old holder", denied.StaleAppend, "superseded", func() error {
 			_, err := w.e.AppendFrames(w.ctx, c.Fence, 5, []stream.Frame{{}})
 			return err
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -105,7 +106,7 @@ var pendingScenarios = []scenario{
 		refused := func() {
 			w.unchanged("suspend", func() {
 				_, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(onPending(m)))
-				w.is(err, flowfabric.ErrWaitpointExpired)
+				w.is(err, denied.WaitpointExpired)
 				same(w, "which", detail(err, 0), "p")
 			})
 			w.tooLate("deliver", id, m, "pending_expired")

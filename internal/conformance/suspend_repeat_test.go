@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -61,12 +62,12 @@ var suspendRepeatScenarios = []scenario{
 		w.refuses("an unknown waitpoint", flowfabric.ErrWaitpointNotFound, "x", w.suspending(c.Fence, onPending(minted("x"))))
 		w.refuses("the second waitpoint", flowfabric.ErrWaitpointNotFound, "x",
 			w.suspending(c.Fence, waitFor(count(1, "w", "", 1, 2)), onPending(pending, minted("x"))))
-		w.refuses("the wrong key", flowfabric.ErrWaitpointKey, "q", w.suspending(c.Fence, func(q *engine.Suspension) {
+		w.refuses("the wrong key", denied.WaitpointKey, "q", w.suspending(c.Fence, func(q *engine.Suspension) {
 			p := pending
 			p.Key = "q"
 			q.Bindings = []engine.Binding{{Minted: p, Pending: true}}
 		}))
-		w.refuses("an id that was used", flowfabric.ErrWaitpointExists, "wp", w.suspending(c.Fence, waitFor(names(1, 1, "go"), m)))
+		w.refuses("an id that was used", denied.WaitpointExists, "wp", w.suspending(c.Fence, waitFor(names(1, 1, "go"), m)))
 		w.refuses("an unknown key", flowfabric.ErrKidNotCurrent, kid, w.suspending(c.Fence, waitFor(names(1, 1, "go"), mintedBy("k9", "wp"))))
 		same(w, "still", w.closing(id), "resumed signal signal signal: go")
 		w.release(c.Fence)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -271,7 +272,7 @@ var timeoutScenarios = []scenario{
 		for what, stranger := range strangers(f) {
 			w.refuses("another "+what, flowfabric.ErrStaleLease, "", closing(stranger, m.ID))
 		}
-		w.refuses("no fence", flowfabric.ErrFenceRequired, "", func() error {
+		w.refuses("no fence", denied.FenceRequired, "", func() error {
 			same(w, "no fence", w.fcall("ff_close_waitpoint", proto, id.UUID().String(), "", "", "", "", m.ID.String()).code, "fence_required")
 			return flowfabric.NewError("", "fence_required")
 		})
@@ -287,13 +288,13 @@ var timeoutScenarios = []scenario{
 		same(w, "what was buffered is still told", w.logged(id, m), "go "+waithook.EffectBuffered)
 		w.refuses("a signal", flowfabric.ErrWaitpointClosed, "proactive_close "+strconv.FormatInt(p.ClosedAt.UnixMilli(), 10),
 			w.delivering(id, m, suspend.SentSignal{Name: "go"}))
-		w.refuses("a wait", flowfabric.ErrWaitpointNotPending, "a", w.suspending(f, onPending(m)))
+		w.refuses("a wait", denied.WaitpointNotPending, "a", w.suspending(f, onPending(m)))
 		q, _ := w.suspend(f, onPending(other))
 		same(w, "nothing is left to expire", w.size(w.k.Pending()), 0)
 		w.refuses("an active one has no holder who could", flowfabric.ErrNotActive, "S1", closing(f, other.ID))
 		w.signal(id, other, "go", waithook.EffectSatisfied)
 		c = k.one(id)
-		w.refuses("a wait for one that was waited for", flowfabric.ErrWaitpointNotPending, "b", w.suspending(c.Fence, onPending(q.Bindings[0].Minted)))
+		w.refuses("a wait for one that was waited for", denied.WaitpointNotPending, "b", w.suspending(c.Fence, onPending(q.Bindings[0].Minted)))
 		late := minted("c")
 		_, err := w.e.CreatePendingWaitpoint(w.ctx, c.Fence, "", late, time.Second)
 		w.no(err)
@@ -345,7 +346,7 @@ var timeoutScenarios = []scenario{
 					activated++
 					continue
 				}
-				w.is(errs[i], flowfabric.ErrWaitpointExpired)
+				w.is(errs[i], denied.WaitpointExpired)
 				same(w, "expired", words(w.stateOf(id), p.State == suspend.WaitpointPending || p.State == suspend.WaitpointExpired), "A1 true")
 				w.no(w.complete(c.Fence, "").Err)
 				expired++

@@ -5,6 +5,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
@@ -52,7 +53,7 @@ var timeScenarios = []scenario{
 		for name, call := range w.everyFencedCall(f) {
 			want := flowfabric.ErrStaleLease
 			if name == "append" {
-				want = flowfabric.ErrStaleAppend
+				want = denied.StaleAppend
 			}
 			w.unchanged(name, func() { w.is(call(), want) })
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
@@ -216,11 +217,11 @@ var waitpointScenarios = []scenario{
 		m := w.pend(c.Fence, "a")
 		other := minted("a")
 		other.ID = m.ID
-		w.refuses("another token", flowfabric.ErrWaitpointExists, m.ID.String(), func() error {
+		w.refuses("another token", denied.WaitpointExists, m.ID.String(), func() error {
 			_, err := w.e.CreatePendingWaitpoint(w.ctx, c.Fence, "", other, time.Hour)
 			return err
 		})
-		w.refuses("fresh, but it is pending", flowfabric.ErrWaitpointExists, "a", func() error {
+		w.refuses("fresh, but it is pending", denied.WaitpointExists, "a", func() error {
 			_, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(waitFor(conditionOf(names(1, 1, "go")), m)))
 			return err
 		})

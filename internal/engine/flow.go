@@ -77,8 +77,8 @@ func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error)
 // in the call. A non-nil revision is the one the flow must have. Members with few edges and tags go in by one atomic call, all or none;
 // where there are so many that it would hold up the server, several calls are made, in the order of the members: see [StageCost].
 //
-// Errors name the node in their last slot: ErrSelfEdge, ErrDuplicateEdge, ErrNotInFlow, ErrFanIn, ErrNamespace, ErrOtherFlow,
-// ErrIdempotencyConflict; of the flow: ErrFlowNotFound, ErrFlowTerminal, ErrFlowSealed, ErrStaleRevision, ErrFlowTooLarge; and those of
+// Errors name the node in their last slot: ErrSelfEdge, ErrDuplicateEdge, ErrNotInFlow, ErrFanIn, denied.Namespace, denied.OtherFlow,
+// ErrIdempotencyConflict; of the flow: ErrFlowNotFound, ErrFlowTerminal, ErrFlowSealed, denied.StaleRevision, ErrFlowTooLarge; and those of
 // CreateExecutions.
 func (e *Engine) StageFlow(ctx context.Context, id flowfabric.FlowID, revision *uint64, members []FlowMember) (FlowCreated, error) {
 	if len(members) < 1 || len(members) > limits.MaxBatch {

@@ -34,8 +34,8 @@ func ParseStreamID(text string) (stream.Cursor, error) {
 // are compared and set: the first of the batch must make the version after the stored one, and the last one's Document is
 // stored with it.
 //
-// Errors: ErrStaleAppend (slot 0: expired, revoked or superseded), ErrStreamClosed, ErrNotActive, ErrFrameGap,
-// ErrSummaryConflict (slot 0: the stored version), ErrSummaryTooLarge, ErrPayloadTooLarge, ErrInvalidInput.
+// Errors: denied.StaleAppend (slot 0: expired, revoked or superseded), ErrStreamClosed, ErrNotActive, denied.FrameGap,
+// denied.SummaryConflict (slot 0: the stored version), ErrSummaryTooLarge, ErrPayloadTooLarge, ErrInvalidInput.
 func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (Appended, error) {
 	head := fenceArgs(append(make([]string, 0, 12+5*len(frames)), protocol), f)
 	head = append(head, strconv.FormatUint(first, 10), strconv.Itoa(len(frames)))

@@ -31,7 +31,7 @@ func (e *Engine) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence,
 }
 
 // CloseWaitpoint takes a pending waitpoint back (lua/suspend/ff_close_waitpoint.lua). already: it was closed or has expired.
-// ErrWaitpointNotFound; ErrWaitpointNotPending for one that a suspension waits on.
+// ErrWaitpointNotFound; denied.WaitpointNotPending for one that a suspension waits on.
 func (e *Engine) CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id uuid.UUID) (already bool, err error) {
 	return e.settled(ctx, fnCloseWaitpoint, f.Execution.Partition(), append(fenceArgs([]string{protocol}, f), id.String()))
 }
@@ -40,7 +40,7 @@ func (e *Engine) CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id uuid
 // timeout stands still. When signals that came early suffice, nothing is given up (Satisfied). A repeat after a lost
 // reply answers the same, also with other minted waitpoints if it carries the same Request.
 //
-// Errors: ErrCondition; ErrWaitpointNotFound, ErrWaitpointNotPending, ErrWaitpointExpired, ErrWaitpointKey for a binding (slot
+// Errors: ErrCondition; ErrWaitpointNotFound, denied.WaitpointNotPending, denied.WaitpointExpired, denied.WaitpointKey for a binding (slot
 // 0: its key); ErrStepLimit when the answer of the wait before cannot be kept; ErrKidNotCurrent (slot 0: the current kid).
 func (e *Engine) SuspendExecution(ctx context.Context, f flowfabric.Fence, q Suspension) (Suspended, error) {
 	timeout := ""

@@ -367,7 +367,7 @@ func (e *Engine) heldPage(ctx context.Context, partition uint16, session string,
 	return out, total, r.fail()
 }
 
-// CloseSession ends an empty session; ErrSessionHeld when it holds something (lua/worker/ff_session_close.lua).
+// CloseSession ends an empty session; denied.SessionHeld when it holds something (lua/worker/ff_session_close.lua).
 func (e *Engine) CloseSession(ctx context.Context, partition uint16, session string) error {
 	_, err := e.call(ctx, fnClose, partition, protocol, session)
 	return err

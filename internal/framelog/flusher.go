@@ -10,6 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -213,8 +214,8 @@ func (w *Writer) exited() {
 }
 
 var fencing = []error{
-	flowfabric.ErrStaleAppend, flowfabric.ErrStreamClosed, flowfabric.ErrNotActive, flowfabric.ErrNotFound, flowfabric.ErrFrameGap,
-	flowfabric.ErrSummaryConflict, flowfabric.ErrLeaseExpired, flowfabric.ErrLeaseRevoked, flowfabric.ErrStaleLease, flowfabric.ErrLeaseLost,
+	denied.StaleAppend, flowfabric.ErrStreamClosed, flowfabric.ErrNotActive, flowfabric.ErrNotFound, denied.FrameGap,
+	denied.SummaryConflict, flowfabric.ErrLeaseExpired, flowfabric.ErrLeaseRevoked, flowfabric.ErrStaleLease, flowfabric.ErrLeaseLost,
 }
 
 // isFenced tells whether the server's answer means that this process no longer holds the attempt.

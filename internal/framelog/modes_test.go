@@ -16,6 +16,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -233,8 +234,8 @@ func TestWriterFencedByAnotherDocument(t *testing.T) {
 		var cause error
 		w := writer(s, func(c *framelog.WriterConfig) { c.Cancel = func(err error) { cause = err } })
 		must(t, w.Append(t.Context(), delta(`{}`)))
-		wantIs(t, w.Close(t.Context()), flowfabric.ErrSummaryConflict, flowfabric.ErrLeaseLost)
-		wantIs(t, cause, flowfabric.ErrSummaryConflict)
+		wantIs(t, w.Close(t.Context()), denied.SummaryConflict, flowfabric.ErrLeaseLost)
+		wantIs(t, cause, denied.SummaryConflict)
 	})
 }
 

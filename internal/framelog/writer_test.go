@@ -20,6 +20,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -108,7 +109,7 @@ func TestWriterStopsAtASequenceGap(t *testing.T) {
 		s := newServer()
 		w := writer(s, func(c *framelog.WriterConfig) { c.LastSequence = 5 }) // but the stream is empty
 		must(t, w.Append(t.Context(), token("six")))
-		wantIs(t, w.Close(t.Context()), flowfabric.ErrFrameGap, flowfabric.ErrLeaseLost, flowfabric.ErrUnflushed)
+		wantIs(t, w.Close(t.Context()), denied.FrameGap, flowfabric.ErrLeaseLost, flowfabric.ErrUnflushed)
 		if n := len(s.stored(0)); n != 0 || w.Dropped() != 1 || w.LastAcknowledged() != 5 {
 			t.Errorf("%d stored, %d dropped, %d acknowledged", n, w.Dropped(), w.LastAcknowledged())
 		}
@@ -162,7 +163,7 @@ func TestWriterOfTheNextAttemptStartsAtOne(t *testing.T) {
 		s.settle(codes.WaitingReclaim, "lease_expired")
 		next := s.claim()
 		must(t, old.Append(t.Context(), token("b")))
-		wantIs(t, old.Close(t.Context()), flowfabric.ErrStaleAppend)
+		wantIs(t, old.Close(t.Context()), denied.StaleAppend)
 		w := writer(s, func(c *framelog.WriterConfig) { c.Fence = next })
 		must(t, w.Append(t.Context(), token("c")))
 		must(t, w.Close(t.Context()))

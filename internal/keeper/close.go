@@ -6,7 +6,7 @@ import (
 
 	"github.com/sourcegraph/conc/pool"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -58,7 +58,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
-			if err := k.closeSession(ctx, s); !sessionDied(err) && !errors.Is(err, flowfabric.ErrSessionHeld) {
+			if err := k.closeSession(ctx, s); !sessionDied(err) && !errors.Is(err, denied.SessionHeld) {
 				return err
 			}
 			return nil

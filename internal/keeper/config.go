@@ -19,7 +19,7 @@ type Engine interface {
 	RenewSession(ctx context.Context, partition uint16, session string, ttl time.Duration, processed uint64) (engine.Renewal, error)
 	// SessionHeld lists what the server holds under a session.
 	SessionHeld(ctx context.Context, partition uint16, session string) ([]engine.Held, error)
-	// CloseSession ends an empty session; flowfabric.ErrSessionHeld when it is not empty.
+	// CloseSession ends an empty session; denied.SessionHeld when it is not empty.
 	CloseSession(ctx context.Context, partition uint16, session string) error
 	// ReadExecution tells the epoch and the attempt of what is held but not run here.
 	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)

@@ -9,6 +9,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -373,7 +374,7 @@ func (k *Keeper) nudge() {
 
 // sessionDied reports an answer after which a session can never be used again.
 func sessionDied(err error) bool {
-	return errors.Is(err, flowfabric.ErrLeaseExpired) || errors.Is(err, flowfabric.ErrClaimOrder) ||
+	return errors.Is(err, flowfabric.ErrLeaseExpired) || errors.Is(err, denied.ClaimOrder) ||
 		errors.Is(err, flowfabric.ErrLeaseRevoked)
 }
 

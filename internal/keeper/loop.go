@@ -6,6 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 // Run renews and closes sessions and watches over trust until ctx ends; then it waits for its own calls and
@@ -149,7 +150,7 @@ func (k *Keeper) closeSession(ctx context.Context, s *session) error {
 	callCtx, cancel := context.WithTimeout(ctx, k.call)
 	defer cancel()
 	err := k.cfg.Engine.CloseSession(callCtx, s.partition, s.id)
-	if errors.Is(err, flowfabric.ErrSessionHeld) {
+	if errors.Is(err, denied.SessionHeld) {
 		if err = k.compare(callCtx, s); err == nil {
 			err = k.cfg.Engine.CloseSession(callCtx, s.partition, s.id)
 		}

@@ -72,6 +72,11 @@ const (
 	MaxSchedules = 10000    // per partition
 	MaxListed    = 100      // schedules of one page
 
+	MaxListPage     = 1000 // entries of a page of a list
+	DefaultListPage = 100
+	MinTombstone    = 24 * time.Hour // for how long the id of a purged execution stays taken; also the default
+	MaxTombstone    = MaxDelay
+
 	MaxSummary      = 256 << 10 // bytes of a summary document
 	MaxSummaryDepth = 16        // levels of objects in a summary delta
 	MinLiveTTL      = time.Second

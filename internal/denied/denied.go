@@ -1,0 +1,23 @@
+// Package denied names the answers of server functions that only machinery of ours meets, to compare with errors.Is.
+package denied
+
+import flowfabric "github.com/flowfabric/flowfabric-go"
+
+// The refusals; their meanings are in the table of package flowfabric.
+var (
+	FenceRequired       error = flowfabric.NewError("", "fence_required")
+	PartialFence        error = flowfabric.NewError("", "partial_fence")
+	ClaimOrder          error = flowfabric.NewError("", "claim_out_of_order")
+	ClaimInFlight       error = flowfabric.NewError("", "claim_in_flight")
+	SessionHeld         error = flowfabric.NewError("", "session_not_empty")
+	WaitpointExists     error = flowfabric.NewError("", "waitpoint_already_exists")
+	WaitpointNotPending error = flowfabric.NewError("", "waitpoint_not_pending")
+	WaitpointExpired    error = flowfabric.NewError("", "pending_waitpoint_expired")
+	WaitpointKey        error = flowfabric.NewError("", "waitpoint_key_mismatch")
+	StaleRevision       error = flowfabric.NewError("", "stale_graph_revision")
+	OtherFlow           error = flowfabric.NewError("", "already_member_of_different_flow")
+	Namespace           error = flowfabric.NewError("", "namespace_mismatch")
+	StaleAppend         error = flowfabric.NewError("", "stale_owner_cannot_append")
+	FrameGap            error = flowfabric.NewError("", "frame_sequence_gap")
+	SummaryConflict     error = flowfabric.NewError("", "summary_version_conflict")
+)
