@@ -1,8 +1,9 @@
 package flowfabric
 
 import (
-	"strings"
 	"time"
+
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // Snapshot is a consistent read of one execution.
@@ -39,7 +40,7 @@ type Snapshot struct {
 }
 
 // Worker is the instance that holds the execution; empty when nobody does.
-func (s *Snapshot) Worker() string { return WorkerOf(s.Session) }
+func (s *Snapshot) Worker() string { return ids.Worker(s.Session) }
 
 // AttemptRecord is an attempt that ended.
 type AttemptRecord struct {
@@ -71,12 +72,4 @@ type Route struct {
 	Kind         string
 	Capabilities []string
 	Gates        []Gate // budgets and quotas that are asked before its work runs
-}
-
-// WorkerOf is the worker instance of a session: the text before its last "~".
-func WorkerOf(session string) string {
-	if i := strings.LastIndexByte(session, '~'); i >= 0 {
-		return session[:i]
-	}
-	return session
 }

@@ -33,8 +33,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
 )
 
-// EnvVar is the environment variable that, set to "production", refuses the embedded server.
-const EnvVar = "FLOWFABRIC_ENV"
+// envVar is the environment variable that, set to "production", refuses the embedded server.
+const envVar = "FLOWFABRIC_ENV"
 
 // How often key TTLs are advanced. Every pass visits all keys, so finer costs more than it is worth; and where time is
 // virtual, a year of it must not cost a tick for each of its seconds.
@@ -73,11 +73,11 @@ type Server struct {
 
 // Start starts a server and announces it once as development-only. ctx bounds the start, not the server's
 // life: that ends with [Server.Close]. The error wraps [flowfabric.ErrConfig] when the environment variable
-// [EnvVar] says production or when Addr is not a loopback address; a port in use is the listener's own error.
+// FLOWFABRIC_ENV says production or when Addr is not a loopback address; a port in use is the listener's own error.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	if strings.EqualFold(strings.TrimSpace(os.Getenv(EnvVar)), "production") {
+	if strings.EqualFold(strings.TrimSpace(os.Getenv(envVar)), "production") {
 		return nil, fmt.Errorf("%w: %s=production refuses the embedded server, which keeps nothing on disk; "+
-			"set FLOWFABRIC_URL to a Valkey or Redis server", flowfabric.ErrConfig, EnvVar)
+			"set FLOWFABRIC_URL to a Valkey or Redis server", flowfabric.ErrConfig, envVar)
 	}
 	addr := cmp.Or(cfg.Addr, "127.0.0.1:0")
 	if err := checkLoopback(addr); err != nil && !cfg.InProcess {

@@ -139,7 +139,7 @@ func TestStartOnGivenAddress(t *testing.T) {
 
 func TestStartRefuses(t *testing.T) {
 	t.Run("production", func(t *testing.T) {
-		t.Setenv(embedded.EnvVar, "Production")
+		t.Setenv("FLOWFABRIC_ENV", "Production")
 		for name, err := range map[string]error{
 			"Start":   second(embedded.Start(t.Context(), embedded.Config{Logger: quiet()})),
 			"Resolve": third(embedded.Resolve(t.Context(), embedded.URL, quiet())),

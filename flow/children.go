@@ -191,7 +191,7 @@ func (c *ChildNode[Out]) Result(ctx context.Context, t *handler.Task) (Out, erro
 	}
 	value, err := decoded(c.decode, raw)
 	if err != nil {
-		return zero, fmt.Errorf("child %s of %s: %w", c.n.name, c.set.wait, handler.Undecodable(err))
+		return zero, fmt.Errorf("child %s of %s: %w", c.n.name, c.set.wait, taskhook.Undecodable(err))
 	}
 	return value, nil
 }

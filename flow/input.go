@@ -5,6 +5,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
 // Input is the result of an upstream under a name, with its type. Make it with [NewInput], usually in a package variable that
@@ -71,7 +72,7 @@ func read[T any](t *handler.Task, codec handler.Codec, raw []byte) (value T, err
 	}
 	if err := codec.Decode(raw, &value); err != nil {
 		var zero T
-		return zero, handler.Undecodable(fmt.Errorf("decode a result into %T: %w", zero, err))
+		return zero, taskhook.Undecodable(fmt.Errorf("decode a result into %T: %w", zero, err))
 	}
 	return value, nil
 }

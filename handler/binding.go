@@ -58,9 +58,6 @@ func Plain[In, Out any](fn func(ctx context.Context, in In) (Out, error)) func(c
 	return func(ctx context.Context, _ *Task, in In) (Out, error) { return fn(ctx, in) }
 }
 
-// Kind is the kind of the definition.
-func (b Binding) Kind() string { return b.info.Kind }
-
 // Info is what the definition says. The caller gets its own copy.
 func (b Binding) Info() Info { return b.info.clone() }
 
@@ -114,7 +111,7 @@ func (b Binding) explain(ctx context.Context, t *Task, out *Outcome) {
 
 // undecodable fails for good: the bytes stay what they are. Only a cipher may do better next time.
 func (b Binding) undecodable(ctx context.Context, t *Task, err error) Outcome {
-	return Classify(ctx, t, Undecodable(fmt.Errorf("decode input of kind %s: %w", b.info.Kind, err)))
+	return Classify(ctx, t, undecodable(fmt.Errorf("decode input of kind %s: %w", b.info.Kind, err)))
 }
 
 // complete encodes a result. It stands even if the context has ended meanwhile, unless the execution is no longer

@@ -96,9 +96,9 @@ func deliberate(err error) bool {
 	return is[*permanentError](err) || is[*delayError](err) || is[*cancelError](err) || suspend.IsWanted(err) || taskhook.IsChildWait(err)
 }
 
-// Undecodable marks an error of a codec: a failure of category extractor_payload_decode, and a permanent one, since the same
+// undecodable marks an error of a codec: a failure of category extractor_payload_decode, and a permanent one, since the same
 // bytes will not decode next time either, unless only a key was missing (see [Cipher]). nil stays nil.
-func Undecodable(err error) error {
+func undecodable(err error) error {
 	if err != nil && !is[*cipherError](err) {
 		err = Permanent(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Failure categories given by this package and by package runtime.
@@ -128,7 +127,7 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 	if wanted, ok := errors.AsType[*taskhook.ChildWait](err); ok && !is[*permanentError](err) {
 		return Outcome{Kind: OutcomeChildren, Wait: &wanted.Wait, Err: err}
 	}
-	if is[*suspend.UndecodableError](err) {
+	if is[*waithook.Undecodable](err) {
 		return failed(CategoryDecode, Permanent(err))
 	}
 	if errors.Is(err, flowfabric.ErrOverBudget) {

@@ -140,7 +140,7 @@ func validateName(what, name string) error {
 func recall[T any](t *Task, recorded []byte) (T, error) {
 	var value T
 	if err := t.valueCodec().Decode(recorded, &value); err != nil {
-		return *new(T), Undecodable(fmt.Errorf("recorded value does not decode into %T: %w", value, err))
+		return *new(T), undecodable(fmt.Errorf("recorded value does not decode into %T: %w", value, err))
 	}
 	return value, nil
 }

@@ -124,6 +124,7 @@ func (t *Task) CreatedAt() time.Time { return t.cfg.Claim.CreatedAt }
 
 func init() {
 	taskhook.New = func(cfg taskhook.Config) any { return newTask(cfg) }
+	taskhook.Undecodable = undecodable
 	taskhook.ChildrenOf = func(task any) taskhook.Children { return &task.(*Task).kids }
 	waithook.Of = func(task any) any {
 		if t, ok := task.(*Task); ok {

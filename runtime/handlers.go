@@ -23,11 +23,11 @@ func newHandlers(all []handler.Binding) (handlers, error) {
 			errs = append(errs, fmt.Errorf("binding %d: %w", i, err))
 			continue
 		}
-		if _, taken := out[b.Kind()]; taken {
-			errs = append(errs, fmt.Errorf("binding %d: %w: %q", i, flowfabric.ErrDuplicateHandler, b.Kind()))
+		if _, taken := out[b.Info().Kind]; taken {
+			errs = append(errs, fmt.Errorf("binding %d: %w: %q", i, flowfabric.ErrDuplicateHandler, b.Info().Kind))
 			continue
 		}
-		out[b.Kind()] = b
+		out[b.Info().Kind] = b
 	}
 	return out, errors.Join(errs...)
 }

@@ -222,8 +222,8 @@ func Pending(ctx context.Context, t Task, key string, life time.Duration) (Token
 }
 
 // Decode reads a signal's payload: JSON into T; a []byte as it is; a string as it is from encoding utf8. A signal without
-// payload (null) decodes into pointers, interfaces, maps and slices only. The error wraps flowfabric.ErrInvalidInput, and is an
-// [*UndecodableError]: the answer of a wait is kept, so a handler that returns it fails for good.
+// payload (null) decodes into pointers, interfaces, maps and slices only. The error wraps flowfabric.ErrInvalidInput. The
+// answer of a wait is kept, so a handler that returns the error fails for good.
 func Decode[T any](s StoredSignal) (T, error) {
 	var value T
 	switch p := any(&value).(type) {
@@ -237,27 +237,16 @@ func Decode[T any](s StoredSignal) (T, error) {
 		}
 	}
 	if s.Encoding != "json" {
-		return value, &UndecodableError{fmt.Errorf("signal %q has encoding %s, which does not decode into %T", s.Name, s.Encoding, value)}
+		return value, &waithook.Undecodable{Err: fmt.Errorf("signal %q has encoding %s, which does not decode into %T", s.Name, s.Encoding, value)}
 	}
 	if string(bytes.TrimSpace(s.Payload)) == "null" && !nullable[T]() {
-		return value, &UndecodableError{fmt.Errorf("signal %q has no payload (null), want %T", s.Name, value)}
+		return value, &waithook.Undecodable{Err: fmt.Errorf("signal %q has no payload (null), want %T", s.Name, value)}
 	}
 	if err := json.Unmarshal(s.Payload, &value); err != nil {
-		return value, &UndecodableError{fmt.Errorf("payload of signal %q does not decode into %T: %w", s.Name, value, err)}
+		return value, &waithook.Undecodable{Err: fmt.Errorf("payload of signal %q does not decode into %T: %w", s.Name, value, err)}
 	}
 	return value, nil
 }
-
-// UndecodableError says that a signal's payload does not decode into the type that the handler wants. It matches
-// flowfabric.ErrInvalidInput.
-type UndecodableError struct{ err error }
-
-func (e *UndecodableError) Error() string {
-	return flowfabric.ErrInvalidInput.Error() + ": " + e.err.Error()
-}
-
-// Unwrap returns flowfabric.ErrInvalidInput and the reason.
-func (e *UndecodableError) Unwrap() []error { return []error{flowfabric.ErrInvalidInput, e.err} }
 
 // nullable reports a type in which null differs from a value: a silent zero value would be an answer that nobody gave.
 func nullable[T any]() bool {

@@ -46,8 +46,8 @@ type Answer struct {
 	By      string `json:"by,omitempty"`      // who they say they are, ≤ 256 bytes
 }
 
-// MaxComment is the longest comment of the page's form, in bytes.
-const MaxComment = 8 << 10
+// maxComment is the longest comment of the page's form, in bytes.
+const maxComment = 8 << 10
 
 // Link is an address under base, where an [HTTPHandler] is mounted, that carries the token. Whoever has it may answer: it belongs
 // into a mail to one person, and into no log.

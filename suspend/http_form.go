@@ -107,8 +107,8 @@ func readAnswer(fields url.Values, p Page) (a Answer, problem string) {
 // problem says what is wrong with the texts of an answer, "" for nothing.
 func (a Answer) problem() string {
 	switch {
-	case len(a.Comment) > MaxComment:
-		return fmt.Sprintf("The comment is too long: it has %d bytes, at most %d are possible.", len(a.Comment), MaxComment)
+	case len(a.Comment) > maxComment:
+		return fmt.Sprintf("The comment is too long: it has %d bytes, at most %d are possible.", len(a.Comment), maxComment)
 	case checkText("name", a.By, limits.MaxSignalSource) != nil:
 		return fmt.Sprintf("The name must be a single line of at most %d bytes.", limits.MaxSignalSource)
 	}

@@ -454,7 +454,7 @@ func TestJSONAnswers(t *testing.T) {
 		"another choice":               {asks, body{"name": "ship", "payload": Answer{Choice: "hold"}}, "must be an object"},
 		"a choice that is a number":    {asks, body{"name": "ship", "payload": body{"choice": 1}}, "must be an object"},
 		"a comment that is a number":   {asks, body{"name": "ship", "payload": body{"choice": "ship", "comment": 1}}, "must be an object"},
-		"a comment that is too long":   {asks, body{"name": "ship", "payload": Answer{Choice: "ship", Comment: strings.Repeat("x", MaxComment+1)}}, "8193 bytes"},
+		"a comment that is too long":   {asks, body{"name": "ship", "payload": Answer{Choice: "ship", Comment: strings.Repeat("x", maxComment+1)}}, "8193 bytes"},
 		"a name of lines":              {asks, body{"name": "ship", "payload": Answer{Choice: "ship", By: "a\nb"}}, "a single line"},
 
 		"default: an answer":            {nil, body{"name": "reject", "payload": Answer{Choice: "reject"}}, ""},
@@ -515,7 +515,7 @@ func TestFormPostsThatAreRefused(t *testing.T) {
 		"unknown choice":   {url.Values{"choice": {"destroy"}}, "Please choose one"},
 		"choice by label":  {url.Values{"choice": {"Approve"}}, "Please choose one"},
 		"two choices":      {url.Values{"choice": {"approve", "reject"}}, "the field choice twice"},
-		"comment too long": {url.Values{"choice": {"approve"}, "comment": {strings.Repeat("é", MaxComment/2) + "x"}}, "it has 8193 bytes, at most 8192"},
+		"comment too long": {url.Values{"choice": {"approve"}, "comment": {strings.Repeat("é", maxComment/2) + "x"}}, "it has 8193 bytes, at most 8192"},
 		"name too long":    {url.Values{"choice": {"approve"}, "by": {strings.Repeat("x", 257)}}, "at most 256 bytes"},
 		"name of lines":    {url.Values{"choice": {"approve"}, "by": {"a\nb"}}, "a single line"},
 		"markup":           {url.Values{"choice": {evil}, "comment": {evil}, "by": {evil}}, "Please choose one"},
@@ -542,7 +542,7 @@ func TestFormPostsThatAreRefused(t *testing.T) {
 			t.Errorf("%s: %d %s", body, v.Code, v.body)
 		}
 	}
-	exact := url.Values{"token": {token.Reveal()}, "choice": {"approve"}, "comment": {strings.Repeat("é", MaxComment/2)}, "by": {strings.Repeat("x", 256)}}
+	exact := url.Values{"token": {token.Reveal()}, "choice": {"approve"}, "comment": {strings.Repeat("é", maxComment/2)}, "by": {strings.Repeat("x", 256)}}
 	if v := postForm(newHandler(d), exact, ""); v.Code != 200 {
 		t.Errorf("at the limits: %d %s", v.Code, v.body)
 	}

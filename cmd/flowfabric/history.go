@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 func historyCommand(a *app) *cobra.Command {
@@ -60,6 +61,6 @@ type historyEvent struct {
 
 func newHistoryEvent(e admin.Event) historyEvent {
 	state, _ := flowfabric.Project(e.Code)
-	return historyEvent{At: utc(e.At), Event: e.Kind, Attempt: e.Attempt, Epoch: e.Epoch, Worker: flowfabric.WorkerOf(e.Session),
+	return historyEvent{At: utc(e.At), Event: e.Kind, Attempt: e.Attempt, Epoch: e.Epoch, Worker: ids.Worker(e.Session),
 		Session: e.Session, By: e.By, State: state.Public, Detail: e.Detail, Reason: e.Reason, Until: utc(e.Until)}
 }

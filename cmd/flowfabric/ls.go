@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -115,7 +116,7 @@ func newListed(x admin.Listed) listed {
 		v.PausedAt, v.SuspendedAt = v.SuspendedAt, time.Time{}
 	}
 	if x.State.Public == flowfabric.Active {
-		v.Worker = flowfabric.WorkerOf(x.Session)
+		v.Worker = ids.Worker(x.Session)
 	}
 	return v
 }

@@ -1,6 +1,9 @@
 package engine
 
-import flowfabric "github.com/flowfabric/flowfabric-go"
+import (
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+)
 
 // What reads answer, as users see it.
 type (
@@ -17,4 +20,4 @@ type (
 )
 
 // Instance is the worker instance of a session id.
-func Instance(session string) string { return flowfabric.WorkerOf(session) }
+func Instance(session string) string { return ids.Worker(session) }

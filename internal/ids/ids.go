@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -75,6 +76,14 @@ func crc16(text []byte) uint16 {
 		}
 	}
 	return crc
+}
+
+// Worker is the worker instance of a session: the text before its last "~".
+func Worker(session string) string {
+	if i := strings.LastIndexByte(session, '~'); i >= 0 {
+		return session[:i]
+	}
+	return session
 }
 
 // ParseUUID reads a canonical lower-case UUID (36 bytes) and nothing else.

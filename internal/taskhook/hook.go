@@ -16,6 +16,10 @@ var New func(cfg Config) any
 // ChildrenOf returns what a *handler.Task knows of waits for children. Package handler sets it.
 var ChildrenOf func(task any) Children
 
+// Undecodable marks an error of a codec: a failure of category extractor_payload_decode, for good unless only a key was missing. Package
+// handler sets it.
+var Undecodable func(err error) error
+
 // Children is what waits for children know while a handler runs: how those of earlier runs ended. Package flow is built on it. Safe for
 // concurrent use.
 type Children interface {
