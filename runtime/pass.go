@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// passPatience is how long a ring may wait for slots that visits under way may give back unused.
+	// passPatience is how long a ring may wait for slots that claims under way may give back unused.
 	passPatience = 50 * time.Millisecond
 	passTimeout  = time.Second
 	maxPasses    = 4
@@ -94,14 +94,14 @@ func (s *scheduler) ringWork(p *partition, now time.Time) {
 }
 
 // owed takes the rings that are to be passed on now, or says when to ask again. That is when no slot is free and no
-// visit will give one back soon, or when this instance leaves.
+// claim will give one back soon, or when this instance leaves.
 func (s *scheduler) owed(now time.Time, leaving bool) (passes []pass, again time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.owing || !leaving && s.slots.free() > 0 {
 		return nil, time.Hour
 	}
-	if wait := passPatience - now.Sub(s.owedSince); !leaving && s.visits > 0 && wait > 0 {
+	if wait := passPatience - now.Sub(s.owedSince); !leaving && s.slots.coming() && wait > 0 {
 		return nil, wait
 	}
 	s.owing = false

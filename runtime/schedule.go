@@ -144,18 +144,17 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	return p, n, 0
 }
 
-// join makes a call that goes to p anyhow its visit, with up to n slots: registered tells whether the server will ring. It returns no
-// slots if there are none, or while p is visited, in trouble, or not known well enough for a claim, or if it has work with gates, which only
-// a visit asks. Such a visit waits for nobody and
-// is not counted, for it costs no call; it ends with left.
-func (s *scheduler) join(p *partition, n int) (slots int, registered bool) {
+// join makes a call that goes to p anyhow its visit, with the slots that were kept for it and up to n more: registered tells whether the
+// server will ring. It is refused if there is no slot, while p is visited, in trouble, or not known well enough for a claim, or if it has work
+// with gates, which only a visit asks. Such a visit waits for nobody and is not counted, for it costs no call; it ends with left.
+func (s *scheduler) join(p *partition, kept, n int) (more int, registered, joined bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.visiting || p.stale || p.failures > 0 || p.digest == "" || p.gated {
-		return 0, false
+		return 0, false, false
 	}
-	if slots = s.slots.take(min(n, limits.MaxBatch)); slots == 0 {
-		return 0, false
+	if more = s.slots.take(min(n, limits.MaxBatch-kept)); kept+more == 0 {
+		return 0, false, false
 	}
 	registered = p.registered && !p.queued && !p.rung // a ring or a poll says that this may be over
 	p.registered = registered
@@ -166,7 +165,7 @@ func (s *scheduler) join(p *partition, n int) (slots int, registered bool) {
 	if s.owing { // it may have got the last slot
 		s.onOwed()
 	}
-	return slots, registered
+	return more, registered, true
 }
 
 // ended books the end of a visit.
