@@ -226,7 +226,7 @@ func TestJoinedVisits(t *testing.T) {
 	leave()
 	join := func(what string, kept, slots int, registered, joined bool) {
 		t.Helper()
-		more, got, ok := s.join(p, kept, 2)
+		more, got, ok := s.join(p, kept, 1)
 		if more != slots || got != registered || ok != joined {
 			t.Errorf("%s: %d slots, registered %v, joined %v; want %d, %v, %v", what, more, got, ok, slots, registered, joined)
 		}
@@ -237,7 +237,7 @@ func TestJoinedVisits(t *testing.T) {
 	s.registered(p, now)
 	leave()
 	n = 0
-	join("registered", 0, 2, true, true)
+	join("registered", 0, 1, true, true)
 	join("visited already", 1, 0, false, false)
 	leave()
 	n = 0

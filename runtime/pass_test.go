@@ -65,6 +65,9 @@ func TestRingsThatAreOwed(t *testing.T) {
 	first, _, _ := s.pick(now)
 	expect("a visit may bring its slot back", s, now, false, passPatience)
 	expect("a visit that takes long", s, now.Add(passPatience), false, time.Hour, 3)
+	s.ringWork(s.partitions[0], now.Add(passPatience))
+	expect("a ring that is younger", s, now.Add(passPatience), false, passPatience)
+	s.partitions[0].owed = time.Time{}
 	s.ringWork(first, now)
 	expect("a partition under visit", s, now.Add(passPatience), false, time.Hour)
 	s.slots.enter(&job{}, now)

@@ -111,7 +111,7 @@ func (r *run) completeAndClaim(partition uint16, items []engine.Completion, kept
 		return nil, false, nil
 	}
 	p := r.sched.partitions[partition]
-	more, registered, joined := r.sched.join(p, kept, 2*len(items)-kept) // more than are freed, so that the claim tells whether that was all
+	more, registered, joined := r.sched.join(p, kept, len(items))
 	if !joined {
 		return nil, false, nil
 	}
