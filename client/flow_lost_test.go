@@ -125,7 +125,7 @@ func TestSubmitFlowInOneCall(t *testing.T) {
 func TestSubmitFlowIsRefusedAfterALostAnswer(t *testing.T) {
 	l := &losing{lose: 1}
 	ctx, c := lossy(t, l)
-	c.cfg.SubmitTimeout = 100 * time.Millisecond
+	c.cfg.SubmitTimeout = time.Second
 	l.refuse = fmt.Errorf("create: %w", flowfabric.ErrOutOfMemory)
 	_, err := SubmitFlow(ctx, c, wide(9), FlowKey("k"))
 	if unknown, ok := errors.AsType[*UnknownFlowError](err); !ok || !errors.Is(err, flowfabric.ErrOutOfMemory) {
