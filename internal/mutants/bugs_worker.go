@@ -13,7 +13,7 @@ var workerMutants = []Mutant{
 	{"runtime: a slot that was kept is lost when nothing is claimed", "runtime.run.completeAndClaim",
 		`	slots := kept`, `	slots := 0`, in("runtime", "^TestNoClaimWhileDraining$")},
 	{"runtime: a ring is passed on at once", "runtime.scheduler.owed",
-		`		case patient && wait > 0:`, `		case false:`, in("runtime", "^TestRingsThatAreOwed$")},
+		`		case patient && wait > 0:`, `		case patient && wait > passPatience:`, in("runtime", "^TestRingsThatAreOwed$")},
 	{"link: a try that was not answered is forgotten", "internal/link.Persist",
 		`			err = engine.Unanswered(err)`, ``, in("client", "^TestSubmitFlowIsRefusedAfterALostAnswer$")},
 	{"runtime: a drain keeps what waits for a slot", "runtime.run.drain",
