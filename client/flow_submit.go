@@ -35,9 +35,9 @@ func (k flowKey) submitFlow(q *flowSubmission) { q.keyed, q.key = true, string(k
 func FlowKey(key string) FlowOption { return flowKey(key) }
 
 // UnknownFlowError says that a flow was being submitted when the caller's context ended, or when the server could not be reached for
-// Config.SubmitTimeout. The flow may have been released, be staged in part if it takes several calls, or not exist. [Client.Flow] of ID tells. Submitting
-// again with the same [FlowKey] completes it; without a key nothing of a flow that was not released ever runs, and a tick gives
-// it up a day after its last part came.
+// Config.SubmitTimeout. The flow may have been released, be staged in part if it takes several calls, or not exist. [Client.Flow] of ID
+// tells. Submitting again with the same [FlowKey] completes it; without a key nothing of a flow that was not released ever runs, and a
+// tick gives it up a day after its last part came.
 type UnknownFlowError struct {
 	ID    flowfabric.FlowID
 	Cause error // wraps the context's error or flowfabric.ErrTransport
