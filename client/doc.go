@@ -20,11 +20,10 @@
 //
 // # Flows
 //
-// [SubmitFlow] puts a graph of package flow into one partition, in batches of which nothing runs, and releases all of it with its
-// last call. From then on the server resolves it, and a [Flow] looks ([Flow.Wait], [Flow.Snapshot], [NodeResult]) or stops it
-// ([Flow.Cancel], [Flow.Seal]). A submit that is cut short leaves a flow that does not run. The same submit under the same
-// flowfabric.IdempotencyKey
-// completes it; without a key it is given up after a day.
+// [SubmitFlow] puts a graph of package flow into one partition. One call stores and releases a graph of at most 100 nodes, all of it or
+// nothing. A larger one goes in batches of which nothing runs, and the last call releases all of it. From then on the server resolves it, and a
+// [Flow] looks ([Flow.Wait], [Flow.Snapshot], [NodeResult]) or stops it ([Flow.Cancel], [Flow.Seal]). If the submit of a larger flow is cut
+// short, the flow does not run. The same submit under the same flowfabric.IdempotencyKey completes it; without a key it is given up after a day.
 //
 // # Waiting and answering
 //

@@ -10,7 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
-// flows is the part of the engine behind the calls about flows. Each of them may be repeated.
+// flows is the part of the engine behind the calls about flows. Each of them may be repeated; the engine itself repeats CreateFlow, StageFlow
+// and SealFlow not.
 type flows interface {
 	link.FlowReader
 	CreateFlow(ctx context.Context, q engine.NewFlow) (engine.FlowCreated, error)
@@ -72,7 +73,7 @@ func (f *Flow) Seal(ctx context.Context) error {
 	}
 	if err == nil {
 		var more bool
-		if _, more, err = f.client.store.SealFlow(ctx, f.id, engine.SealClosed, 0, 0); err == nil && more {
+		if more, err = f.client.seal(ctx, f.id, engine.SealClosed, 0, 0); err == nil && more {
 			link.Drain(ctx, f.client.store, f.id.Partition())
 		}
 	}

@@ -46,9 +46,9 @@ func (c *Client) newFlowSubmission(opts []FlowOption) (q flowSubmission, err err
 }
 
 // UnknownFlowError says that a flow was being submitted when the caller's context ended, or when the server could not be reached for
-// Config.SubmitTimeout. The flow may have been released, be staged in part, or not exist. [Client.Flow] of ID tells. Submitting
-// again with the same idempotency key completes it; without a key nothing of a flow that was not released ever runs, and a tick gives
-// it up a day after its last part came.
+// Config.SubmitTimeout. The flow may have been released, be staged in part if it takes several calls, or not exist. [Client.Flow] of ID
+// tells. Submitting again with the same flowfabric.IdempotencyKey completes it; without a key nothing of a flow that was not released ever runs, and a
+// tick gives it up a day after its last part came.
 type UnknownFlowError struct {
 	ID    flowfabric.FlowID
 	Cause error // wraps the context's error or flowfabric.ErrTransport
@@ -62,18 +62,19 @@ func (e *UnknownFlowError) Error() string {
 func (e *UnknownFlowError) Unwrap() error { return e.Cause }
 
 // SubmitFlow stores a flow and releases it, and returns its handle: from then on its members run as they can. The definition is
-// checked first, then the flow is put together in calls of at most 100 members, 1,000 edges and about 900 KiB of payload, and
-// nothing of it can be claimed before the call that releases all of it at once. What that call leaves to do, for the backlog, is
-// worked off before SubmitFlow returns, within bounds; the tick does the rest.
+// checked first. A flow of at most 100 members, 1,000 edges and 1 MiB of payload is stored and released by one call, all of it or nothing;
+// each member but the first counts as eight edges, and each of its tags as one more. A larger flow is put together in several calls of that
+// size, and nothing of it can be claimed before the last one, which releases all of it at once. What that call leaves to do, for the
+// backlog, is worked off before SubmitFlow returns, within bounds; the tick does the rest.
 //
-// A submit that is cut short, by a crash or by a lost connection, leaves a flow that is staged and does not run. Submitting it again
-// with the same flowfabric.IdempotencyKey completes it. Without a key nobody can: a tick gives it up, as if it were cancelled, a day after its
+// A submit of a larger flow that is cut short, by a crash or by a lost connection, leaves a flow that is staged and does not run. Submitting
+// it again with the same flowfabric.IdempotencyKey completes it. Without a key nobody can: a tick gives it up, as if it were cancelled, a day after its
 // last part came. Every call may be repeated, and is, for Config.SubmitTimeout, while it is not answered.
 //
 // Errors before any I/O: those of flow.Flow.Err; flowfabric.ErrInvalidInput for a key or namespace out of bounds. From the server:
 // ErrBudgetNotFound and ErrQuotaNotFound for budgets and quotas that a node names, before anything is made; ErrFlowConflict; ErrFlowTerminal when the flow was cancelled while it was put together; ErrLaneClosed, ErrTooManyRoutes and
-// ErrIdempotencyConflict, with the node they are about, which leave the flow staged: once their cause is mended the same submit
-// with the same key goes on; ErrOutOfMemory. [*UnknownFlowError]; an error of ctx alone when nothing was sent; [ErrClosed].
+// ErrIdempotencyConflict, with the node they are about, which leave nothing, or a larger flow staged: once their cause is removed the same
+// submit with the same key goes on; ErrOutOfMemory. [*UnknownFlowError]; an error of ctx alone when nothing was sent; [ErrClosed].
 func SubmitFlow(ctx context.Context, c *Client, f *flow.Flow, opts ...FlowOption) (*Flow, error) {
 	q, err := c.newFlowSubmission(opts)
 	if err != nil {
@@ -138,39 +139,53 @@ func gatesOf(members []engine.FlowMember) []flowfabric.Gate {
 	return all
 }
 
-// submitFlow makes the calls. duplicate: the flow had been released before.
+// submitFlow makes the calls. duplicate: the flow had been released before. No other layer repeats them. No other layer repeats them.
 func (c *Client) submitFlow(ctx context.Context, id flowfabric.FlowID, plan flowplan.Plan, q flowSubmission) (duplicate bool, err error) {
 	if ctx.Err() != nil {
 		return false, link.NotSent(ctx)
 	}
-	header := engine.NewFlow{ID: id, Namespace: q.namespace, Kind: plan.Kind, Creator: q.creator, Digest: plan.Digest, Tags: plan.Tags}
-	made, err := link.Persist(ctx, c.cfg.SubmitTimeout, func() (engine.FlowCreated, error) { return c.store.CreateFlow(ctx, header) })
+	batches := engine.Batches(plan.Members)
+	first := engine.NewFlow{ID: id, Namespace: q.namespace, Kind: plan.Kind, Creator: q.creator, Digest: plan.Digest, Tags: plan.Tags, Members: batches[0]}
+	if len(batches) == 1 {
+		first.Mode = plan.Mode
+	}
+	made, err := link.Persist(ctx, c.cfg.SubmitTimeout, func() (engine.FlowCreated, error) { return c.store.CreateFlow(ctx, first) })
 	if err != nil {
 		return false, flowError(ctx, id, q, err)
 	}
-	if made.State != flowfabric.FlowStaging {
-		return true, nil
-	}
-	for _, batch := range engine.Batches(plan.Members) {
-		_, err := link.Persist(ctx, c.cfg.SubmitTimeout, func() (engine.FlowCreated, error) { return c.store.StageFlow(ctx, id, nil, batch) })
-		if err != nil {
+	more := made.More
+	if made.State == flowfabric.FlowStaging {
+		if more, err = c.finish(ctx, id, plan, batches[1:]); errors.Is(err, flowfabric.ErrFlowSealed) {
+			return true, nil // another submit of it was faster, and somebody has sealed it since
+		} else if err != nil {
 			return false, flowError(ctx, id, q, err)
 		}
-	}
-	more, err := link.Persist(ctx, c.cfg.SubmitTimeout, func() (bool, error) {
-		_, more, err := c.store.SealFlow(ctx, id, plan.Mode, len(plan.Members), plan.Edges)
-		return more, err
-	})
-	if errors.Is(err, flowfabric.ErrFlowSealed) { // another submit of it was faster, and somebody has sealed it since
+	} else if made.Already {
 		return true, nil
-	}
-	if err != nil {
-		return false, flowError(ctx, id, q, err)
 	}
 	if more {
 		link.Drain(ctx, c.store, id.Partition())
 	}
 	return false, nil
+}
+
+// finish stages the batches of a flow that did not fit into the call that made it, and releases it. more: the release goes on in the backlog.
+func (c *Client) finish(ctx context.Context, id flowfabric.FlowID, plan flowplan.Plan, batches [][]engine.FlowMember) (more bool, err error) {
+	for _, batch := range batches {
+		_, err := link.Persist(ctx, c.cfg.SubmitTimeout, func() (engine.FlowCreated, error) { return c.store.StageFlow(ctx, id, nil, batch) })
+		if err != nil {
+			return false, err
+		}
+	}
+	return c.seal(ctx, id, plan.Mode, len(plan.Members), plan.Edges)
+}
+
+// seal releases a flow, or says how it may grow from now on.
+func (c *Client) seal(ctx context.Context, id flowfabric.FlowID, mode engine.SealMode, members, edges int) (more bool, err error) {
+	return link.Persist(ctx, c.cfg.SubmitTimeout, func() (bool, error) {
+		_, more, err := c.store.SealFlow(ctx, id, mode, members, edges)
+		return more, err
+	})
 }
 
 // flowError is the error of a submit of which something was sent.

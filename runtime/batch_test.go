@@ -107,14 +107,15 @@ func TestCompletedBatch(t *testing.T) {
 	}
 }
 
-// Completions of members of flows claim nothing more once the worker drains: they are left to be settled alone.
+// Completions of members of flows claim nothing more once the worker drains: they are left to be settled alone, and their slots are free.
 func TestNoClaimWhileDraining(t *testing.T) {
 	s := newScheduler(1, newSlots(8))
 	p := s.partitions[0]
 	p.digest = "aa"
-	r := &run{sched: s}
+	r := &run{sched: s, slots: s.slots}
 	r.draining.Store(true)
-	if settled, made, err := r.completeAndClaim(0, make([]engine.Completion, 3)); made || settled != nil || err != nil {
+	kept := s.slots.take(3)
+	if settled, made, err := r.completeAndClaim(0, make([]engine.Completion, 3), kept); made || settled != nil || err != nil {
 		t.Errorf("while draining: %v, made %v, %v", settled, made, err)
 	}
 	if p.visiting || s.slots.free() != 8 {

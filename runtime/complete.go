@@ -18,13 +18,17 @@ const maxCompleteBytes = 900 << 10
 // completer batches completions per partition without a timer: while one call is in flight, later completions
 // of that partition wait and go together with the next. A lone completion is sent at once.
 type completer struct {
-	send     func(partition uint16, items []engine.Completion, heirs bool) ([]engine.Settled, error) // as many answers as items, or an error
-	answered func(batch []completion, answers []engine.Settled, err error)                           // must not block
+	send     sender
+	answered func(batch []completion, answers []engine.Settled, err error) // must not block
 
 	calls  atomic.Int32 // under way
 	mu     sync.Mutex
 	queues map[uint16]*completions
 }
+
+// sender makes one call, and answers as many as there are items, or with an error. heirs: the end of some may make others claimable. It
+// gives back, or uses, the slots that were kept.
+type sender func(partition uint16, items []engine.Completion, heirs bool, kept int) ([]engine.Settled, error)
 
 type completions struct {
 	busy    bool // somebody is sending
@@ -39,10 +43,10 @@ type completion struct {
 	item   engine.Completion
 	answer chan error // capacity 1; nil when nobody waits
 	heirs  bool       // its end may make others claimable in its partition: it is a member of a flow
+	kept   bool       // its slot is reserved for what the call claims
 }
 
-func newCompleter(send func(uint16, []engine.Completion, bool) ([]engine.Settled, error),
-	answered func([]completion, []engine.Settled, error)) *completer {
+func newCompleter(send sender, answered func([]completion, []engine.Settled, error)) *completer {
 	return &completer{send: send, answered: answered, queues: map[uint16]*completions{}}
 }
 
@@ -65,12 +69,15 @@ func (c *completer) complete(own completion) {
 	}
 	c.gather(q)
 	for batch := c.next(q, nil); batch != nil; batch = c.next(q, batch) {
-		heirs := false
+		heirs, kept := false, 0
 		for i := range batch {
 			q.items, heirs = append(q.items, batch[i].item), heirs || batch[i].heirs
+			if batch[i].kept {
+				kept++
+			}
 		}
 		c.calls.Add(1)
-		answers, err := c.send(partition, q.items, heirs)
+		answers, err := c.send(partition, q.items, heirs, kept)
 		c.calls.Add(-1)
 		c.answered(batch, answers, err)
 		clear(q.items)

@@ -21,7 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// submitFlow stages a flow and releases it.
+// submitFlow makes a flow of at most 100 members and releases it.
 func (w *world) submitFlow(f *flow.Flow) flowfabric.FlowID {
 	w.Helper()
 	id := flowfabric.FlowID(flowfabric.NewExecutionID(uint16(time.Now().UnixNano() % 4)))
@@ -29,15 +29,9 @@ func (w *world) submitFlow(f *flow.Flow) flowfabric.FlowID {
 	if err != nil {
 		w.Fatal(err)
 	}
-	if _, err := w.engine.CreateFlow(w.ctx, engine.NewFlow{ID: id, Namespace: "default", Kind: plan.Kind, Digest: plan.Digest, Tags: plan.Tags}); err != nil {
-		w.Fatal(err)
-	}
-	for _, batch := range engine.Batches(plan.Members) {
-		if _, err := w.engine.StageFlow(w.ctx, id, nil, batch); err != nil {
-			w.Fatal(err)
-		}
-	}
-	if _, _, err := w.engine.SealFlow(w.ctx, id, plan.Mode, len(plan.Members), plan.Edges); err != nil {
+	_, err = w.engine.CreateFlow(w.ctx, engine.NewFlow{ID: id, Namespace: "default", Kind: plan.Kind, Digest: plan.Digest, Tags: plan.Tags,
+		Members: plan.Members, Mode: plan.Mode})
+	if err != nil {
 		w.Fatal(err)
 	}
 	return id

@@ -92,13 +92,7 @@ func TestChainsNeedNoClaims(t *testing.T) {
 					members[i].Edges = []engine.FlowEdge{{From: members[i-1].ID}}
 				}
 			}
-			if _, err := e.CreateFlow(ctx, engine.NewFlow{ID: id, Namespace: "default", Kind: "chain"}); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := e.StageFlow(ctx, id, nil, members); err != nil {
-				t.Fatal(err)
-			}
-			if _, _, err := e.SealFlow(ctx, id, engine.SealClosed, length, length-1); err != nil {
+			if _, err := e.CreateFlow(ctx, engine.NewFlow{ID: id, Namespace: "default", Kind: "chain", Members: members, Mode: engine.SealClosed}); err != nil {
 				t.Fatal(err)
 			}
 			for {

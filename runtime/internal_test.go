@@ -30,7 +30,7 @@ func TestCompleterBatches(t *testing.T) {
 		var mu sync.Mutex
 		var batches []int
 		answers := map[string]string{}
-		c := newCompleter(func(_ uint16, items []engine.Completion, _ bool) ([]engine.Settled, error) {
+		c := newCompleter(func(_ uint16, items []engine.Completion, _ bool, _ int) ([]engine.Settled, error) {
 			mu.Lock()
 			batches = append(batches, len(items))
 			mu.Unlock()
@@ -220,26 +220,37 @@ func TestJoinedVisits(t *testing.T) {
 	p, n, _ := s.pick(now)
 	p.digest = "aa"
 	leave := func() { s.slots.put(n); s.left(p) }
+	full := func() { n = s.slots.take(100) }
 	s.ring(p) // the message overtakes the reply
 	s.registered(p, now)
 	leave()
-	join := func(what string, slots int, registered bool) {
+	join := func(what string, kept, slots int, registered, joined bool) {
 		t.Helper()
-		var got bool
-		if n, got = s.join(p, 2); n != slots || got != registered {
-			t.Errorf("%s: %d slots, registered %v; want %d, %v", what, n, got, slots, registered)
+		more, got, ok := s.join(p, kept, 1)
+		if more != slots || got != registered || ok != joined {
+			t.Errorf("%s: %d slots, registered %v, joined %v; want %d, %v, %v", what, more, got, ok, slots, registered, joined)
 		}
+		n += more
 	}
-	join("rung before it was booked", 2, false)
+	n = 0
+	join("rung before it was booked", 0, 2, false, true)
 	s.registered(p, now)
 	leave()
-	join("registered", 2, true)
+	n = 0
+	join("registered", 0, 1, true, true)
+	join("visited already", 1, 0, false, false)
 	leave()
+	n = 0
 	s.suspect(p, now)
-	join("suspected", 2, false)
+	join("suspected", 0, 2, false, true)
+	s.registered(p, now)
+	leave()
+	full()
+	join("without a slot", 0, 0, false, false)
+	join("with a slot that was kept", 1, 0, true, true)
 	leave()
 	p.gated = true
-	join("with gates", 0, false)
+	join("with gates", 0, 0, false, false)
 }
 
 func TestCategoryLabelsAreCapped(t *testing.T) {

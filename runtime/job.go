@@ -46,7 +46,7 @@ func (r *run) work(j *job) {
 	handed := false
 	defer func() {
 		if !handed {
-			j.leave()
+			j.leave(false)
 			r.slots.settled(1)
 		}
 	}()
@@ -93,27 +93,36 @@ func (r *run) work(j *job) {
 			continue
 		}
 		settled = true
-		j.leave()
+		kept := j.leave(outcome.Kind == handler.OutcomeComplete && j.member())
 		if handed = j.completes(outcome); handed {
-			j.done.complete(j.completion(outcome.Result, nil))
-		} else {
-			j.settle(outcome)
+			j.done.complete(completion{job: j, item: j.completion(outcome.Result), heirs: j.member(), kept: kept})
+			return
 		}
+		if kept {
+			j.slots.put(1)
+		}
+		j.settle(outcome)
 		return
 	}
 }
 
-// leave gives the job's slot up: its handler has returned, and will not be called again. The next job gets it at once.
-func (j *job) leave() {
+// leave gives the job's slot up: its handler has returned, and will not be called again. The next job gets it at once. With keep and no
+// such job it stays reserved, which kept tells.
+func (j *job) leave(keep bool) (kept bool) {
 	if j.left {
-		return
+		return false
 	}
 	j.left = true
 	j.metrics.inFlight.Dec()
-	if next := j.slots.leave(time.Now()); next != nil {
+	next, kept := j.slots.leave(time.Now(), keep)
+	if next != nil {
 		j.pool.do(next)
 	}
+	return kept
 }
+
+// member tells whether the execution is in a flow, so that its end may make others claimable.
+func (j *job) member() bool { return !j.held.Claim().Flow.IsZero() }
 
 // hopeless is the outcome of an execution that no further attempt can help.
 func hopeless(category, reason string) handler.Outcome {

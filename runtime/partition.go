@@ -19,11 +19,11 @@ type partition struct {
 	visiting   bool
 	stale      bool // the connection was lost: after a failover route ids may mean something else
 	rung       bool // since the visit began, so its registration is worth nothing
-	owed       bool // rung for work that no visit has looked for since: the ring may have to be passed on
 	registered bool // the server will ring when matching work arrives
 	ahead      bool // the visit claims ahead of slots: it must not register
 	dry        bool // nothing is left to claim ahead
 	until      time.Time
+	owed       time.Time // when it was rung for work that no visit has looked for since: the ring may have to be passed on
 	failures   int
 	notBefore  time.Time // backoff after a failed visit
 	backoff    *backoff.ExponentialBackOff

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// passPatience is how long a ring may wait for slots that visits under way may give back unused.
+	// passPatience is how long a ring may wait for slots that claims under way may give back unused.
 	passPatience = 50 * time.Millisecond
 	passTimeout  = time.Second
 	maxPasses    = 4
@@ -84,38 +84,39 @@ func (p *passer) send(ctx context.Context, passes []pass) {
 // ringWork is ring for a message that says there is work: until a visit begins, the ring may be owed to another waiter.
 func (s *scheduler) ringWork(p *partition, now time.Time) {
 	s.mu.Lock()
-	p.owed = true
-	if !s.owing {
-		s.owing, s.owedSince = true, now
+	if p.owed.IsZero() {
+		p.owed = now
 	}
+	s.owing = true
 	s.mu.Unlock()
 	s.ring(p)
 	s.onOwed()
 }
 
 // owed takes the rings that are to be passed on now, or says when to ask again. That is when no slot is free and no
-// visit will give one back soon, or when this instance leaves.
+// claim will give one back soon, or when this instance leaves.
 func (s *scheduler) owed(now time.Time, leaving bool) (passes []pass, again time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.owing || !leaving && s.slots.free() > 0 {
 		return nil, time.Hour
 	}
-	if wait := passPatience - now.Sub(s.owedSince); !leaving && s.visits > 0 && wait > 0 {
-		return nil, wait
-	}
-	s.owing = false
+	patient := !leaving && s.slots.coming()
+	s.owing, again = false, time.Hour
 	for _, p := range s.partitions {
+		wait := passPatience - now.Sub(p.owed)
 		switch {
-		case !p.owed:
+		case p.owed.IsZero():
 		case p.visiting: // its digest belongs to the visit; whoever ends it asks again
 			s.owing = true
+		case patient && wait > 0:
+			s.owing, again = true, min(again, wait)
 		default:
-			p.owed = false
+			p.owed = time.Time{}
 			if p.digest != "" { // else it has never been registered
 				passes = append(passes, pass{p, p.digest})
 			}
 		}
 	}
-	return passes, time.Hour
+	return passes, again
 }

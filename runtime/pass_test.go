@@ -44,9 +44,13 @@ func TestRingsThatAreOwed(t *testing.T) {
 			t.Errorf("%s: passes %v, asks again in %v; want %v, %v", what, ids(passes), pause, want, again)
 		}
 	}
+	fill := func(s *scheduler) { // a handler has what was reserved
+		s.slots.take(1)
+		s.slots.enter(&job{}, now)
+	}
 	s := rung(1, 2)
 	expect("a slot is free", s, now, false, time.Hour)
-	s.slots.take(1)
+	fill(s)
 	expect("full", s, now, false, time.Hour, 2)
 	expect("passed once", s, now, false, time.Hour)
 	s.ringWork(s.partitions[2], now)
@@ -54,15 +58,19 @@ func TestRingsThatAreOwed(t *testing.T) {
 
 	s = rung(1, 2)
 	s.ring(s.partitions[3]) // not for work: its route is new, and everybody was told
-	s.slots.take(1)
+	fill(s)
 	expect("only rings for work", s, now, false, time.Hour, 2)
 
 	s = rung(1, 1, 3)
 	first, _, _ := s.pick(now)
 	expect("a visit may bring its slot back", s, now, false, passPatience)
 	expect("a visit that takes long", s, now.Add(passPatience), false, time.Hour, 3)
+	s.ringWork(s.partitions[0], now.Add(passPatience))
+	expect("a ring that is younger", s, now.Add(passPatience), false, passPatience)
+	s.partitions[0].owed = time.Time{}
 	s.ringWork(first, now)
 	expect("a partition under visit", s, now.Add(passPatience), false, time.Hour)
+	s.slots.enter(&job{}, now)
 	s.ended(first)
 	expect("its visit used the slot", s, now, false, time.Hour, first.id)
 
@@ -70,13 +78,13 @@ func TestRingsThatAreOwed(t *testing.T) {
 	visited, n, _ := s.pick(now)
 	s.slots.put(n)
 	s.ended(visited)
-	s.slots.take(1)
+	fill(s)
 	expect("a visit has answered the ring", s, now, false, time.Hour)
 
 	expect("leaving, with free slots", rung(4, 0, 1), now, true, time.Hour, 0, 1)
 	s = rung(1, 0)
 	s.partitions[0].digest = ""
-	s.slots.take(1)
+	fill(s)
 	expect("never registered", s, now, false, time.Hour)
 }
 

@@ -38,8 +38,7 @@ type scheduler struct {
 	visits    int
 	gathering time.Time // since when a claim waits for more slots; zero if none does
 
-	owing     bool // some partition may be owed
-	owedSince time.Time
+	owing bool // some partition may be owed
 }
 
 func newScheduler(count uint16, slots *slots) *scheduler {
@@ -132,7 +131,7 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	}
 	s.hot = append(s.hot[:found], s.hot[found+1:]...)
 	p.ahead, p.dry = free == 0, false
-	p.queued, p.visiting, p.rung, p.owed = false, true, false, false
+	p.queued, p.visiting, p.rung, p.owed = false, true, false, time.Time{}
 	if p.stale { // a lossy failover may have given a lost id to another route: read the table anew
 		p.stale, p.version, p.digest = false, 0, ""
 	}
@@ -144,29 +143,32 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	return p, n, 0
 }
 
-// join makes a call that goes to p anyhow its visit, with up to n slots: registered tells whether the server will ring. It returns no
-// slots if there are none, or while p is visited, in trouble, or not known well enough for a claim, or if it has work with gates, which only
-// a visit asks. Such a visit waits for nobody and
-// is not counted, for it costs no call; it ends with left.
-func (s *scheduler) join(p *partition, n int) (slots int, registered bool) {
+// join makes a call that ends n members and goes to p anyhow its visit, with the slots that were kept for it and those that are free, up to
+// n in all. registered tells whether the server will ring. If it will not, up to twice as many are taken, so that the claim can tell that
+// nothing is left and register. It is refused if there is no slot, while p is visited, in trouble, or not known well enough for a claim, or if
+// it has work with gates, which only a visit asks. Such a visit waits for nobody and is not counted, for it costs no call; it ends with left.
+func (s *scheduler) join(p *partition, kept, n int) (more int, registered, joined bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.visiting || p.stale || p.failures > 0 || p.digest == "" || p.gated {
-		return 0, false
-	}
-	if slots = s.slots.take(min(n, limits.MaxBatch)); slots == 0 {
-		return 0, false
+		return 0, false, false
 	}
 	registered = p.registered && !p.queued && !p.rung // a ring or a poll says that this may be over
+	if !registered {
+		n *= 2
+	}
+	if more = s.slots.take(min(n, limits.MaxBatch) - kept); kept+more == 0 {
+		return 0, false, false
+	}
 	p.registered = registered
 	if p.queued {
 		s.hot = slices.DeleteFunc(s.hot, func(other *partition) bool { return other == p })
 	}
-	p.queued, p.visiting, p.rung, p.owed = false, true, false, false
+	p.queued, p.visiting, p.rung, p.owed = false, true, false, time.Time{}
 	if s.owing { // it may have got the last slot
 		s.onOwed()
 	}
-	return slots, registered
+	return more, registered, true
 }
 
 // ended books the end of a visit.

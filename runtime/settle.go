@@ -61,8 +61,8 @@ func (j *job) completes(outcome handler.Outcome) bool {
 	return outcome.Kind == handler.OutcomeComplete && j.frames.close() == nil && j.held.Check() == nil
 }
 
-func (j *job) completion(result []byte, answer chan error) completion {
-	return completion{j, engine.Completion{Fence: j.held.Fence(), Result: result}, answer, !j.held.Claim().Flow.IsZero()}
+func (j *job) completion(result []byte) engine.Completion {
+	return engine.Completion{Fence: j.held.Fence(), Result: result}
 }
 
 // completed books the answers to completions. What was refused, or not answered, is settled alone: the server knows if
@@ -154,11 +154,11 @@ func (j *job) failed(o handler.Outcome, reply engine.FailOutcome, err error) err
 }
 
 // completeBatch is the call of the [completer]; its context is the worker's, so no caller can end it for others.
-func (r *run) completeBatch(partition uint16, items []engine.Completion, heirs bool) ([]engine.Settled, error) {
+func (r *run) completeBatch(partition uint16, items []engine.Completion, heirs bool, kept int) ([]engine.Settled, error) {
 	var settled []engine.Settled
 	made, err := false, error(nil)
 	if heirs {
-		settled, made, err = r.completeAndClaim(partition, items)
+		settled, made, err = r.completeAndClaim(partition, items, kept)
 	}
 	if !made {
 		settled, _, err = r.store.CompleteExecutions(r.ctx, partition, items, nil)
@@ -172,7 +172,7 @@ func (r *run) completeBatch(partition uint16, items []engine.Completion, heirs b
 // completeAndWait settles one completion, with others that are being repeated, and returns its answer.
 func (j *job) completeAndWait(result []byte) error {
 	answer := make(chan error, 1)
-	j.done.complete(j.completion(result, answer))
+	j.done.complete(completion{job: j, item: j.completion(result), answer: answer, heirs: j.member()})
 	return <-answer
 }
 

@@ -131,8 +131,9 @@ func (s *slots) enter(j *job, now time.Time) (run, waits bool) {
 	return run, waits
 }
 
-// leave ends a handler, whose job is to be settled now, and returns the job that has its slot, which the caller must start.
-func (s *slots) leave(now time.Time) (next *job) {
+// leave ends a handler, whose job is to be settled now, and returns the job that has its slot, which the caller must start. With keep the
+// slot stays reserved for the claim that goes with the completion, unless a job waits for it: kept tells.
+func (s *slots) leave(now time.Time, keep bool) (next *job, kept bool) {
 	s.mu.Lock()
 	s.settling++
 	s.pace.returned(now)
@@ -144,12 +145,23 @@ func (s *slots) leave(now time.Time) (next *job) {
 		tell = 2*(s.capacity+s.pace.most-s.taken()) >= s.pace.most // the next claim is due
 	} else {
 		s.running--
+		if keep {
+			s.asked++
+			tell, kept = false, true
+		}
 	}
 	s.mu.Unlock()
 	if tell {
 		s.signal()
 	}
-	return next
+	return next, kept
+}
+
+// coming tells whether some slots are reserved, which may be given back soon.
+func (s *slots) coming() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked > 0
 }
 
 // settled forgets n jobs whose handlers have returned.

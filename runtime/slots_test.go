@@ -32,6 +32,31 @@ func TestSlots(t *testing.T) {
 	}
 }
 
+// A slot that is kept for a claim is no other's, unless a job waits for it.
+func TestSlotsAreKept(t *testing.T) {
+	s, now := newSlots(2), time.Now()
+	s.take(2)
+	s.enter(&job{}, now)
+	s.enter(&job{}, now)
+	if s.coming() {
+		t.Error("all slots have handlers, and one is to come back")
+	}
+	if next, kept := s.leave(now, true); next != nil || !kept || s.free() != 0 || !s.coming() {
+		t.Errorf("next %v, kept %v, %d free, coming %v; want the slot reserved", next, kept, s.free(), s.coming())
+	}
+	s.mu.Lock()
+	s.reserve(1) // ahead
+	s.mu.Unlock()
+	first, ahead := &job{}, &job{}
+	s.enter(first, now) // into the slot that was kept
+	if _, waits := s.enter(ahead, now); !waits {
+		t.Error("a third job runs in two slots")
+	}
+	if next, kept := s.leave(now, true); next != ahead || kept {
+		t.Errorf("next %p, kept %v; want the job that waits, %p", next, kept, ahead)
+	}
+}
+
 // What was claimed ahead waits while all slots have a handler, and gets the slot of one that returns; no more ever run than there are slots.
 func TestSlotsAreEntered(t *testing.T) {
 	s, now := newSlots(2), time.Now()
@@ -47,7 +72,7 @@ func TestSlotsAreEntered(t *testing.T) {
 	}
 	for _, want := range []*job{jobs[2], jobs[3], nil} {
 		running, _ := s.counts()
-		if next := s.leave(now); next != want || running != 2 {
+		if next, _ := s.leave(now, false); next != want || running != 2 {
 			t.Errorf("the next is %p with %d running, want %p with 2", next, running, want)
 		}
 	}

@@ -102,19 +102,21 @@ func (r *run) learned(p *partition, reply keeper.Reply) bool {
 }
 
 // completeAndClaim settles members of flows and asks their partition, in the same call, for what their ends make claimable: so
-// the next member of a chain needs no ring and no call of its own. made is false if nothing was sent, because the
-// partition is being visited, is in trouble or not known yet, or because there is no slot.
-func (r *run) completeAndClaim(partition uint16, items []engine.Completion) (settled []engine.Settled, made bool, err error) {
+// the next member of a chain needs no ring and no call of its own. kept are the slots that the members had. made is false if nothing was
+// sent, because the partition is being visited, is in trouble or not known yet, or because there is no slot.
+func (r *run) completeAndClaim(partition uint16, items []engine.Completion, kept int) (settled []engine.Settled, made bool, err error) {
+	slots := kept
+	defer func() { r.slots.put(slots) }()
 	if r.draining.Load() {
 		return nil, false, nil
 	}
 	p := r.sched.partitions[partition]
-	slots, registered := r.sched.join(p, 2*len(items)) // more than are freed, so that the claim tells whether that was all
-	if slots == 0 {
+	more, registered, joined := r.sched.join(p, kept, len(items))
+	if !joined {
 		return nil, false, nil
 	}
+	slots += more
 	defer r.sched.left(p)
-	defer func() { r.slots.put(slots) }()
 	ctx, cancel := context.WithTimeout(r.ctx, visitTimeout)
 	defer cancel()
 	began := time.Now()

@@ -16,6 +16,7 @@ type boundCase struct {
 
 var cases = []boundCase{
 	{"100 members without edges", staged},
+	{"flow of 100 in one call", submitted},
 	{"1,000 edges into 100 members and into one", edges},
 	{"release of 1,000 members", release},
 	{"1,000 wait for one", fanOut},
@@ -38,6 +39,17 @@ func staged(b *bench) {
 	g.many("a", b.n, nil)
 	g.create()
 	b.watch("", func() { g.stage(g.nodes) })
+}
+
+// submitted: a flow that is made and released in one call, of as many members as fit, and of as many edges.
+func submitted(b *bench) {
+	g := b.flow()
+	g.many("a", 100, nil)
+	b.watch("without edges", func() { g.make(engine.SealClosed) })
+	g = b.flow()
+	ups := g.many("a", 30, nil)
+	g.many("b", 20, ups, named)
+	b.watch("600 edges", func() { g.make(engine.SealClosed) })
 }
 
 func edges(b *bench) {

@@ -350,10 +350,11 @@ func (w *world) stageFlows() []call {
 	staging := w.flow().node("a", nil)
 	staging.stage()
 	failed := w.flow().node("a", nil).submit(engine.SealClosed)
+	made := w.flow().node("a", nil).node("b", []string{"a"})
 	w.cancel(failed.id.Member("a"))
 	staging.node("b", []string{"a"}, quorum(1), cancelRest, as(retries(1), tags(map[string]string{"x.y": "z"}))).node("c", nil)
 	return []call{
-		{"ff_flow_create", []string{proto, uuid.NewString(), "default", "kind", "me", "digest", "1", "a.b", "c"}},
+		{"ff_flow_create", wireMake(made.id, "seal", made.nodes...)},
 		{"ff_flow_stage", wireStage(staging.id, staging.nodes[1:]...)},
 		{"ff_flow_seal", []string{proto, staging.id.UUID().String(), "grow", "1", "0"}},
 		{"ff_flow_cancel", []string{proto, running.id.UUID().String(), "cancel_all", "me", "reason"}},

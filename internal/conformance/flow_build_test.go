@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -48,6 +49,147 @@ var flowBuildScenarios = []scenario{
 			_, err := w.e.CreateFlow(w.ctx, engine.NewFlow{ID: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), Namespace: "default", Kind: "k", Tags: map[string]string{"A": "c"}})
 			w.is(err, flowfabric.ErrInvalidTagKey)
 		})
+	}},
+	{name: "one call makes a flow of up to 100 members and releases it, and made again it changes nothing", run: func(w *world) {
+		g := w.flow().node("a", nil).node("b", []string{"a"}).node("c", []string{"a", "b"}, quorum(1), cancelRest).node("later", nil, as(delay(time.Minute)))
+		q := g.whole(engine.SealClosed)
+		q.Creator, q.Digest, q.Tags = "me", "d", map[string]string{"a.b": "c"}
+		made, err := w.e.CreateFlow(w.ctx, q)
+		w.no(err)
+		w.check()
+		same(w, "made", words(made.Already, made.State, made.Revision, made.Members, made.Edges, made.More), "false open 1 4 3 false")
+		h := g.header()
+		same(w, "header", words(h.State, h.Seal, h.Creator, h.Digest, h.Tags, h.Members, h.Edges, h.ReleasedAt.Equal(h.CreatedAt), h.EndedAt.IsZero()),
+			"open seal me d map[a.b:c] 4 3 true true")
+		g.are(flowfabric.WaitingChildren, "b", "c")
+		g.are(flowfabric.Delayed, "later")
+		again := func(state string) {
+			w.unchanged("again: "+state, func() {
+				made, err := w.e.CreateFlow(w.ctx, q)
+				w.no(err)
+				same(w, "again", words(made.Already, made.State), "true "+state)
+				other := q
+				other.Digest = "d2"
+				_, err = w.e.CreateFlow(w.ctx, other)
+				w.is(err, flowfabric.ErrFlowConflict)
+			})
+		}
+		again("open")
+		w.advance(25 * time.Hour) // nobody gives it up
+		w.settleTime()
+		for range 3 {
+			for _, c := range g.claim() {
+				g.complete(c, "")
+			}
+		}
+		g.ends(flowfabric.FlowCompleted)
+		again("completed")
+		full := w.flow()
+		for _, node := range nodesOf("n", 100) {
+			full.node(node, nil)
+		}
+		full.submit(engine.SealGrowing)
+		same(w, "roots", words(len(full.claim()), full.header().Seal), "100 grow")
+		open := w.flow().node("a", nil).submit(engine.SealOpen)
+		open.join("b", []string{"a"})
+		w.cancel(open.id.Member("a"))
+		open.ends(flowfabric.FlowOpen)
+	}},
+	{name: "a flow that is refused in its first call leaves nothing", run: func(w *world) {
+		other := w.flow().node("theirs", nil).stage()
+		g := w.flow().node("a", nil)
+		bad := func(m engine.FlowMember) []engine.FlowMember { return []engine.FlowMember{g.nodes[0], m} }
+		self := g.node("self", []string{"self"}).last()
+		unknown := g.node("unknown", []string{"nobody"}).last()
+		foreign := g.node("foreign", nil, as(func(x *engine.NewExecution) { x.Namespace = "other" })).last()
+		taken := g.node("taken", nil).last()
+		taken.ID = w.create()
+		theirs := g.node("theirs", nil).last()
+		theirs.ID = other.id.Member("theirs")
+		many := make([]engine.FlowMember, 101)
+		for i, node := range nodesOf("n", len(many)) {
+			many[i] = g.node(node, nil).last()
+		}
+		var dense []engine.FlowMember // 8 * 39 and 780 edges: more than 1,000
+		for i, node := range nodesOf("dense", 40) {
+			dense = append(dense, g.node(node, nodesOf("dense", i)).last())
+		}
+		q := g.whole(engine.SealClosed)
+		for _, c := range []struct {
+			what, node string
+			want       error
+			change     func(q *engine.NewFlow)
+		}{
+			{"itself", "", flowfabric.ErrSelfEdge, func(q *engine.NewFlow) { q.Members = bad(self) }},
+			{"nobody", "unknown", flowfabric.ErrNotInFlow, func(q *engine.NewFlow) { q.Members = bad(unknown) }},
+			{"namespace", "foreign", denied.Namespace, func(q *engine.NewFlow) { q.Members = bad(foreign) }},
+			{"taken", "taken", flowfabric.ErrIdempotencyConflict, func(q *engine.NewFlow) { q.Members = bad(taken) }},
+			{"theirs", "theirs", denied.OtherFlow, func(q *engine.NewFlow) { q.Members = bad(theirs) }},
+			{"101 members", "", flowfabric.ErrInvalidInput, func(q *engine.NewFlow) { q.Members = many }},
+			{"too dear", "", flowfabric.ErrInvalidInput, func(q *engine.NewFlow) { q.Members = dense }},
+			{"mode", "", flowfabric.ErrInvalidInput, func(q *engine.NewFlow) { q.Mode = "other" }},
+			{"tag", "", flowfabric.ErrInvalidTagKey, func(q *engine.NewFlow) { q.Tags = map[string]string{"A": "c"} }},
+			{"kind", "", flowfabric.ErrInvalidInput, func(q *engine.NewFlow) { q.Kind = "" }},
+		} {
+			x := q
+			c.change(&x)
+			w.unchanged(c.what, func() {
+				_, err := w.e.CreateFlow(w.ctx, x)
+				w.is(err, c.want)
+				if e, ok := errors.AsType[*flowfabric.Error](err); c.node != "" && (!ok || e.Detail[len(e.Detail)-1] != c.node) {
+					w.Fatalf("%s: %v does not name %s", c.what, err, c.node)
+				}
+			})
+		}
+		w.usualLane(engine.LaneDraining, "me")
+		w.unchanged("a closed lane", func() {
+			_, err := w.e.CreateFlow(w.ctx, q)
+			w.is(err, flowfabric.ErrLaneClosed)
+		})
+		w.usualLane(engine.LaneActive, "me")
+		made, err := w.e.CreateFlow(w.ctx, q)
+		w.no(err)
+		w.check()
+		same(w, "made", words(made.Already, made.State, made.Members), "false open 1")
+	}},
+	{name: "a flow that was cut short is completed by the call that makes all of it", run: func(w *world) {
+		g := w.flow().node("a", nil).node("b", []string{"a"})
+		part := g.whole("")
+		part.Members = g.nodes[:1]
+		first, err := w.e.CreateFlow(w.ctx, part)
+		w.no(err)
+		w.check()
+		same(w, "first", words(first.Already, first.State, first.Members), "false staging 1")
+		w.unchanged("the same part again", func() {
+			again, err := w.e.CreateFlow(w.ctx, part)
+			w.no(err)
+			same(w, "again", words(again.Already, again.State, again.Members), "true staging 1")
+		})
+		w.settleTime()
+		same(w, "claimable", len(g.claim()), 0)
+		w.advance(23 * time.Hour)
+		g.node("c", nil)
+		part.Members = g.nodes
+		more, err := w.e.CreateFlow(w.ctx, part)
+		w.no(err)
+		w.check()
+		same(w, "more", words(more.Already, more.State, more.Revision, more.Members, more.Edges), "false staging 2 3 1")
+		w.advance(23 * time.Hour) // the day begins anew with every part
+		w.settleTime()
+		g.node("d", nil)
+		whole, err := w.e.CreateFlow(w.ctx, g.whole(engine.SealClosed))
+		w.no(err)
+		w.check()
+		same(w, "whole", words(whole.Already, whole.State, whole.Members, whole.Edges, whole.More), "false open 4 1 false")
+		w.unchanged("it is released once", func() {
+			again, err := w.e.CreateFlow(w.ctx, g.whole(engine.SealGrowing))
+			w.no(err)
+			same(w, "again", words(again.Already, again.State), "true open")
+		})
+		same(w, "roots", len(g.claim()), 3)
+		w.advance(25 * time.Hour)
+		w.settleTime()
+		g.ends(flowfabric.FlowOpen)
 	}},
 	{name: "members staged twice count once, and a writer at a stale revision is refused", run: func(w *world) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).stage()

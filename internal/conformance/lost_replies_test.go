@@ -185,13 +185,16 @@ func nothingFirst(*world, fixed) {}
 // request is one that the caller made up once, whatever happens to its calls.
 var request = uuid.MustParse("11111111-1111-1111-1111-111111111111")
 
+// persist repeats a call of which the engine makes one try, because its callers repeat it.
+func persist[T any](w *world, call func() (T, error)) (T, error) {
+	return link.Persist(w.ctx, time.Minute, call)
+}
+
 var writings = []writing{
 	{"ff_create_execution", "create", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
 		x := w.item(tags(map[string]string{"a.b": "c"}), retries(2), deadline(time.Hour))
 		x.ID = flowfabric.MakeExecutionID(w.p, uuid.NewSHA1(uuid.NameSpaceOID, []byte("new")))
-		c, err := link.Persist(w.ctx, time.Minute, func() ([]engine.Created, error) { // the engine makes one try, as package coalesce wants it
-			return e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x})
-		})
+		c, err := persist(w, func() ([]engine.Created, error) { return e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x}) })
 		if err != nil {
 			return "", err
 		}
@@ -394,7 +397,7 @@ var writings = []writing{
 		}},
 	{"ff_audit_flows", "audit flows", func(w *world, s fixed) {
 		id := s.asleep.Child("audit", "flow").UUID().String()
-		w.fcall("ff_flow_create", proto, id, "n", "k", "", "", "0")
+		w.fcall("ff_flow_create", proto, id, "n", "k", "", "", "", "0")
 		w.set("HINCRBY", w.k.Flow(uuid.MustParse(id)), "mw", "7")
 	},
 		func(w *world, e *engine.Engine, s fixed) (string, error) {
@@ -423,23 +426,32 @@ var writings = []writing{
 
 // flowWritings are those about flows.
 var flowWritings = []writing{
-	{"ff_flow_create", "", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
-		r, err := e.CreateFlow(w.ctx, engine.NewFlow{ID: w.fixedFlow("new").id, Namespace: "default", Kind: "k", Digest: "d", Tags: map[string]string{"a.b": "c"}})
+	{"ff_flow_create", "make a flow", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		r, err := persist(w, func() (engine.FlowCreated, error) {
+			return e.CreateFlow(w.ctx, engine.NewFlow{ID: w.fixedFlow("new").id, Namespace: "default", Kind: "k", Digest: "d", Tags: map[string]string{"a.b": "c"}})
+		})
 		return words(r.State, r.Revision, r.Members), err
+	}},
+	{"ff_flow_create", "make a flow and release it", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		g := w.fixedFlow("new").node("a", nil, as(kind("member"))).node("b", []string{"a"}, as(kind("member")), quorum(1), cancelRest)
+		r, err := persist(w, func() (engine.FlowCreated, error) { return e.CreateFlow(w.ctx, g.whole(engine.SealClosed)) })
+		return words(r.State, r.Revision, r.Members, r.Edges, r.More), err
 	}},
 	{"ff_flow_stage", "stage", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
 		g := w.fixedFlow("staging").node("b", []string{"a"}, quorum(1), cancelRest).node("c", nil)
-		r, err := e.StageFlow(w.ctx, g.id, nil, g.nodes)
+		r, err := persist(w, func() (engine.FlowCreated, error) { return e.StageFlow(w.ctx, g.id, nil, g.nodes) })
 		return words(r.Revision, r.Members, r.Edges), err
 	}},
 	{"ff_flow_stage", "stage at a revision", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
 		g, revision := w.fixedFlow("staging").node("b", []string{"a"}), uint64(1)
-		r, err := e.StageFlow(w.ctx, g.id, &revision, g.nodes)
+		r, err := persist(w, func() (engine.FlowCreated, error) { return e.StageFlow(w.ctx, g.id, &revision, g.nodes) })
 		return words(r.Revision, r.Members, r.Edges), err
 	}},
 	{"ff_flow_seal", "seal", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
-		state, more, err := e.SealFlow(w.ctx, s.staging, engine.SealClosed, 1, 0)
-		return words(state, more), err
+		return persist(w, func() (string, error) {
+			state, more, err := e.SealFlow(w.ctx, s.staging, engine.SealClosed, 1, 0)
+			return words(state, more), err
+		})
 	}},
 	{"ff_flow_cancel", "cancel a flow", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
 		r, err := e.CancelFlow(w.ctx, s.running, flowfabric.CancelAll, "me", "r")

@@ -131,7 +131,7 @@ var repeatables = []repeatable{
 	{what: "audit of flows", first: "OK", second: "OK", call: func(w *world) call {
 		w.stage()
 		id := uuid.NewString()
-		w.fcall("ff_flow_create", proto, id, "n", "k", "", "", "0")
+		w.fcall("ff_flow_create", proto, id, "n", "k", "", "", "", "0")
 		w.set("HINCRBY", w.k.Flow(uuid.MustParse(id)), "mw", "3")
 		return call{"ff_audit_flows", []string{proto, "1", "1", id, "0", "0", ""}}
 	}},
@@ -173,6 +173,10 @@ var repeatables = []repeatable{
 		return call{"ff_tick", []string{proto, ticker, "0"}}
 	}},
 	{what: "a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_create")},
+	{what: "the first part of a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
+		g := w.flow().node("a", nil).node("b", []string{"a"})
+		return call{"ff_flow_create", wireMake(g.id, "", g.nodes...)}
+	}},
 	{what: "members of a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_stage")},
 	{what: "releasing a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_seal")},
 	{what: "cancelling a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_cancel")},

@@ -75,14 +75,19 @@ func (e *Engine) run(ctx context.Context, client rueidis.Client, f function, key
 		}
 		return r, err
 	}
+	return r, Unanswered(err)
+}
+
+// Unanswered is the error of a call that was repeated, when an earlier try was sent and not answered. A refusal of the repeat by the server
+// itself (memory, rights), before the function ran, leaves open what became of that try: then it is flowfabric.ErrTransport.
+func Unanswered(err error) error {
 	if _, answered := errors.AsType[*flowfabric.Error](err); !answered && !errors.Is(err, flowfabric.ErrTransport) {
-		// The server refused the repeat before it ran (memory, rights); what became of the first try is still unknown.
-		return r, fmt.Errorf("%w: an earlier try was not answered, then: %w", flowfabric.ErrTransport, err)
+		return fmt.Errorf("%w: an earlier try was not answered, then: %w", flowfabric.ErrTransport, err)
 	}
 	if NotSent(err) {
-		return r, fmt.Errorf("%w: an earlier try was not answered, then: %s", flowfabric.ErrTransport, err)
+		return fmt.Errorf("%w: an earlier try was not answered, then: %s", flowfabric.ErrTransport, err)
 	}
-	return r, err
+	return err
 }
 
 // once makes one call, and again after it has loaded the library that the node lacked, or booted a store that turned out to have lost

@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// NewFlow is the header of a flow.
+// NewFlow is a flow and the first of its members.
 type NewFlow struct {
 	ID        flowfabric.FlowID
 	Namespace string
@@ -20,6 +20,8 @@ type NewFlow struct {
 	Creator   string // at most 64 bytes
 	Digest    string // of the definition, ≤ 64 bytes; compared when the id exists
 	Tags      map[string]string
+	Members   []FlowMember // 0..100 that fit into one call, see Batches
+	Mode      SealMode     // Members are all of them, and the flow is released; '' more are staged, or SealFlow releases it
 }
 
 // FlowCreated answers CreateFlow and StageFlow.
@@ -28,7 +30,8 @@ type FlowCreated struct {
 	State    flowfabric.FlowState
 	Revision uint64
 	Members  int
-	Edges    int // of StageFlow
+	Edges    int
+	More     bool // the backlog goes on with the release, see DrainFlows; of CreateFlow
 }
 
 // FlowMember is an execution that joins a flow, with all edges that lead into it.
@@ -57,24 +60,31 @@ const (
 	SealOpen    SealMode = "open" // members may be staged; it stays open until it is sealed
 )
 
-// CreateFlow makes the header of a flow (lua/flow/ff_flow_create.lua). The call may be repeated. A flow that is not released within a
-// day is given up. ErrFlowConflict: the id belongs to a flow of another namespace, kind or digest.
+// CreateFlow makes a flow and some of its members, or all of them and releases it, in one atomic call (lua/flow/ff_flow_create.lua). The
+// call may be repeated, which is up to the caller: the engine makes one try. A flow that was released before is left as it is; one that was
+// not is completed. A flow that is not released within a day is given up.
+//
+// ErrFlowConflict: the id belongs to a flow of another namespace, kind or digest; and the errors of StageFlow about members.
 func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error) {
-	args := []string{protocol, q.ID.UUID().String(), q.Namespace, q.Kind, cut(q.Creator, limits.MaxName), q.Digest, strconv.Itoa(len(q.Tags))}
+	args := []string{protocol, q.ID.UUID().String(), q.Namespace, q.Kind, cut(q.Creator, limits.MaxName), q.Digest, string(q.Mode), strconv.Itoa(len(q.Tags))}
 	for k, v := range q.Tags {
 		args = append(args, k, v)
+	}
+	args, err := memberArgs(fnFlowCreate.name, args, q.ID.Partition(), q.Members)
+	if err != nil {
+		return FlowCreated{}, err
 	}
 	r, err := e.call(ctx, fnFlowCreate, q.ID.Partition(), args...)
 	if err != nil {
 		return FlowCreated{}, err
 	}
-	out := FlowCreated{Already: r.already, State: r.flowState(), Revision: r.unsigned(), Members: int(r.unsigned())}
+	out := FlowCreated{Already: r.already, State: r.flowState(), Revision: r.unsigned(), Members: int(r.unsigned()), Edges: int(r.unsigned()), More: r.flag()}
 	return out, r.fail()
 }
 
 // StageFlow adds 1..100 members with at most 1,000 edges each and 1 MiB of payload (lua/flow/ff_flow_stage.lua). Members that are
-// there already are left alone, so the call may be repeated. An edge leads from a member that was staged before, or that stands earlier
-// in the call. A non-nil revision is the one the flow must have. Members with few edges and tags go in by one atomic call, all or none;
+// there already are left alone, so the call may be repeated, which is up to the caller as with CreateFlow. An edge leads from a member that
+// was staged before, or that stands earlier in the call. A non-nil revision is the one the flow must have. Members with few edges and tags go in by one atomic call, all or none;
 // where there are so many that it would hold up the server, several calls are made, in the order of the members: see [StageCost].
 //
 // Errors name the node in their last slot: ErrSelfEdge, ErrDuplicateEdge, ErrNotInFlow, ErrFanIn, denied.Namespace, denied.OtherFlow,
@@ -175,7 +185,7 @@ func (m *FlowMember) appendEdges(args []string) []string {
 	return args
 }
 
-// Batches splits members, in their order, into calls of StageFlow or WaitChildren: at most 100 members, what [StageCost] allows
+// Batches splits members, in their order, into calls of CreateFlow, StageFlow or WaitChildren: at most 100 members, what [StageCost] allows
 // and 1 MiB of payload each.
 func Batches(members []FlowMember) [][]FlowMember {
 	var out [][]FlowMember
@@ -194,7 +204,7 @@ func Batches(members []FlowMember) [][]FlowMember {
 
 // SealFlow releases a flow, whose members may run from then on, and says how it may grow (lua/flow/ff_flow_seal.lua). members and edges
 // are what the caller has staged: ErrFlowIncomplete when the flow lacks some. more: the backlog goes on with the release, see
-// DrainFlows. ErrFlowSealed, ErrFlowTerminal, ErrFlowNotFound.
+// DrainFlows. The call may be repeated, which is up to the caller as with CreateFlow. ErrFlowSealed, ErrFlowTerminal, ErrFlowNotFound.
 func (e *Engine) SealFlow(ctx context.Context, id flowfabric.FlowID, mode SealMode, members, edges int) (state flowfabric.FlowState, more bool, err error) {
 	r, err := e.call(ctx, fnFlowSeal, id.Partition(), protocol, id.UUID().String(), string(mode), strconv.Itoa(members), strconv.Itoa(edges))
 	if err != nil {

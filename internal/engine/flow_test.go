@@ -57,7 +57,7 @@ var flowCallers = []caller{
 
 // goodFlows holds for each of them a reply it must understand.
 var goodFlows = map[string][]string{
-	"ff_flow_create": {"OK", "F0", "0", "0"},
+	"ff_flow_create": {"OK", "F1", "1", "2", "3", "1"},
 	"ff_flow_stage":  {"OK", "1", "2", "3"},
 	"ff_flow_seal":   {"OK", "F1", "1"},
 	"ff_flow_cancel": {"OK", "cancel_all", "why", "3", "1"},

@@ -72,9 +72,9 @@ var (
 	fnHistory         = function{name: "ff_read_history", method: "ReadHistory", readonly: true}
 	fnExplain         = function{name: "ff_explain_execution", method: "Explain", readonly: true}
 	fnTick            = function{name: "ff_tick", method: "Tick"}
-	fnFlowCreate      = function{name: "ff_flow_create", method: "CreateFlow"}
-	fnFlowStage       = function{name: "ff_flow_stage", method: "StageFlow"}
-	fnFlowSeal        = function{name: "ff_flow_seal", method: "SealFlow"}
+	fnFlowCreate      = function{name: "ff_flow_create", method: "CreateFlow", once: true}
+	fnFlowStage       = function{name: "ff_flow_stage", method: "StageFlow", once: true}
+	fnFlowSeal        = function{name: "ff_flow_seal", method: "SealFlow", once: true}
 	fnFlowTags        = function{name: "ff_flow_tags", method: "SetFlowTags"}
 	fnFlowCancel      = function{name: "ff_flow_cancel", method: "CancelFlow"}
 	fnFlowDrain       = function{name: "ff_flow_drain", method: "DrainFlows"}

@@ -35,18 +35,22 @@ func TestOneCallOneRefusal(t *testing.T) {
 	}
 }
 
-// A create call is repeated by the coalescer, which knows the callers that have left; the engine makes one try.
-func TestACreateCallIsMadeOnce(t *testing.T) {
+// Calls that submit are repeated by their callers, which know how long, and who has left; the engine makes one try.
+func TestCallsThatSubmitAreMadeOnce(t *testing.T) {
 	e, f := openFake(t)
-	calls := 0
+	calls := map[string]int{}
 	f.answer(func(function string) string {
-		if function == fnCreate.name {
-			calls++
-		}
+		calls[function]++
 		return "-LOADING Redis is loading the dataset in memory\r\n"
 	})
 	item := NewExecution{ID: sampleID, Namespace: "n", Lane: "l", Kind: "k"}
-	if _, err := e.CreateExecutions(t.Context(), sampleID.Partition(), []NewExecution{item}); !errors.Is(err, flowfabric.ErrTransport) || calls != 1 {
-		t.Errorf("%d calls and %v, want one and ErrTransport", calls, err)
+	_, create := e.CreateExecutions(t.Context(), sampleID.Partition(), []NewExecution{item})
+	_, flow := e.CreateFlow(t.Context(), NewFlow{ID: sampleFlow})
+	_, stage := e.StageFlow(t.Context(), sampleFlow, nil, []FlowMember{{NewExecution: item, Node: "n"}})
+	_, _, seal := e.SealFlow(t.Context(), sampleFlow, SealClosed, 1, 0)
+	for name, err := range map[string]error{fnCreate.name: create, fnFlowCreate.name: flow, fnFlowStage.name: stage, fnFlowSeal.name: seal} {
+		if !errors.Is(err, flowfabric.ErrTransport) || calls[name] != 1 {
+			t.Errorf("%s: %d calls and %v, want one and ErrTransport", name, calls[name], err)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Recheck is how often a waiter reads although no event came: the net under a lost event.
@@ -23,13 +24,22 @@ func Repeatable(err error) bool {
 	return errors.Is(err, flowfabric.ErrTransport) || errors.Is(err, flowfabric.ErrPartitionFrozen)
 }
 
-// Persist repeats a call while its outcome is unknown or the partition is frozen, for at most most.
+// Persist repeats a call while its outcome is unknown or the partition is frozen, for at most most. If a try was sent and not answered, and
+// the server then refuses a repeat before the function runs, the outcome is still unknown: flowfabric.ErrTransport.
 func Persist[T any](ctx context.Context, most time.Duration, call func() (T, error)) (T, error) {
 	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(2*time.Second),
 		backoff.WithMaxElapsedTime(most))
+	sent := false
 	return backoff.RetryWithData(func() (T, error) {
 		out, err := call()
-		if err != nil && !Repeatable(err) {
+		if err == nil {
+			return out, nil
+		}
+		if sent {
+			err = engine.Unanswered(err)
+		}
+		sent = sent || errors.Is(err, flowfabric.ErrTransport) && !engine.NotSent(err)
+		if !Repeatable(err) {
 			err = backoff.Permanent(err)
 		}
 		return out, err

@@ -42,7 +42,7 @@ func TestFlows(t *testing.T) {
 		}
 	}
 	t.Log(total)
-	for _, what := range slices.Concat(doings, []string{"drained by ticks", "resolution_pending", "flow_cancelled", "spared", "skipped", "late", "inputs"}) {
+	for _, what := range slices.Concat(doings, []string{"made at once", "drained by ticks", "resolution_pending", "flow_cancelled", "spared", "skipped", "late", "inputs"}) {
 		if total[what] == 0 {
 			t.Errorf("never happened: %s", what)
 		}
@@ -161,8 +161,8 @@ func bool01(yes bool) int {
 	return 0
 }
 
-// plan makes up a flow.
-func (x *flows) plan() {
+// plan makes up a flow that grows in one of some ways.
+func (x *flows) plan(growth ...string) {
 	f := &flowTruth{id: flowfabric.FlowID(flowfabric.MakeExecutionID(partition, x.uuid()))}
 	size := 1 + x.upto(9)
 	if x.chance(20) {
@@ -172,7 +172,7 @@ func (x *flows) plan() {
 		size = 100 + x.upto(100)
 	}
 	x.o.flows = append(x.o.flows, f)
-	x.growth[f] = []string{"seal", "seal", "grow", "open"}[x.r.IntN(4)]
+	x.growth[f] = growth[x.r.IntN(len(growth))]
 	density, edges := x.r.IntN(4), 0
 	for i := range size {
 		e := engine.FlowMember{NewExecution: x.item(f.id.Member(fmt.Sprint("n", i))), Node: fmt.Sprint("n", i)}
@@ -191,11 +191,40 @@ func (x *flows) plan() {
 		x.judge(&e)
 		x.plans[f] = append(x.plans[f], e)
 	}
-	_, err := x.s.e.CreateFlow(x.ctx, engine.NewFlow{ID: f.id, Namespace: "default", Kind: "random"})
-	x.no(err)
 	x.say("flow %s of %d, %s", f.id, size, x.growth[f])
+	x.make(f)
+}
+
+// make makes a flow: without members, with the first of them, or with all of them, and then it is released.
+func (x *flows) make(f *flowTruth) {
+	q, batch := engine.NewFlow{ID: f.id, Namespace: "default", Kind: "random"}, engine.Batches(x.plans[f])
+	switch {
+	case x.chance(40) && len(batch) == 1:
+		q.Members, q.Mode = batch[0], engine.SealMode(x.growth[f])
+	case x.chance(50):
+		q.Members = batch[0][:1+x.upto(len(batch[0])-1)]
+	}
+	for again := range 1 + bool01(x.chance(20)) {
+		out, err := x.s.e.CreateFlow(x.ctx, q)
+		x.no(err)
+		if out.Already != (again > 0) {
+			x.fatal("made already: %t", out.Already)
+		}
+	}
+	for _, e := range q.Members {
+		x.o.add(x.truth(f, e, nil))
+	}
+	x.plans[f] = x.plans[f][len(q.Members):]
+	if q.Mode != "" {
+		f.released, f.seal = true, seals[x.growth[f]]
+		x.did["made at once"]++
+	}
+	x.say("make %s with %d members, %q", f.id, len(q.Members), q.Mode)
 	x.check()
 }
+
+// seals are the fields of headers by how a flow may grow.
+var seals = map[string]string{"seal": "1", "grow": "g"}
 
 // judge gives a member a policy.
 func (x *flows) judge(e *engine.FlowMember) {
@@ -302,7 +331,7 @@ func (x *flows) seal(f *flowTruth, mode string) {
 	}
 	_, _, err := x.s.e.SealFlow(x.ctx, f.id, engine.SealMode(mode), f.size, f.edges)
 	x.no(err)
-	f.released, f.seal = true, map[string]string{"seal": "1", "grow": "g"}[mode]
+	f.released, f.seal = true, seals[mode]
 	x.say("seal %s: %s", f.id, mode)
 	x.check()
 }
@@ -310,7 +339,7 @@ func (x *flows) seal(f *flowTruth, mode string) {
 // run is one run: some flows, random calls, and an end.
 func (x *flows) run() {
 	for range 1 + x.r.IntN(2) {
-		x.plan()
+		x.plan("seal", "seal", "grow", "open")
 	}
 	if x.chance(50) {
 		x.lone()
@@ -351,7 +380,7 @@ func (x *flows) do(what string) {
 			x.settle(what, m)
 		}
 	case "resume", "cancel", "revoke", "priority", "replay":
-		if m := x.some(x.o.members); m != nil {
+		if m := x.some(x.fitting(what)); m != nil {
 			x.operate(what, m)
 		}
 	case "cancel flow":
@@ -377,6 +406,25 @@ func (x *flows) do(what string) {
 		}
 	}
 	x.did[what] += x.steps - before
+}
+
+// fitting are the members that an operator may mean: often those for whom the call does something.
+func (x *flows) fitting(what string) []*member {
+	all := slices.Clone(x.o.members)
+	if x.chance(50) {
+		return all
+	}
+	return slices.DeleteFunc(all, func(m *member) bool {
+		switch what {
+		case "resume":
+			return m.code != "S1"
+		case "revoke":
+			return m.code != "A1"
+		case "replay": // refused while anything of the flow is in the backlog
+			return m.flow == nil || m.flow.backlog == 0 || !ended(m.code)
+		}
+		return false
+	})
 }
 
 // time passes, and a tick or some follow.

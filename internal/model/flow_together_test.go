@@ -49,10 +49,9 @@ func together(t *testing.T, s *server, seed uint64) {
 	t.Helper()
 	x := newFlows(t, s, seed)
 	for range 3 {
-		x.plan()
+		x.plan("seal", "grow")
 	}
 	for _, f := range x.o.flows {
-		x.growth[f] = []string{"seal", "grow"}[x.r.IntN(2)]
 		for !f.released {
 			x.stage(f)
 		}

@@ -11,7 +11,7 @@ var engineMutants = []Mutant{
 		return r, err`, `	if err == nil {
 		return r, err`, in("internal/engine", "^TestOneCallOneRefusal$")},
 	{"engine: a create call is repeated, as its caller does, too", "internal/engine.Engine.run",
-		` || f.once`, ``, in("internal/engine", "^TestACreateCallIsMadeOnce$")},
+		` || f.once`, ``, in("internal/engine", "^TestCallsThatSubmitAreMadeOnce$")},
 	{"engine: a lost library is not loaded again", "internal/engine.Engine.once",
 		`	r, err := e.do(ctx, client, f, e.command(client, f, keys, args))
 	if missingFunction(err) {`, `	r, err := e.do(ctx, client, f, e.command(client, f, keys, args))

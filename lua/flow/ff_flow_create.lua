@@ -1,43 +1,86 @@
--- ff_flow_create: makes the header of a flow, to which members are staged. Nothing of it is claimable until it is released.
--- digest tells definitions apart: the same id with another one is a conflict. A flow that is not released within a day is given up.
+-- ff_flow_create: makes a flow, and up to 100 of its members in the same call, as ff_flow_stage adds them; all of it or nothing. With a
+-- mode these are all that it begins with, and it is released at once, as by ff_flow_seal. Without one more may be staged, and nothing of it
+-- is claimable before it is released; one that is not released within a day is given up. digest tells definitions apart: the
+-- same id with another one is a conflict. A flow that was released before is left alone. more: the release goes on in the backlog.
 -- Flags:   none
 -- Go:      Engine.CreateFlow
--- Args:    protocol flow namespace kind creator digest tags {key value}
--- Replies: OK state revision members; ALREADY_SATISFIED state revision members
--- Errors:  invalid_input invalid_tag_key flow_conflict partition_missing partition_frozen protocol_mismatch
-local function ff_flow_create(ctx, argv)
-  local q = args.named(argv, 2, { 'flow', 'namespace', 'kind', 'creator', 'digest' })
-  local id, tags, behind = args.uuid(q.flow), args.tags(argv, 7)
-  if not id then return reply.err('invalid_input', 'flow id') end
-  if not tags or argv[behind] then return reply.err('invalid_input', 'tags: at most 64') end
-  if not args.name(q.namespace, 64) then return reply.err('invalid_input', 'namespace') end
-  if not args.name(q.kind, 64) then return reply.err('invalid_input', 'kind') end
-  if #q.creator > 64 then return reply.err('invalid_input', 'creator: at most 64 bytes') end
-  if #q.digest > 64 then return reply.err('invalid_input', 'digest: at most 64 bytes') end
-  local code, detail = args.wrong_tags(tags)
-  if code then return reply.err(code, detail) end
-  local h = graph.head(ctx, id)
-  if h then
-    if h.ns ~= q.namespace or h.kd ~= q.kind or (h.pd or '') ~= q.digest then return reply.err('flow_conflict', id) end
-    return reply.already(h.st, h.rv, h.nn or '0')
-  end
-  local ended, digest = purge.stone(ctx, keys.flow_stone(ctx.r, id))
-  if ended then
-    if digest ~= purge.digest(q.digest) then return reply.err('flow_conflict', id) end
-    return reply.already(ended, '0', '0')
-  end
-  if core.read(ctx, id).s then return reply.err('invalid_input', 'flow id: an execution has it') end
+-- Args:    protocol flow namespace kind creator digest mode tags {key value} {* namespace lane kind capabilities priority delay deadline policy timeout creator tags {key value} count {id digest payload node upstreams k satisfied edges {upstream input}}}
+-- Replies: OK state revision members edges more; ALREADY_SATISFIED state revision members edges more
+-- Errors:  invalid_input invalid_policy invalid_capabilities invalid_tag_key payload_too_large too_many_routes lane_closed idempotency_conflict flow_conflict self_referencing_edge dependency_already_exists execution_not_in_flow already_member_of_different_flow namespace_mismatch fan_in_too_large flow_too_large partition_missing partition_frozen protocol_mismatch
+local ff_create = {}
 
-  local key, due = keys.flow(ctx.r, id), ctx.now + 86400000
-  redis.call('HSET', key, 'st', 'F0', 'ns', q.namespace, 'kd', q.kind, 'ct', ctx.t, 'mt', ctx.t, 'rv', '0')
-  if q.creator ~= '' then redis.call('HSET', key, 'cr', q.creator) end
-  if q.digest ~= '' then redis.call('HSET', key, 'pd', q.digest) end
-  if #tags > 0 then
-    redis.call('HSET', key, 'tg', '1')
-    redis.call('HSET', keys.flow_tags(ctx.r, id), unpack(tags))
+-- parse judges everything that needs no look at the store.
+function ff_create.parse(argv)
+  local q = args.named(argv, 2, { 'flow', 'namespace', 'kind', 'creator', 'digest', 'mode' })
+  local behind
+  q.tags, behind = args.tags(argv, 8)
+  if not args.uuid(q.flow) then return nil, reply.err('invalid_input', 'flow id') end
+  if not q.tags then return nil, reply.err('invalid_input', 'tags: at most 64') end
+  if not args.name(q.namespace, 64) then return nil, reply.err('invalid_input', 'namespace') end
+  if not args.name(q.kind, 64) then return nil, reply.err('invalid_input', 'kind') end
+  if #q.creator > 64 then return nil, reply.err('invalid_input', 'creator: at most 64 bytes') end
+  if #q.digest > 64 then return nil, reply.err('invalid_input', 'digest: at most 64 bytes') end
+  if q.mode ~= '' and not flow.modes[q.mode] then return nil, reply.err('invalid_input', 'mode: seal, grow, open or nothing') end
+  local code, detail = args.wrong_tags(q.tags)
+  if code then return nil, reply.err(code, detail) end
+  q.items = {}
+  if not argv[behind] then return q end
+  local bad
+  q.items, bad = member.parse(argv, behind)
+  if not q.items then return nil, bad end
+  return q
+end
+
+-- known tells what there is under the id: a header, or the answer of a flow that was purged; nothing of a flow that is new. An error reply
+-- comes second.
+function ff_create.known(ctx, q)
+  local h = graph.head(ctx, q.flow)
+  if h then
+    if h.ns ~= q.namespace or h.kd ~= q.kind or (h.pd or '') ~= q.digest then return nil, reply.err('flow_conflict', q.flow) end
+    return h
   end
-  redis.call('ZADD', keys.flows(ctx.r), ctx.t, id)
-  redis.call('ZADD', keys.flow_due(ctx.r), reply.int(due), id)
-  root.need(ctx, due)
-  return reply.ok('F0', '0', '0')
+  local ended, digest = purge.stone(ctx, keys.flow_stone(ctx.r, q.flow))
+  if ended then
+    if digest ~= purge.digest(q.digest) then return nil, reply.err('flow_conflict', q.flow) end
+    return { id = q.flow, st = ended }
+  end
+  if core.read(ctx, q.flow).s then return nil, reply.err('invalid_input', 'flow id: an execution has it') end
+  return nil
+end
+
+-- begin makes the header that was planned, and the tags.
+function ff_create.begin(ctx, h, tags)
+  if #tags > 0 then
+    graph.set(h, 'tg', '1')
+    redis.call('HSET', keys.flow_tags(ctx.r, h.id), unpack(tags))
+  end
+  graph.begin(ctx, h)
+end
+
+function ff_create.answer(make, h)
+  return make(h.st, graph.text(h, 'rv'), graph.text(h, 'nn'), graph.text(h, 'ne'), graph.count(h, 'bl') > 0 and '1' or '0')
+end
+
+local function ff_flow_create(ctx, argv)
+  local q, bad = ff_create.parse(argv)
+  if not q then return bad end
+  local h
+  h, bad = ff_create.known(ctx, q)
+  if bad then return bad end
+  if h and h.st ~= 'F0' then return ff_create.answer(reply.already, h) end
+  local made, new = not h, 0
+  h = h or graph.new(ctx, q.flow, { st = 'F0', ns = q.namespace, kd = q.kind, cr = q.creator ~= '' and q.creator or nil,
+    pd = q.digest ~= '' and q.digest or nil })
+  if #q.items > 0 then
+    new, bad = member.judge(ctx, h, q.items)
+    if not new then return bad end
+  end
+  if not made and new == 0 and q.mode == '' then return ff_create.answer(reply.already, h) end
+
+  if made then ff_create.begin(ctx, h, q.tags) end
+  if q.mode ~= '' then flow.release(ctx, h, q.mode) else graph.expire(ctx, h) end
+  if new > 0 then member.write(ctx, h, q.items) end
+  flow.apply(ctx)
+  create.close(ctx)
+  return ff_create.answer(reply.ok, h)
 end

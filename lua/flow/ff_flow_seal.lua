@@ -6,31 +6,23 @@
 -- Args:    protocol flow mode members edges
 -- Replies: OK state more; ALREADY_SATISFIED state more
 -- Errors:  invalid_input flow_not_found flow_already_terminal flow_sealed flow_incomplete partition_missing partition_frozen protocol_mismatch
-local ff_seal = { seal = '1', grow = 'g', open = '' }
-
 local function ff_flow_seal(ctx, argv)
-  local id, mode = args.id(argv[2]), ff_seal[argv[3]]
+  local id, seal = args.id(argv[2]), flow.modes[argv[3]]
   if not id then return reply.err('invalid_input', 'flow id') end
-  if not mode then return reply.err('invalid_input', 'mode: seal, grow or open') end
+  if not seal then return reply.err('invalid_input', 'mode: seal, grow or open') end
   local nodes, edges = args.int(argv[4], 0, 10000), args.int(argv[5], 0, 60000)
   if not nodes then return reply.err('invalid_input', 'members: 0..10000') end
   if not edges then return reply.err('invalid_input', 'edges: 0..60000') end
   local h = graph.head(ctx, id)
   if not h then return reply.err('flow_not_found') end
-  if h.st ~= 'F0' and (h.sl or '') == mode then return reply.already(h.st, graph.count(h, 'bl') > 0 and '1' or '0') end
+  if h.st ~= 'F0' and (h.sl or '') == seal then return reply.already(h.st, graph.count(h, 'bl') > 0 and '1' or '0') end
   if h.st ~= 'F0' and h.st ~= 'F1' then return reply.err('flow_already_terminal', h.st) end
   if h.sl == '1' then return reply.err('flow_sealed', id) end
   if graph.count(h, 'nn') < nodes or graph.count(h, 'ne') < edges then
     return reply.err('flow_incomplete', (h.nn or '0') .. ' members', (h.ne or '0') .. ' edges')
   end
 
-  if mode ~= '' then graph.set(h, 'sl', mode) else graph.set(h, 'sl', nil) end
-  if h.st == 'F0' then
-    graph.set(h, 'st', 'F1')
-    graph.set(h, 'rl', ctx.t)
-    redis.call('ZREM', keys.flow_due(ctx.r), id)
-    graph.push(ctx, 'r', id, id)
-  end
+  flow.release(ctx, h, argv[3])
   flow.apply(ctx)
   return reply.ok(h.st, graph.count(h, 'bl') > 0 and '1' or '0')
 end

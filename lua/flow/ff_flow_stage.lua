@@ -24,7 +24,7 @@ local function ff_flow_stage(ctx, argv)
   if revision ~= '' and revision ~= h.rv then return reply.err('stale_graph_revision', h.rv) end
 
   member.write(ctx, h, items)
-  if h.st == 'F0' then redis.call('ZADD', keys.flow_due(ctx.r), reply.int(ctx.now + 86400000), id) end
+  if h.st == 'F0' then graph.expire(ctx, h) end
   flow.apply(ctx)
   create.close(ctx)
   return reply.ok(graph.text(h, 'rv'), graph.text(h, 'nn'), graph.text(h, 'ne'))

@@ -14,19 +14,14 @@ local ff_wait = { modes = { all = true, first = true, success = true } }
 function ff_wait.found(ctx, c, id)
   if c.fl then return graph.head(ctx, c.fl), false end
   local row = pack.split(redis.call('HGET', keys.routes(ctx.r), c.r) or '', '\31')
-  local h = { id = id, dirty = {}, st = 'F1', sl = 'g', ns = row[1], kd = row[3] or '', nn = '1', ma = '1' }
-  return h, true
+  return graph.new(ctx, id, { st = 'F1', sl = 'g', ns = row[1], kd = row[3] or '', rl = ctx.t, nn = '1', ma = '1' }), true
 end
 
 -- open makes the header that found planned.
 function ff_wait.open(ctx, h, id)
-  ctx.cache.flows = ctx.cache.flows or {}
-  ctx.cache.flows[id] = h
-  local fields = { st = h.st, sl = h.sl, ns = h.ns, kd = h.kd, ct = ctx.t, rl = ctx.t, mt = ctx.t, rv = '0', nn = '1', ma = '1' }
-  for field, value in pairs(fields) do graph.set(h, field, value) end
+  graph.begin(ctx, h)
   record.set(ctx, id, 'fl', id, 'nd', 'root')
   redis.call('ZADD', keys.members(ctx.r, id), '0', id)
-  redis.call('ZADD', keys.flows(ctx.r), ctx.t, id)
 end
 
 -- list makes sure that children that are there already are on the list of this wait, with how they ended.

@@ -47,6 +47,21 @@ function flow.cancel(ctx, c, id, reason)
   if c.s == 'A1' then session.lost(ctx, c.ss, id, c.e, 'cancelled') end
 end
 
+-- modes say how a flow may grow after its release: field sl of its header.
+flow.modes = { seal = '1', grow = 'g', open = '' }
+
+-- release says how a flow may grow, and lets the members run that wait for nothing else: those that are there already by the work of
+-- this call, those that the call adds at once.
+function flow.release(ctx, h, mode)
+  local seal = flow.modes[mode]
+  graph.set(h, 'sl', seal ~= '' and seal or nil)
+  if h.st ~= 'F0' then return end
+  graph.set(h, 'st', 'F1')
+  graph.set(h, 'rl', ctx.t)
+  redis.call('ZREM', keys.flow_due(ctx.r), h.id)
+  if graph.count(h, 'nn') > 0 then graph.push(ctx, 'r', h.id, h.id) end
+end
+
 -- stop cancels a flow by its header; its members follow in the work of this call and in the backlog.
 function flow.stop(ctx, h, mode, by, reason)
   local staged = h.st == 'F0'

@@ -35,6 +35,29 @@ function graph.head(ctx, flow_id)
   return h or nil
 end
 
+-- new is the header of a flow that does not exist yet, with these fields; it is not written before begin.
+function graph.new(ctx, flow_id, fields)
+  local dirty = {}
+  fields.ct, fields.mt, fields.rv = ctx.t, ctx.t, '0'
+  for field in pairs(fields) do dirty[field] = true end
+  fields.id, fields.dirty = flow_id, dirty
+  return fields
+end
+
+-- begin plans to write a new header.
+function graph.begin(ctx, h)
+  ctx.cache.flows = ctx.cache.flows or {}
+  ctx.cache.flows[h.id], h.changed = h, true
+  redis.call('ZADD', keys.flows(ctx.r), ctx.t, h.id)
+end
+
+-- expire gives up a flow that is not released within a day; every part of it that comes begins the day anew.
+function graph.expire(ctx, h)
+  local due = ctx.now + 86400000
+  redis.call('ZADD', keys.flow_due(ctx.r), reply.int(due), h.id)
+  root.need(ctx, due)
+end
+
 function graph.set(h, field, value)
   h[field] = value
   h.dirty[field], h.changed = true, true

@@ -13,11 +13,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// Graphs implements [driver.Grapher]: a worker that keeps the times of every job, and a flow for every graph, staged in calls of
-// 100 members through package engine. Flows go round the partitions.
+// Graphs implements [driver.Grapher]: a worker that keeps the times of every job, and a flow for every graph, made in calls of
+// 100 members through package engine, as package client makes them. Flows go round the partitions.
 func (s *store) Graphs(ctx context.Context, concurrency int, times driver.Times) (func(context.Context, driver.Graph) error, func() error, error) {
 	stop, err := s.work(ctx, driver.Worker{Concurrency: concurrency}, func(_ context.Context, _ *handler.Task, in []byte) ([]byte, error) {
 		graph, node := int(binary.BigEndian.Uint32(in)), int(binary.BigEndian.Uint32(in[4:]))
@@ -59,15 +58,24 @@ func (s *store) submitGraph(ctx context.Context, id flowfabric.FlowID, g driver.
 		}
 		members[i], edges = m, edges+len(m.Edges)
 	}
-	if _, err := s.engine.CreateFlow(ctx, engine.NewFlow{ID: id, Namespace: "default", Kind: kind}); err != nil {
+	batches := engine.Batches(members)
+	first := engine.NewFlow{ID: id, Namespace: "default", Kind: kind, Members: batches[0]}
+	if len(batches) == 1 {
+		first.Mode = engine.SealClosed
+	}
+	made, err := s.engine.CreateFlow(ctx, first)
+	if err != nil {
 		return err
 	}
-	for first := 0; first < len(members); first += limits.MaxBatch {
-		if _, err := s.engine.StageFlow(ctx, id, nil, members[first:min(first+limits.MaxBatch, len(members))]); err != nil {
-			return err
+	more := made.More
+	if len(batches) > 1 {
+		for _, batch := range batches[1:] {
+			if _, err := s.engine.StageFlow(ctx, id, nil, batch); err != nil {
+				return err
+			}
 		}
+		_, more, err = s.engine.SealFlow(ctx, id, engine.SealClosed, len(members), edges)
 	}
-	_, more, err := s.engine.SealFlow(ctx, id, engine.SealClosed, len(members), edges)
 	for more && err == nil {
 		more, err = s.engine.DrainFlows(ctx, id.Partition())
 	}
