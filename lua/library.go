@@ -38,7 +38,7 @@ var files embed.FS
 var libs = []string{
 	"reply", "args", "pack", "time", "keys", "record", "waits", "group", "links", "publish", "policy", "root", "gate", "share", "budget", "quota", "feed", "graph", "core", "history", "session", "fence",
 	"bell", "route", "lane", "listing", "home", "tagging", "token", "inbox", "waitpoint", "condition", "suspension", "signal", "wait",
-	"purge", "create", "member", "schedule", "stream", "settle", "flow", "replay", "merge", "claim", "modes", "registry", "audit", "audit_entries", "audit_tables", "audit_root", "audit_owners", "joined",
+	"purge", "create", "member", "schedule", "stream", "settle", "flow", "replay", "merge", "claim", "frames", "registry", "audit", "audit_entries", "audit_tables", "audit_root", "audit_owners", "joined",
 }
 
 var areas = []string{"system", "execution", "worker", "stream", "suspend", "operate", "read", "flow", "admission", "tick"}
