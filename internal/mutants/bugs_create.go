@@ -37,7 +37,7 @@ var createMutants = []Mutant{
 	{"create: no alarm for a deadline", "create.write",
 		`  if t.deadline then home.alarm(ctx, t.deadline, id) end`, ``, suite("create|time")},
 	{"create: the deadline is not stored", "create.judge",
-		`  if t.deadline then c.dl = reply.int(t.deadline) end`, ``, suite("create|time")},
+		`  if t.deadline then c.deadline = reply.int(t.deadline) end`, ``, suite("create|time")},
 	{"create: delay and deadline swapped", "create.judge",
 		`t.delay, ok = args.instant(g.delay, ctx.now)`, `t.delay, ok = args.instant(g.deadline, ctx.now)`, suite("create")},
 	{"create: a group takes over its neighbour's template", "create.template",

@@ -29,7 +29,7 @@ var homeMutants = []Mutant{
 	{"home: what leaves a delay stays delayed", "home.leave",
 		`    redis.call('ZREM', keys.delayed(ctx.r), id)`, ``, suite("cancel|time")},
 	{"home: what leaves its holder stays held", "home.leave",
-		`    home.unhold(ctx, c.ss, id)
+		`    home.unhold(ctx, c.session, id)
     if ctx.gates`, `    if ctx.gates`, suite("settle|cancel")},
 	{"home: what ended is kept for an hour", "home.kept",
 		`keep * 1000 or 86400000`, `keep * 1000 or 3600000`, suite("settle|golden")},
@@ -56,9 +56,9 @@ var homeMutants = []Mutant{
 		`  if not h[1] then return nil, reply.err('partition_missing', r) end`, `  if not h[1] then h[1] = argv[1] end`, suite("errors|server")},
 
 	{"lane: priority has the wrong sign", "lane.score",
-		`tonumber(c.ct) - tonumber(c.pr)`, `tonumber(c.ct) + tonumber(c.pr)`, suite("settle|time|claim|operator")},
+		`tonumber(c.created_at) - tonumber(c.priority)`, `tonumber(c.created_at) + tonumber(c.priority)`, suite("settle|time|claim|operator")},
 	{"lane: the score forgets priority", "lane.score",
-		`if not c.pr then return`, `if c.ct then return`, suite("settle|time|claim|operator")},
+		`if not c.priority then return`, `if c.created_at then return`, suite("settle|time|claim|operator")},
 	{"record: one attempt too few was started", "record.started",
 		`or -1) + 1`, `or 0) + 0`, suite("time|settle")},
 }

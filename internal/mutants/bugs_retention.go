@@ -9,7 +9,7 @@ var retentionMutants = []Mutant{
 	{"policy: the comma of the retention stays", "policy/judge",
 		`-2 - #keep`, `-1 - #keep`, lanes},
 	{"create: the retention of the policy is lost", "create.judge",
-		`    if keep ~= '' then c.rt = keep end`, ``, lanes},
+		`    if keep ~= '' then c.retention = keep end`, ``, lanes},
 	{"home: the lane comes before the policy", "home.kept",
 		`local keep = own and tonumber(own) or lane.of(ctx, route).keep`, `local keep = lane.of(ctx, route).keep > 0 and lane.of(ctx, route).keep or tonumber(own or '0')`, lanes},
 	{"home: retention is in ms", "home.kept",
@@ -37,7 +37,7 @@ var retentionMutants = []Mutant{
 	{"route: ids are used again", "route.add",
 		`reply.int(redis.call('HINCRBY', ctx.r, 'routes', 1))`, `reply.int(redis.call('HLEN', keys.routes(ctx.r)) + 1)`, lanes},
 	{"purge: the route is not told", "purge.run",
-		`home.used(ctx, c.r, -1)`, `home.used(ctx, c.r, 0)`, lanes},
+		`home.used(ctx, c.route, -1)`, `home.used(ctx, c.route, 0)`, lanes},
 	{"purge by hand: the route is not told", "ff_purge_execution",
 		`  flow.apply(ctx)
 `, ``, in("internal/model", "^TestProperty$")},
@@ -46,7 +46,7 @@ var retentionMutants = []Mutant{
 	{"tick: nothing is ever purged", "ff_tick",
 		`  if ff_tick_do.is_due(ctx, keys.done(ctx.r)) then ff_tick_do.retention(ctx, math.max(20, 100 - n.touched), n) end`, ``, lanes},
 	{"tick: a longer retention of the lane comes too late", "ff_tick_do.retention",
-		`      if at > ctx.now and not c.pu then
+		`      if at > ctx.now and not c.purged_until then
         redis.call('ZADD', keys.done(ctx.r), reply.int(at), due[i])
       elseif`, `      if`, lanes},
 	{"tick: what is kept longer is not filed anew", "ff_tick_do.retention",

@@ -29,7 +29,7 @@ var streamMutants = []Mutant{
 	{"append: frames are sent without payload", "frames/tell",
 		`part(payload)`, `part('')`, suite("edge cases")},
 	{"append: a later attempt's stream is not entered on the core", "ff_append_frames",
-		`if c.fa ~= f.attempt then ff_append.begin`, `if not c.fa then ff_append.begin`, suite("edge cases")},
+		`if c.frames_attempt ~= f.attempt then ff_append.begin`, `if not c.frames_attempt then ff_append.begin`, suite("edge cases")},
 	{"append: the policy's retention is ignored", "ff_append.begin",
 		`  if has.keep > 0 then redis.call('HSET', keys.meta(ctx.r, f.id, f.attempt), 'k', reply.int(has.keep)) end`, ``, suite("stream")},
 	{"append: a dead holder is told superseded", "ff_append.refuse",
@@ -58,7 +58,7 @@ var streamMutants = []Mutant{
 		`    stream.again(ctx, c, f, 'k')
 `, ``, suite("runs")},
 	{"replay: steps that are dropped still cover frames", "replay/clear",
-		`    if c.attempt then record.set(ctx, id, 'sd', reply.int(core.started(c))) end
+		`    if c.attempt then record.set(ctx, id, 'dropped_attempts', reply.int(core.started(c))) end
 `, ``, suite("runs")},
 	{"purge: runs stay", "purge.run",
 		`, keys.runs(r, id, a) }`, ` }`, suite("runs")},
@@ -79,7 +79,7 @@ var streamMutants = []Mutant{
 	{"step: another value under the same name is taken", "ff_record_step",
 		`if stored == value then`, `if stored then`, suite("claim|errors|golden")},
 	{"step: bytes are not added up", "ff_record_step",
-		`tonumber(c.sb or '0') + #value`, `#value`, suite("claim")},
+		`tonumber(c.step_bytes or '0') + #value`, `#value`, suite("claim")},
 	{"step: 1,001 steps", "ff_record_step",
 		`>= 1000`, `>= 1001`, suite("claim")},
 	{"step: the fence is not checked", "ff_record_step",

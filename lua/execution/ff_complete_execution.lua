@@ -10,7 +10,7 @@ local ff_complete = {}
 
 -- repeated tells whether the completion was recorded before, under the same fence, and the reply was lost.
 function ff_complete.repeated(c, f)
-  return c.s == 'T1' and c.ss == f.session and c.cl == f.claim and c.e == f.epoch and core.attempt(c) == f.attempt
+  return c.state == 'T1' and c.session == f.session and c.claim_number == f.claim and c.epoch == f.epoch and core.attempt(c) == f.attempt
 end
 
 -- parse reads count items: fences, each with its result. It returns nil and an error reply when one is cut short.
@@ -43,7 +43,7 @@ function ff_complete.judge(ctx, f, seen)
   if ff_complete.repeated(c, f) then return '=' end
   bad = fence.check(ctx, c, f)
   if bad then return '-' .. table.concat(bad, ' ', 2) end
-  f.core, f.flow = c, c.fl
+  f.core, f.flow = c, c.flow
   return nil
 end
 

@@ -26,7 +26,7 @@ local function ff_fail_execution(ctx, argv)
     return answer
   end
   -- The holder's own timer may be faster than the tick: the same end, whoever notices.
-  local timeout = category == 'attempt_timeout' and c.ta and tonumber(c.ta) <= ctx.now
+  local timeout = category == 'attempt_timeout' and c.attempt_deadline and tonumber(c.attempt_deadline) <= ctx.now
   local what, at = settle.fail(ctx, c, f.id, { category = category, reason = reason, permanent = argv[9] == '1',
     after = after, release = f, timeout = timeout })
   flow.apply(ctx)

@@ -26,7 +26,7 @@ local function ff_flow_create(ctx, argv)
     if digest ~= purge.digest(q.digest) then return reply.err('flow_conflict', id) end
     return reply.already(ended, '0', '0')
   end
-  if core.read(ctx, id).s then return reply.err('invalid_input', 'flow id: an execution has it') end
+  if core.read(ctx, id).state then return reply.err('invalid_input', 'flow id: an execution has it') end
 
   local key, due = keys.flow(ctx.r, id), ctx.now + 86400000
   redis.call('HSET', key, 'st', 'F0', 'ns', q.namespace, 'kd', q.kind, 'ct', ctx.t, 'mt', ctx.t, 'rv', '0')

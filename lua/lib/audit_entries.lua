@@ -18,11 +18,11 @@ function names.parked(_, c) return core.suspended(c) end
 function names.done(_, c) return core.terminal(c) end
 function names.paused(_, c) return core.paused(c) end
 function names.blocked(_, c) return core.blocked(c) end
-function names.fx(_, c, flow_id) return c.fl == flow_id end
+function names.fx(_, c, flow_id) return c.flow == flow_id end
 function names.alarms(ctx, c) return audit.alarm(ctx, c) and true end
-function names.q(_, c, route_id) return core.waiting(c) and c.r == route_id end
+function names.q(_, c, route_id) return core.waiting(c) and c.route == route_id end
 function names.h(_, c, session_id)
-  return c.s == 'A1' and c.ss == session_id or core.granted(c) and c.gs == session_id
+  return c.state == 'A1' and c.session == session_id or core.granted(c) and c.grant_session == session_id
 end
 
 function others.pending(ctx, member)
@@ -119,7 +119,7 @@ function audit_entries.look(ctx, q)
     local member, named = list[i], nil
     if names[q.family] then
       local c = core.read(ctx, member)
-      named = names[q.family](ctx, c.s and c or { s = '' }, q.of)
+      named = names[q.family](ctx, c.state and c or { state = '' }, q.of)
     else
       named = others[q.family](ctx, member, q.of, list[i + 1])
     end

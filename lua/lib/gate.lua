@@ -162,8 +162,8 @@ end
 function gate.ended(ctx, c, id, code)
   local outcome = outcomes[string.sub(code, 1, 2)]
   if not outcome then return end
-  for name in string.gmatch(gate.of(ctx, c.r), 'b:([^,]+)') do
-    note(ctx, 'b', name .. ' ' .. id .. ' ' .. outcome .. ' ' .. (c.e or '0'))
+  for name in string.gmatch(gate.of(ctx, c.route), 'b:([^,]+)') do
+    note(ctx, 'b', name .. ' ' .. id .. ' ' .. outcome .. ' ' .. (c.epoch or '0'))
   end
 end
 

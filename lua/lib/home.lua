@@ -72,16 +72,16 @@ end
 -- leave removes an execution from the home that its state names, before it goes elsewhere, and tells quotas that it runs no more;
 -- quiet: they need not hear of it.
 function home.leave(ctx, c, id, quiet)
-  if c.s == 'A1' then
-    home.unhold(ctx, c.ss, id)
-    if ctx.gates then gate.leave(ctx, c.r, id, c.e, '1') end
-  elseif c.s == 'A3' then -- without a home; what it holds of quotas is given back now
-    if ctx.gates then gate.leave(ctx, c.r, id, c.e, '1') end
+  if c.state == 'A1' then
+    home.unhold(ctx, c.session, id)
+    if ctx.gates then gate.leave(ctx, c.route, id, c.epoch, '1') end
+  elseif c.state == 'A3' then -- without a home; what it holds of quotas is given back now
+    if ctx.gates then gate.leave(ctx, c.route, id, c.epoch, '1') end
   elseif core.granted(c) then
-    home.unhold(ctx, c.gs, id)
-    if not quiet then gate.leave(ctx, c.r, id, c.ge, '0') end
+    home.unhold(ctx, c.grant_session, id)
+    if not quiet then gate.leave(ctx, c.route, id, c.grant_epoch, '0') end
   elseif core.waiting(c) then
-    home.dequeue(ctx, c.r, id)
+    home.dequeue(ctx, c.route, id)
   elseif core.delayed(c) then
     redis.call('ZREM', keys.delayed(ctx.r), id)
   elseif core.suspended(c) then

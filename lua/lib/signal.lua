@@ -59,7 +59,7 @@ local function buffer(ctx, id, wid, w, g)
   if count >= buffered_signals then return reply.err('signal_limit_exceeded', 'buffered signals: at most 1000') end
   if bytes > buffered_bytes then return reply.err('signal_limit_exceeded', 'buffered bytes: at most 262144') end
   inbox.keep(ctx, id, wid, w, g, text)
-  record.set(ctx, id, 'gq', g.order)
+  record.set(ctx, id, 'last_signal', g.order)
   w.signals, w.bytes, w.last = reply.int(tonumber(w.signals) + 1), reply.int(tonumber(w.bytes) + #text), ctx.t
   waitpoint.save(ctx, id, wid, w)
   return reply.ok(g.id, g.effect, w.state)
@@ -113,11 +113,11 @@ local function evaluate(ctx, c, id, wid, w, g)
   if g.effect == 'resume_condition_satisfied' then
     suspension.resume(ctx, c, id, u, { reason = 'resumed', cause = 'signal', trigger = 'signal', closer = g.id,
       who = g.source ~= '' and g.source_type .. ' ' .. g.source or nil,
-      known = { [wid] = w }, core = { gq = g.order } })
+      known = { [wid] = w }, core = { last_signal = g.order } })
     return reply.ok(g.id, g.effect, 'c')
   end
   for i in pairs(s.changed) do u['n' .. reply.int(i)] = reply.int(s.counts[i]) end
-  record.set(ctx, id, 'gq', g.order)
+  record.set(ctx, id, 'last_signal', g.order)
   waitpoint.save(ctx, id, wid, w)
   local tokens = {}
   for i = 1, #added do
@@ -132,10 +132,10 @@ function signal.deliver(ctx, id, wid, w, g)
   local again = signal.repeated(ctx, id, wid, w, g)
   if again then return again end
   local c = core.read(ctx, id)
-  if core.terminal(c) then return reply.err('target_not_signalable', c.s) end
+  if core.terminal(c) then return reply.err('target_not_signalable', c.state) end
   if not waitpoint.open(w) then return reply.err('waitpoint_closed', w.reason, w.closed) end
   g.waitpoint, g.waitpoint_key, g.accepted = wid, w.key, ctx.t
-  g.order = reply.int(tonumber(c.gq or '0') + 1)
+  g.order = reply.int(tonumber(c.last_signal or '0') + 1)
   if w.expires ~= '' and tonumber(w.expires) <= ctx.now then
     if w.state == 'p' then return reply.err('waitpoint_closed', 'pending_expired', w.expires) end
     g.late = reply.int(ctx.now - tonumber(w.expires))

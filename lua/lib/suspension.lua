@@ -33,7 +33,7 @@ function suspension.holder(f) return f.epoch .. ' ' .. f.attempt end
 
 -- held tells whether a suspension was made under a fence. As long as nobody has claimed the execution again, its record tells the rest.
 function suspension.held(c, u, f)
-  return u.ho == suspension.holder(f) and (c.e ~= f.epoch or c.ss == f.session and c.cl == f.claim)
+  return u.ho == suspension.holder(f) and (c.epoch ~= f.epoch or c.session == f.session and c.claim_number == f.claim)
 end
 
 -- resumed are the close reasons after which the attempt went on.
@@ -44,9 +44,9 @@ local resumed = { resumed = true, resumed_by_operator = true, timed_out_auto_res
 function suspension.events(c, u)
   local epoch, attempt = string.match(u.ho or '', '^(%d+) (%d+)$')
   if not epoch or not u.cr or u.ca == 'already_satisfied' then return {} end
-  local session = u.ss or not u.cl and c.ss or ''
+  local session = u.ss or not u.cl and c.session or ''
   local out = { history.entry('suspended', u.cr, attempt, epoch, session, (u.wa or u.rc or '') .. ' ' .. (u.nm or ''),
-    u.la or not u.cl and c.la or u.cr) }
+    u.la or not u.cl and c.claimed_at or u.cr) }
   if resumed[u.cs] then
     out[2] = history.entry('resumed', u.cl, attempt, epoch, session, u.ca or '', u.by or u.wh or u.cz and 'signal ' .. u.cz or '')
   end
@@ -75,11 +75,11 @@ end
 -- remember plans to keep the outcome of the last suspension as a step, before its record is replaced. It returns name,
 -- value and the step bytes after that; nil when it told nobody anything; or nil and an error when it does not fit.
 function suspension.remember(ctx, c, id, u)
-  if not u.nm or not c.sg then return nil end
+  if not u.nm or not c.resume_bytes then return nil end
   local name, value = memo .. u.nm, suspension.outcome(ctx, id, u)
   local key = keys.steps(ctx.r, id)
   if redis.call('HEXISTS', key, name) == 1 then return nil end
-  local total = tonumber(c.sb or '0') + #name + #value
+  local total = tonumber(c.step_bytes or '0') + #name + #value
   if total > 8388608 then return nil, reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
   if redis.call('HLEN', key) >= 1000 then return nil, reply.err('step_limit_exceeded', 'steps: at most 1000') end
   return { name = name, value = value, total = reply.int(total) }
@@ -90,7 +90,7 @@ end
 function suspension.replace(ctx, c, id, u, kept)
   local all, points = waits.of(ctx, id), {}
   if kept then
-    record.set(ctx, id, 'sb', kept.total)
+    record.set(ctx, id, 'step_bytes', kept.total)
     redis.call('HSET', keys.steps(ctx.r, id), kept.name, kept.value)
   end
   if all.u.id then
@@ -113,7 +113,7 @@ function suspension.shut(ctx, c, id, u, e)
   u.cl, u.cs, u.ca, u.tr, u.cz, u.wh = ctx.t, e.reason, e.cause, e.trigger, e.closer, e.who
   if e.by and e.by ~= '' then u.by = e.by end
   if e.why and e.why ~= '' then u.why = e.why end
-  if e.cause ~= 'already_satisfied' then u.ss, u.la = c.ss, c.la end
+  if e.cause ~= 'already_satisfied' then u.ss, u.la = c.session, c.claimed_at end
   if u.gm and (u.gm ~= '1' or e.cause ~= 'signal') then -- earlier signals met parts of the condition
     redis.call('UNLINK', keys.satisfied(ctx.r, id))
   end
@@ -146,19 +146,19 @@ function suspension.resume(ctx, c, id, u, e)
   local delay, fields = e.delay or tonumber(u.rd or '0'), e.core or {}
   local code = delay > 0 and 'R2c' or 'R1i'
   u.why = e.why ~= '' and e.why or nil
-  local open = tonumber(c.wp or '0') - suspension.shut(ctx, c, id, u, e)
-  fields.sg, fields.wp = suspension.told(u), open > 0 and reply.int(open) or false
-  if delay > 0 then fields.du = reply.int(ctx.now + delay) end
-  if c.tt then
-    fields.tt = false
-    home.alarm(ctx, c.dl and tonumber(c.dl), id)
+  local open = tonumber(c.open_waitpoints or '0') - suspension.shut(ctx, c, id, u, e)
+  fields.resume_bytes, fields.open_waitpoints = suspension.told(u), open > 0 and reply.int(open) or false
+  if delay > 0 then fields.delay_until = reply.int(ctx.now + delay) end
+  if c.suspension_deadline then
+    fields.suspension_deadline = false
+    home.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end
   record.move(ctx, id, code, fields)
   home.leave(ctx, c, id)
   if delay > 0 then
     home.delay(ctx, ctx.now + delay, id)
   else
-    home.enqueue(ctx, c.r, lane.score(ctx, c), id)
+    home.enqueue(ctx, c.route, lane.score(ctx, c), id)
   end
   core.announce(ctx, c, id, code)
 end

@@ -44,6 +44,6 @@ function wait.step(name) return '\31c:' .. name end
 function wait.remember(ctx, c, id, name, value)
   local key, step = keys.steps(ctx.r, id), wait.step(name)
   if redis.call('HEXISTS', key, step) == 1 then return end
-  record.set(ctx, id, 'sb', reply.int(tonumber(c.sb or '0') + #step + #value))
+  record.set(ctx, id, 'step_bytes', reply.int(tonumber(c.step_bytes or '0') + #step + #value))
   redis.call('HSET', key, step, value)
 end

@@ -45,8 +45,8 @@ function ff_flows.page(ctx, h, seen, from)
   for i = 1, #list, 2 do
     local id = list[i]
     local c = core.read(ctx, id)
-    if c.s and c.fl == h.id then
-      local class, outcome = 'm' .. graph.class(c.s), graph.outcomes[c.s]
+    if c.state and c.flow == h.id then
+      local class, outcome = 'm' .. graph.class(c.state), graph.outcomes[c.state]
       if seen[class] then seen[class] = seen[class] + 1 end
       if outcome and outcome ~= 's' and links.leads(ctx, id) == 0 then seen.lv = seen.lv + 1 end
       seen.left, seen.high = seen.left + 1, math.max(seen.high, math.min(audit.score(list[i + 1]) + 1, 10000000))

@@ -19,7 +19,7 @@ ff_keys.several = { o = keys.result, f = keys.stream, fm = keys.meta, fd = keys.
 ff_keys.flows = { fx = true, fu = true, ft = true }
 
 -- flags are the fields by which a core knows of a key.
-ff_keys.flags = { t = 'tg', u = 'uw' }
+ff_keys.flags = { t = 'has_tags', u = 'had_waits' }
 
 -- judge returns what is wrong with the arguments of one key.
 function ff_keys.judge(area, id, of)

@@ -33,7 +33,7 @@ end
 -- running tells whether the schedule's last execution has not ended.
 function ff_fire.running(ctx, c)
   if not c.lx then return false end
-  local s = record.read(ctx, c.lx).s
+  local s = record.read(ctx, c.lx).state
   return s and string.sub(s, 1, 1) ~= 'T'
 end
 

@@ -9,7 +9,8 @@
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_list = {}
 
-ff_list.fields = { 's', 'r', 'pr', 'ct', 'st', 'en', 'attempt', 'ty', 'fc', 'ss', 'e', 'la', 'du', 'dl', 'rc', 'lc', 'cb' }
+ff_list.fields = { 'state', 'route', 'priority', 'created_at', 'first_claimed_at', 'ended_at', 'attempt', 'attempt_type',
+  'failure_category', 'session', 'epoch', 'claimed_at', 'delay_until', 'deadline', 'retries', 'reclaims', 'cancelled_by' }
 
 -- home returns the key of a home, nil when there is no such home.
 function ff_list.home(ctx, name, key)
@@ -29,16 +30,16 @@ function ff_list.add(ctx, out, entry, routes, tagged)
   local c = core.read(ctx, entry.member)
   out[#out + 1] = entry.member
   out[#out + 1] = entry.score
-  out[#out + 1] = c.s or c.damaged and '!' .. c.damaged or ''
+  out[#out + 1] = c.state or c.damaged and '!' .. c.damaged or ''
   for i = 2, #ff_list.fields do
     local field = ff_list.fields[i]
     out[#out + 1] = field == 'attempt' and reply.int(core.started(c)) or c[field] or ''
   end
-  if c.r and not routes[c.r] then
-    routes[c.r] = true
-    routes[#routes + 1] = c.r
+  if c.route and not routes[c.route] then
+    routes[c.route] = true
+    routes[#routes + 1] = c.route
   end
-  local tags, bytes = tagged and c.tg and redis.call('HGETALL', keys.tags(ctx.r, entry.member)) or {}, 0
+  local tags, bytes = tagged and c.has_tags and redis.call('HGETALL', keys.tags(ctx.r, entry.member)) or {}, 0
   out[#out + 1] = reply.int(#tags / 2)
   for i = 1, #tags do
     out[#out + 1] = tags[i]

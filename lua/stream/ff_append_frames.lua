@@ -15,14 +15,14 @@ function ff_append.refuse(c, answer)
   if code == 'lease_expired' then return reply.err('stale_owner_cannot_append', 'expired') end
   if code == 'lease_revoked' then return reply.err('stale_owner_cannot_append', 'revoked') end
   if code == 'stale_lease' then return reply.err('stale_owner_cannot_append', 'superseded') end
-  if code == 'execution_not_active' and core.terminal(c) then return reply.err('stream_closed', c.s) end
+  if code == 'execution_not_active' and core.terminal(c) then return reply.err('stream_closed', c.state) end
   return answer
 end
 
 -- has reads what the attempt of a fence has.
 function ff_append.has(ctx, c, f)
   local m = {}
-  if c.fa == f.attempt then
+  if c.frames_attempt == f.attempt then
     m = redis.call('HMGET', keys.meta(ctx.r, f.id, f.attempt), 'c', 'b', 'q', 'i', 'z', 'k', 'v', 'l', 'e')
   end
   return { durables = tonumber(m[1] or '0'), bytes = tonumber(m[2] or '0'), sequence = tonumber(m[3] or '0'), id = m[4] or '0-0',
@@ -31,8 +31,8 @@ end
 
 -- begin enters the first frames of an attempt on its record, and how many it keeps.
 function ff_append.begin(ctx, c, f, has)
-  has.keep = policy.read(c.po).frames
-  record.set(ctx, f.id, 'fa', f.attempt)
+  has.keep = policy.read(c.policy).frames
+  record.set(ctx, f.id, 'frames_attempt', f.attempt)
   if has.keep > 0 then redis.call('HSET', keys.meta(ctx.r, f.id, f.attempt), 'k', reply.int(has.keep)) end
 end
 
@@ -46,7 +46,7 @@ function ff_append.enter(ctx, c, f, has, first)
     return
   end
   redis.call('HSET', meta, 'c', total, 'b', bytes, 'q', sequence, 'i', has.id, 'e', f.epoch)
-  if has.run then return stream.begin(ctx, f, has.run, c.lr, first, has.keep > 0 and has.keep or ff_append.default) end
+  if has.run then return stream.begin(ctx, f, has.run, c.last_release, first, has.keep > 0 and has.keep or ff_append.default) end
 end
 
 -- publish tells live tailers: attempt, count, the run's number, what its entry says if it begins here, then the frames.
@@ -79,7 +79,7 @@ local function ff_append_frames(ctx, argv)
   if known > 0 then frames.skip(batch, argv, known) end
   if batch.s > 0 and batch.base ~= has.version then return reply.err('summary_version_conflict', reply.int(has.version)) end
 
-  if c.fa ~= f.attempt then ff_append.begin(ctx, c, f, has) end
+  if c.frames_attempt ~= f.attempt then ff_append.begin(ctx, c, f, has) end
   local told = publish.listeners(keys.frames(ctx.r, f.id)) > 0 and {} or nil
   local before = has.durables
   has.bytes = has.bytes + batch.bytes
