@@ -3,7 +3,7 @@ package main
 // auditMutants break the audit: what it overlooks, and what it must not touch.
 var auditMutants = []Mutant{
 	{"audit: who only looks repairs", "audit.begin",
-		`ctx.heal, ctx.found = heal == '1', {}`, `ctx.heal, ctx.found = true, {}`, suite("audit")},
+		`ctx.repair, ctx.found = repair == '1', {}`, `ctx.repair, ctx.found = true, {}`, suite("audit")},
 	{"audit: an attempt's timeout is no alarm", "audit.alarm",
 		`if timer and (not due or timer < due) then due = timer end`, `due = due or timer`, suite("audit")},
 	{"audit: what is revoked needs no alarm", "audit.alarm",
@@ -19,7 +19,7 @@ var auditMutants = []Mutant{
 		`if at then return end`, suite("audit")},
 	{"audit: a member that is kept for its flow is misplaced", "ff_audit.place",
 		` or ff_audit.pinned(ctx, c, audit.score(at), tonumber(score))`, ``, suite("audit")},
-	{"audit: what is blocked has no home", "ff_audit.home",
+	{"audit: what is blocked has no home", "ff_audit.index",
 		`  if core.blocked(c) then return 'blocked', keys.blocked(ctx.r), c.created_at end
 `, ``, suite("audit")},
 	{"audit: an edge that nobody told of stays untold", "joined/told",
@@ -48,8 +48,8 @@ var auditMutants = []Mutant{
 		`at = redis.call('ZSCORE', keys.flow_due(ctx.r), id)`, `at = false; since = nil`, suite("audit")},
 	{"audit: another retention is damage", "ff_audit.place",
 		`ff_audit.refiled(ctx, c) and 'retention' or 'score'`, `'score'`, suite("audit")},
-	{"audit: what is filed again is not retained longer", "ff_audit.home",
-		`tonumber(c.ended_at) + home.kept(ctx, c.route, c.retention)`, `tonumber(c.ended_at) + 86400000`, suite("audit")},
+	{"audit: what is filed again is not retained longer", "ff_audit.index",
+		`tonumber(c.ended_at) + indexes.kept(ctx, c.route, c.retention)`, `tonumber(c.ended_at) + 86400000`, suite("audit")},
 	{"audit: work held under no session stays held", "ff_audit.execution",
 		`  ff_audit.session(ctx, c)
 `, ``, suite("audit")},
@@ -117,5 +117,5 @@ var auditMutants = []Mutant{
 		`  if unused then route.remove(ctx, item.route) end
 `, ``, suite("audit")},
 	{"audit: a finding that was repaired is none", "audit.note",
-		`ctx.heal and '1' or '0')`, `'0')`, suite("audit")},
+		`ctx.repair and '1' or '0')`, `'0')`, suite("audit")},
 }

@@ -190,26 +190,26 @@ var gateMutants = []Mutant{
 	{"grant: has the epoch of the last one", "claim/grant",
 		`reply.int(math.max(last + 1, ctx.now))`, `ctx.t`, old},
 	{"grant: goes on for ever", "claim/grant",
-		`  home.alarm(ctx, c.deadline and math.min(ends, tonumber(c.deadline)) or ends, h.id)
+		`  indexes.alarm(ctx, c.deadline and math.min(ends, tonumber(c.deadline)) or ends, h.id)
 `, ``, gates},
 	{"grant: the lease has an epoch of its own", "claim/take",
 		`    epoch = c.grant_epoch`, `    epoch = ctx.t`, deaths},
 	{"grant: its alarm stays", "claim/take",
 		`  elseif granted then
-    home.alarm(ctx, c.deadline and tonumber(c.deadline), h.id)
+    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), h.id)
   end`, `  end`, deaths},
-	{"ungrant: it stays with its session", "home.leave",
-		`    home.unhold(ctx, c.grant_session, id)
+	{"ungrant: it stays with its session", "indexes.leave",
+		`    indexes.unhold(ctx, c.grant_session, id)
 `, ``, deaths},
-	{"ungrant: quotas are not told", "home.leave",
+	{"ungrant: quotas are not told", "indexes.leave",
 		`    if not quiet then gate.leave(ctx, c.route, id, c.grant_epoch, '0') end`, ``, deaths},
-	{"ungrant: it has run", "home.leave",
+	{"ungrant: it has run", "indexes.leave",
 		`gate.leave(ctx, c.route, id, c.grant_epoch, '0')`, `gate.leave(ctx, c.route, id, c.grant_epoch, '1')`, deaths},
-	{"leave: quotas are not told", "home.leave",
+	{"leave: quotas are not told", "indexes.leave",
 		`    if ctx.gates then gate.leave(ctx, c.route, id, c.epoch, '1') end
   elseif c.state == 'A3'`, `  elseif c.state == 'A3'`, deaths},
-	{"leave: quotas are not told of what was revoked", "home.leave",
-		`then -- without a home; what it holds of quotas is given back now
+	{"leave: quotas are not told of what was revoked", "indexes.leave",
+		`then -- in no index; what it holds of quotas is given back now
     if ctx.gates then gate.leave(ctx, c.route, id, c.epoch, '1') end`, `then`, deaths},
 	{"complete: quotas are not told", "settle.splice",
 		`  if ctx.gates then gate.leave(ctx, route_id, f.id, f.epoch, '1') end`, ``, deaths},
@@ -231,7 +231,7 @@ var gateMutants = []Mutant{
 		`        if c.state and core.granted(c) and c.grant_session == id then`, `        if false then`, deaths},
 	{"tick: closed routes stay closed", "ff_tick_do.gates",
 		`    gate.forget(ctx, due[i])
-    home.reopen(ctx, due[i])`, `    gate.forget(ctx, due[i])`, gates},
+    indexes.reopen(ctx, due[i])`, `    gate.forget(ctx, due[i])`, gates},
 	{"share: weights are ignored", "share/compete",
 		`    g.step = math.floor(unit / (g.weight or 1))`, `    g.step = unit`, fair},
 	{"share: what is passed over is paid for", "share.following",

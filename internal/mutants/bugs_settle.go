@@ -7,11 +7,11 @@ var settleMutants = []Mutant{
 	{"complete: the stream stays open", "settle.complete",
 		`  if c.frames_attempt == attempt then stream.finish(ctx, id, attempt, 'attempt_success') end`, ``, suite("stream")},
 	{"complete: the alarm stays", "settle.complete",
-		`  if c.deadline or c.attempt_deadline then home.alarm(ctx, nil, id) end`, ``, suite("settle|time")},
+		`  if c.deadline or c.attempt_deadline then indexes.alarm(ctx, nil, id) end`, ``, suite("settle|time")},
 	{"complete: the alarm of a deadline stays", "settle.complete",
-		`  if c.deadline or c.attempt_deadline then home`, `  if c.attempt_deadline then home`, suite("edge cases")},
+		`  if c.deadline or c.attempt_deadline then indexes`, `  if c.attempt_deadline then indexes`, suite("edge cases")},
 	{"complete: stays held", "settle.splice",
-		`  home.unhold(ctx, f.session, f.id)`, ``, suite("settle")},
+		`  indexes.unhold(ctx, f.session, f.id)`, ``, suite("settle")},
 	{"complete: nobody is told", "settle.complete",
 		`  publish.to(keys.events(ctx.r, id), 'T1 ' .. attempt)`, ``, suite("cancel|settle")},
 	{"complete: a repeat is refused", "ff_complete.judge",
@@ -26,7 +26,7 @@ var settleMutants = []Mutant{
 	{"finish: the stream stays open", "settle.finish",
 		`  stream.close(ctx, c, id, reason)`, ``, suite("stream|cancel")},
 	{"finish: the alarm stays", "settle.finish",
-		`  if c.deadline or c.attempt_deadline or c.suspension_deadline or c.grant_deadline or c.state == 'A3' then home.alarm(ctx, nil, id) end`, ``, suite("cancel|settle")},
+		`  if c.deadline or c.attempt_deadline or c.suspension_deadline or c.grant_deadline or c.state == 'A3' then indexes.alarm(ctx, nil, id) end`, ``, suite("cancel|settle")},
 	{"finish: nobody is told", "settle.finish",
 		`  suspension.finish(ctx, c, id, reason)
   stream.close(ctx, c, id, reason)
@@ -41,16 +41,16 @@ var settleMutants = []Mutant{
 		`tonumber(c.attempt_deadline) - ctx.now`, `tonumber(c.attempt_deadline)`, suite("settle|time|claim")},
 	{"pause: the deadline's alarm is lost", "settle.pause",
 		`    record.clear(ctx, id, 'attempt_deadline')
-    home.alarm(ctx, c.deadline and tonumber(c.deadline), id)`, `    record.clear(ctx, id, 'attempt_deadline')
-    home.alarm(ctx, nil, id)`, suite("time|settle|golden")},
+    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)`, `    record.clear(ctx, id, 'attempt_deadline')
+    indexes.alarm(ctx, nil, id)`, suite("time|settle|golden")},
 	{"pause: a delayed attempt is claimable at once", "settle.pause",
-		`    home.delay(ctx, at, id)
+		`    indexes.delay(ctx, at, id)
   else
-    home.enqueue(ctx, c.route, lane.score(ctx, c), id)
+    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   end
-  core.announce(ctx, c, id, at and`, `    home.enqueue(ctx, c.route, lane.score(ctx, c), id)
+  core.announce(ctx, c, id, at and`, `    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   else
-    home.enqueue(ctx, c.route, lane.score(ctx, c), id)
+    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   end
   core.announce(ctx, c, id, at and`, suite("settle")},
 
@@ -105,7 +105,7 @@ var settleMutants = []Mutant{
 	{"requeue: a revoked lease has a pause", "settle.requeue",
 		`c.state == 'A1' and policy.respite(count) or 0`, `policy.respite(count)`, suite("time")},
 	{"requeue: the pause is not in the delayed set", "settle.requeue",
-		`home.delay(ctx, ctx.now + pause, id)`, `home.enqueue(ctx, c.route, lane.score(ctx, c), id)`, suite("time")},
+		`indexes.delay(ctx, ctx.now + pause, id)`, `indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)`, suite("time")},
 	{"requeue: the first reclaim pauses", "policy.respite",
 		`return k > 0 and math.min(60000, 1000 * 2 ^ math.min(k - 1, 6)) or 0`, `return math.min(60000, 1000 * 2 ^ math.min(k, 6))`, suite("time")},
 	{"requeue: the pause has no ceiling", "policy.respite",

@@ -39,19 +39,19 @@ var suspendMutants = []Mutant{
 	{"suspend: what is answered at once leaves a waitpoint open", "ff_suspend_execution",
 		`    waitpoint.count(ctx, c, f.id, -closed)`, ``, waits},
 	{"resume: the timeout's alarm stays", "suspension.resume",
-		`    home.alarm(ctx, c.deadline and tonumber(c.deadline), id)
+		`    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end
   record.move`, `  end
   record.move`, waits},
 	{"resume: the deadline's alarm goes", "suspension.resume",
-		`    home.alarm(ctx, c.deadline and tonumber(c.deadline), id)
+		`    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end
-  record.move`, `    home.alarm(ctx, nil, id)
+  record.move`, `    indexes.alarm(ctx, nil, id)
   end
   record.move`, waits},
 	{"resume: the timeout stays on the core", "suspension.resume",
 		`    fields.suspension_deadline = false
-    home.alarm`, `    home.alarm`, waits},
+    indexes.alarm`, `    indexes.alarm`, waits},
 	{"resume: without the delay of its policy", "suspension.resume",
 		`e.delay or tonumber(u.rd or '0')`, `e.delay or 0`, waits},
 	{"resume: nobody is told", "lua/lib/suspension.lua",
@@ -108,11 +108,11 @@ end
 	{"suspend: a deadline before the timeout has no alarm", "ff_suspend.park",
 		`math.min(due, deadline)`, `due`, waits},
 	{"suspend: the alarm of the attempt stays", "ff_suspend.park",
-		`  if first or c.attempt_deadline then home.alarm`, `  if first then home.alarm`, waits},
+		`  if first or c.attempt_deadline then indexes.alarm`, `  if first then indexes.alarm`, waits},
 	{"suspend: the next claim is told of the wait before", "ff_suspend.park",
 		`  if c.resume_bytes then fields.resume_bytes = false end`, ``, waits},
 	{"suspend: stays held", "ff_suspend_execution",
-		`  home.leave(ctx, c, f.id)`, ``, waits},
+		`  indexes.leave(ctx, c, f.id)`, ``, waits},
 	{"suspend: what the wait before was answered is lost", "ff_suspend.record",
 		`suspension.replace(ctx, c, id, u, kept)`, `suspension.replace(ctx, c, id, u, nil)`, waits},
 	{"suspend: gives up the lease although nothing is missing", "ff_suspend_execution",
@@ -246,8 +246,8 @@ end
 		`  record.clear(ctx, id, 'suspension_deadline')
   local was`, `  local was`, waits},
 	{"timeout: an escalated one loses its deadline", "settle/escalate",
-		`  home.alarm(ctx, c.deadline and tonumber(c.deadline), id)
-  history.add(ctx, c, id, 'escalated', was)`, `  home.alarm(ctx, nil, id)
+		`  indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
+  history.add(ctx, c, id, 'escalated', was)`, `  indexes.alarm(ctx, nil, id)
   history.add(ctx, c, id, 'escalated', was)`, waits},
 	{"timeout: no signal is made of it", "settle.timeout",
 		`    if u.bh == 'auto_resume_with_timeout_signal' then`, `    if false then`, waits},
@@ -266,7 +266,7 @@ end
 		`  if c.deadline or c.attempt_deadline or c.suspension_deadline or c.grant_deadline`, `  if c.deadline or c.attempt_deadline or c.grant_deadline`, waits},
 	{"complete: handed out waitpoints stay open", "settle.complete",
 		`  waitpoint.abandon(ctx, c, id, 'attempt_ended')
-  home.unhold(ctx, c.session, id)`, `  home.unhold(ctx, c.session, id)`, suite("golden|suspend|signal")},
+  indexes.unhold(ctx, c.session, id)`, `  indexes.unhold(ctx, c.session, id)`, suite("golden|suspend|signal")},
 	{"finish: a suspended attempt has no record", "settle.open",
 		` or
       core.suspended(c)

@@ -4,7 +4,7 @@ package main
 var tickMutants = []Mutant{
 	{"tick: looks every second at what waits for long", "ff_tick_do.next_due",
 		`if at and i < 5 then at = math.min(at, ctx.now + root.span) end`, `if at and i < 5 then at = math.min(at, ctx.now + 1000) end`, suite("time")},
-	{"tick: one that was given up waits for what is due", "bell.vacate",
+	{"tick: one that was given up waits for what is due", "doorbell.vacate",
 		`    ctx.wake = ctx.now + 1000
 `, ``, suite("time")},
 	{"tick: anybody ticks", "ff_tick",
@@ -15,8 +15,8 @@ var tickMutants = []Mutant{
 		`argv[3] ~= '2' or ff_tick_do.ask(ctx, current)`, `argv[3] ~= '2' or ff_tick_do.ask(ctx, current) ~= nil`, suite("time")},
 	{"tick: an owner that is asked may take its time", "ff_tick_do.ask",
 		`  if not ctx.wake or ctx.wake > ctx.now then redis.call('HSET', ctx.r, 'wake', ctx.t) end`, ``, suite("time")},
-	{"tick: nobody is rung for a tick that was given up", "bell.vacate",
-		`if publish.to(keys.bell(ctx.r, other), 't') > 0 then return true end`, `return true`, suite("time")},
+	{"tick: nobody is rung for a tick that was given up", "doorbell.vacate",
+		`if publish.to(keys.doorbell(ctx.r, other), 't') > 0 then return true end`, `return true`, suite("time")},
 	{"tick: a stranger gives up the office", "ff_tick",
 		`    if root.owner(ctx) ~= owner then return reply.already(root.owner(ctx) or '') end`, ``, suite("time|golden")},
 	{"tick: death is not sticky", "ff_tick_do.sessions",
@@ -48,7 +48,7 @@ var tickMutants = []Mutant{
 	{"tick: a promoted execution keeps its delay", "ff_tick_do.delays",
 		`        record.clear(ctx, due[i], 'delay_until')`, ``, suite("settle|create")},
 	{"tick: promoted to the end of its queue", "ff_tick_do.delays",
-		`home.enqueue(ctx, c.route, lane.score(ctx, c), due[i])`, `home.enqueue(ctx, c.route, ctx.t, due[i])`, suite("settle|claim")},
+		`indexes.enqueue(ctx, c.route, lane.score(ctx, c), due[i])`, `indexes.enqueue(ctx, c.route, ctx.t, due[i])`, suite("settle|claim")},
 	{"tick: a deadline is a millisecond late", "ff_tick_do.fire",
 		`deadline <= ctx.now then`, `deadline < ctx.now then`, suite("edge cases")},
 	{"tick: an attempt timeout is a millisecond late", "ff_tick_do.fire",
@@ -92,7 +92,7 @@ var tickMutants = []Mutant{
 		`  if due < ctx.now + root.span + root.step or root.stepped(ctx) then`, `  if false then`, suite("time|retention")},
 	{"tick: what is filed after the clock stepped back is not looked for", "root.filed",
 		` or root.stepped(ctx) then`, ` then`, suite("clock")},
-	{"home: nobody says that something is to be purged soon", "home.apply",
+	{"home: nobody says that something is to be purged soon", "indexes.apply",
 		`      root.filed(ctx, ctx.moves.purge)`, ``, suite("time|retention")},
 	{"tick: says no more when there is", "ff_tick_do.sessions",
 		`  if #due == budget then n.more = true end

@@ -17,11 +17,11 @@ local function ff_pause_execution(ctx, argv)
   if not core.waiting(c) and not core.granted(c) then return reply.err('execution_not_eligible', c.state) end
 
   local code = 'R4' .. string.sub(c.state, 3)
-  home.leave(ctx, c, id)
+  indexes.leave(ctx, c, id)
   record.set(ctx, id, 'state', code)
   if c.grant_deadline then
     record.clear(ctx, id, 'grant_deadline', 'grant_session', 'grant_number')
-    home.alarm(ctx, c.deadline and tonumber(c.deadline), id)
+    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end
   redis.call('ZADD', keys.paused(ctx.r), ctx.t, id)
   history.add(ctx, c, id, 'paused', by, reason)

@@ -15,9 +15,9 @@ local function ff_unpause_execution(ctx, argv)
   if not core.paused(c) then return reply.err('execution_not_eligible', c.state) end
 
   local code = 'R1' .. string.sub(c.state, 3)
-  home.leave(ctx, c, id)
+  indexes.leave(ctx, c, id)
   record.set(ctx, id, 'state', code)
-  home.enqueue(ctx, c.route, lane.score(ctx, c), id)
+  indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   history.add(ctx, c, id, 'unpaused', by)
   core.announce(ctx, c, id, code)
   flow.apply(ctx)

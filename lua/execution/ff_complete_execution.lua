@@ -92,7 +92,7 @@ local function ff_complete_execution(k, argv)
   if q then
     local claimed = claim.run(ctx, q)
     ctx.moves.coming = nil
-    if members > 0 then home.apply(ctx) end -- what a claim that was refused has left
+    if members > 0 then indexes.apply(ctx) end -- what a claim that was refused has left
     out[5 + count] = reply.int(claimed[1])
     for i = 2, #claimed do out[#out + 1] = claimed[i] end
   end

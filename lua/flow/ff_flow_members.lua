@@ -1,4 +1,4 @@
--- ff_flow_members: members of a flow in the order in which they came, so that whoever depends on others comes after them: up to
+-- ff_flow_members: members of a flow in the order in which they came, so that a member comes after those it depends on: up to
 -- limit with a number from next on. With edges 1 each brings the edges into it, upstream and "mark,attempt,input" (lib/group.lua).
 -- A page may be shorter than its limit; next is -1 behind the last one. A member without a core has an empty code.
 -- Flags:   no-writes

@@ -74,11 +74,11 @@ function ff_wait.park(ctx, c, f, w)
   if c.attempt_deadline then
     record.set(ctx, f.id, 'attempt_left', reply.int(math.max(1, tonumber(c.attempt_deadline) - ctx.now)))
     record.clear(ctx, f.id, 'attempt_deadline')
-    home.alarm(ctx, c.deadline and tonumber(c.deadline), f.id)
+    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), f.id)
   end
   history.add(ctx, c, f.id, 'released', 'waiting_children', c.claimed_at)
-  home.leave(ctx, c, f.id)
-  home.block(ctx, f.id, c.created_at)
+  indexes.leave(ctx, c, f.id)
+  indexes.block(ctx, f.id, c.created_at)
   core.announce(ctx, c, f.id, 'R3i')
 end
 

@@ -82,7 +82,7 @@ local function seek(key, cursor)
   return listing.rank(key, { score = score, member = member })
 end
 
--- closed: no gate closes a route for longer than a day, and each says why. One that opens too early is closed again by whoever asks.
+-- closed: no gate closes a route for longer than a day, and each says why. One that opens too early is closed again by the next claim that asks.
 local function closed(ctx, list)
   for i = 1, #list, 2 do
     local id, at = list[i], audit.score(list[i + 1])
@@ -106,7 +106,7 @@ local function queue(ctx, q)
   if audit.note(ctx, 'missing', name, q.of, 'its queue is not empty') then
     redis.call('SADD', set, q.of)
     root.need(ctx, ctx.now + 1000)
-    bell.ring(ctx, q.of, math.min(waiting, 64))
+    doorbell.wake(ctx, q.of, math.min(waiting, 64))
   end
 end
 
@@ -126,7 +126,7 @@ function audit_entries.look(ctx, q)
     if not named and audit.note(ctx, 'phantom', q.index, member, 'at ' .. list[i + 1]) then gone[#gone + 1] = member end
   end
   if q.family == 'q' then
-    for i = 1, #gone do home.dequeue(ctx, q.of, gone[i]) end
+    for i = 1, #gone do indexes.dequeue(ctx, q.of, gone[i]) end
     flow.apply(ctx)
     if q.cursor == '' then queue(ctx, q) end
   elseif #gone > 0 then

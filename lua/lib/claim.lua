@@ -31,7 +31,7 @@ local function gather(ctx, turn, found)
     end
     local seen = #found - others
     turn.seen[i] = seen
-    if seen < each then home.counted(ctx, route_id, seen) end
+    if seen < each then indexes.counted(ctx, route_id, seen) end
     if seen == 0 then redis.call('SREM', gate.ready(ctx, route_id), route_id) end
   end
   table.sort(found, merge.before)
@@ -68,7 +68,7 @@ local function heads(ctx, q, ready)
     local members = redis.call('ZRANGE', keys.queue(ctx.r, route_id), '0', reply.int(each - 1))
     if #members > 0 then record.load(ctx, members) end
     for i = 1, #members do found[i] = { id = members[i], route = route_id } end
-    if #members < each then home.counted(ctx, route_id, #members) end
+    if #members < each then indexes.counted(ctx, route_id, #members) end
     if #members == 0 then redis.call('SREM', gate.ready(ctx, route_id), route_id) end
   end
   local picked, barred = {}, 0
@@ -140,15 +140,15 @@ end
 local function rehome(ctx, stray)
   local h, c = stray.head, stray.core
   if stray.barred and core.waiting(c) and c.route == h.route then return flow.cancel(ctx, c, h.id, graph.head(ctx, c.flow).cw or '') end
-  home.dequeue(ctx, h.route, h.id)
+  indexes.dequeue(ctx, h.route, h.id)
   if c.state and core.waiting(c) then
-    home.enqueue(ctx, c.route, lane.score(ctx, c), h.id)
+    indexes.enqueue(ctx, c.route, lane.score(ctx, c), h.id)
   elseif c.state and core.delayed(c) then
-    home.delay(ctx, tonumber(c.delay_until or '0'), h.id)
+    indexes.delay(ctx, tonumber(c.delay_until or '0'), h.id)
   elseif c.state and core.suspended(c) then
-    home.park(ctx, h.id, suspension.read(ctx, h.id).cr)
+    indexes.park(ctx, h.id, suspension.read(ctx, h.id).cr)
   elseif c.state and core.blocked(c) then
-    home.block(ctx, h.id, c.created_at or ctx.t)
+    indexes.block(ctx, h.id, c.created_at or ctx.t)
   elseif c.state and core.paused(c) then
     redis.call('ZADD', keys.paused(ctx.r), 'NX', ctx.t, h.id)
   end
@@ -161,10 +161,10 @@ local function grant(ctx, q, h, held)
   c.state, c.grant_epoch = 'G1' .. string.sub(c.state, 3), reply.int(math.max(last + 1, ctx.now))
   record.set(ctx, h.id, 'state', c.state, 'grant_session', q.session, 'grant_number', q.number_text, 'grant_epoch', c.grant_epoch,
     'grant_deadline', reply.int(ends))
-  home.alarm(ctx, c.deadline and math.min(ends, tonumber(c.deadline)) or ends, h.id)
+  indexes.alarm(ctx, c.deadline and math.min(ends, tonumber(c.deadline)) or ends, h.id)
   held[#held + 1] = q.number_text
   held[#held + 1] = h.id
-  home.dequeue(ctx, h.route, h.id)
+  indexes.dequeue(ctx, h.route, h.id)
 end
 
 -- first turns one picked execution with a plain record into an active one.
@@ -173,7 +173,7 @@ local function first(ctx, q, h, held)
   record.splice(ctx, h.id, record.claimed(h.text, q.lease))
   held[#held + 1] = q.number_text
   held[#held + 1] = h.id
-  if not h.unqueued then home.dequeue(ctx, h.route, h.id) end
+  if not h.unqueued then indexes.dequeue(ctx, h.route, h.id) end
   if h.flow then graph.moved(ctx, { state = 'R1f', flow = h.flow }, h.id, 'A1') end
   if ctx.feed then feed.state(ctx, h.id, 'A1', '0', h.route, ctx.t, q.session) end
 end
@@ -201,14 +201,14 @@ local function take(ctx, q, h, held)
     local due = ctx.now + tonumber(timeout)
     record.set(ctx, h.id, 'attempt_deadline', reply.int(due))
     if c.deadline then due = math.min(due, tonumber(c.deadline)) end
-    home.alarm(ctx, due, h.id)
+    indexes.alarm(ctx, due, h.id)
   elseif granted then
-    home.alarm(ctx, c.deadline and tonumber(c.deadline), h.id)
+    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), h.id)
   end
   if not granted then
     held[#held + 1] = q.number_text
     held[#held + 1] = h.id
-    if not h.unqueued then home.dequeue(ctx, h.route, h.id) end
+    if not h.unqueued then indexes.dequeue(ctx, h.route, h.id) end
   end
   if c.flow then graph.moved(ctx, c, h.id, 'A1') end
   h.core = core.read(ctx, h.id)
@@ -371,14 +371,14 @@ function claim.granted(ctx, q, list)
   end
 end
 
--- met rings for what this call made claimable and the claim did not take: later is how much of each route there was.
+-- met wakes waiters for what this call made claimable and the claim did not take: later is how much of each route there was.
 local function met(ctx, later, claims)
   for i = 1, #claims do
     local route_id = claims[i].route
     if later[route_id] then later[route_id] = later[route_id] - 1 end
   end
   for route_id, n in pairs(later) do
-    if n > 0 then bell.ring(ctx, route_id, n) end
+    if n > 0 then doorbell.wake(ctx, route_id, n) end
   end
 end
 
@@ -411,7 +411,7 @@ function claim.run(ctx, q)
     local mine = ctx.moves.enqueued and own(ctx, q, ready)
     if ctx.moves.enqueued and not mine then
       later = {}
-      home.queue(ctx, later)
+      indexes.queue(ctx, later)
       ready, gated, other = claim.ready(ctx, q)
     end
     ctx.moves.coming = nil
@@ -447,13 +447,13 @@ function claim.run(ctx, q)
     for i = 1, #strays do rehome(ctx, strays[i]) end -- may ring whoever has just registered
     more = flow.apply(ctx) or more
     if later then met(ctx, later, claims) end
-    -- Who got less than he wanted would come again at once, to register. But if another half may have some, he does come again.
+    -- A short claim would come again at once, to register. But if another half may have some, it does come again.
     if q.wait and not other and #claims > 0 and #claims < q.max and not more and #strays == 0 then
       idle(ctx, q)
       registered = '1'
     end
     if more and #claims > 0 then
-      for i = 1, math.min(#ready, 8) do bell.ring(ctx, ready[i], 1) end
+      for i = 1, math.min(#ready, 8) do doorbell.wake(ctx, ready[i], 1) end
     end
     if gated then
       grants = claims

@@ -200,18 +200,18 @@ function create.write(ctx, item, m)
   if #payload > record.inline then record.write(ctx, keys.input(ctx.r, id), payload) end
   if tags ~= none then redis.call('HSET', keys.tags(ctx.r, id), unpack(tags)) end
   if t.categories then redis.call('HSET', keys.attempts(ctx.r, id), 'categories', t.categories) end
-  home.used(ctx, t.route, 1)
+  indexes.used(ctx, t.route, 1)
   if m and m.blocked then
-    home.block(ctx, id, ctx.t)
+    indexes.block(ctx, id, ctx.t)
   elseif t.delay then
-    home.delay(ctx, t.delay, id)
+    indexes.delay(ctx, t.delay, id)
   else
-    home.enqueue(ctx, t.route, t.score, id)
+    indexes.enqueue(ctx, t.route, t.score, id)
   end
-  if t.deadline then home.alarm(ctx, t.deadline, id) end
+  if t.deadline then indexes.alarm(ctx, t.deadline, id) end
 end
 
 -- close announces the routes that were made.
 function create.close(ctx)
-  if ctx.moves.routes_added then bell.table_changed(ctx) end
+  if ctx.moves.routes_added then doorbell.table_changed(ctx) end
 end

@@ -10,20 +10,20 @@ end
 -- promote makes a blocked member claimable. A delay counts from here.
 function flow.promote(ctx, c, id)
   local code, due = 'R1' .. string.sub(c.state, 3), nil
-  home.unblock(ctx, id)
+  indexes.unblock(ctx, id)
   if c.plain then
     record.splice(ctx, id, record.freed(ctx.cache.texts[id]))
-    home.enqueue(ctx, c.route, lane.score(ctx, c), id)
+    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   else
     due = c.start_delay and ctx.now + (tonumber(c.start_delay) or 0) or tonumber(c.delay_until or '0') or 0
     if c.state == 'R3f' and due > ctx.now then
       code = 'R2af'
       record.set(ctx, id, 'state', code, 'delay_until', reply.int(due))
-      home.delay(ctx, due, id)
+      indexes.delay(ctx, due, id)
     else
       record.set(ctx, id, 'state', code)
       if c.delay_until then record.clear(ctx, id, 'delay_until') end
-      home.enqueue(ctx, c.route, lane.score(ctx, c), id)
+      indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
     end
   end
   core.announce(ctx, c, id, code)
@@ -373,9 +373,9 @@ end
 -- apply ends every function that may change the state of a member: it does what the ends of members ask for, then writes the moves.
 -- It returns true when a route that lost entries still has some.
 function flow.apply(ctx)
-  if ctx.moves.blocked then home.file(ctx) end -- before the work, which may free them again
+  if ctx.moves.blocked then indexes.file(ctx) end -- before the work, which may free them again
   if ctx.moves.work then flow.run(ctx) end
-  return home.apply(ctx)
+  return indexes.apply(ctx)
 end
 
 -- drain works off the backlog, touching at most budget members. It returns whether something is left.

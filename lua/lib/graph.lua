@@ -146,7 +146,7 @@ local function settle_flow(ctx, h)
   end
 end
 
--- flush writes what changed, and tells whoever waits for a flow.
+-- flush writes what changed, and tells those who wait for a flow.
 function graph.flush(ctx)
   for flow_id, h in pairs(ctx.cache.flows) do
     if h and h.changed then

@@ -119,8 +119,8 @@ local function counted(ctx, h, c, id, incoming)
   return g, now
 end
 
--- told: whoever depends on others was told how they ended, or the backlog has it. What failed is open again for one that was
--- replayed (60 §8.4).
+-- told: a member was told how those it depends on ended, or the backlog has it. What failed is open again for one that was
+-- replayed.
 local function told(ctx, h, c, id, incoming)
   local needless = false
   for i = 1, #incoming, 2 do
@@ -241,8 +241,8 @@ function joined.look(ctx, c, id)
   end
   local v = children(ctx, h, c, id)
   if c.state == 'R3i' and not graph.barred(ctx, h.id) then
-    if ctx.heal then c = core.read(ctx, id) end -- it may have been told just now
-    if c.state == 'R3i' then waits(ctx, h, c, id, ctx.heal and redis.call('HGETALL', keys.children(ctx.r, id)) or v) end
+    if ctx.repair then c = core.read(ctx, id) end -- it may have been told just now
+    if c.state == 'R3i' then waits(ctx, h, c, id, ctx.repair and redis.call('HGETALL', keys.children(ctx.r, id)) or v) end
   end
   return ctx.cost
 end

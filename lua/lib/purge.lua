@@ -64,7 +64,7 @@ local function founder(ctx, h)
   local c = filed and core.read(ctx, h.id)
   local ended = c and c.state and core.terminal(c) and tonumber(c.ended_at or '')
   if not ended then return end
-  local at = math.max(ctx.now, math.max(ended, tonumber(h.en) or 0) + home.kept(ctx, c.route, c.retention))
+  local at = math.max(ctx.now, math.max(ended, tonumber(h.en) or 0) + indexes.kept(ctx, c.route, c.retention))
   if at >= args.score(filed) then return end
   redis.call('ZADD', keys.done(ctx.r), reply.int(at), h.id)
   root.need(ctx, at)
@@ -109,7 +109,7 @@ function purge.run(ctx, c, id, keep)
   redis.call('ZREM', keys.done(r), id)
   if c.flow then purge.member(ctx, c, id) end
   gate.purged(ctx, c.route, id)
-  home.used(ctx, c.route, -1)
+  indexes.used(ctx, c.route, -1)
   ctx.moves.purged = (ctx.moves.purged or 0) + 1
   return true
 end

@@ -192,7 +192,7 @@ function record.read(ctx, id)
   return c
 end
 
--- change returns the table that the call may change, and plans to write it. Whoever read the fields before keeps them as they were.
+-- change returns the table that the call may change, and plans to write it. A table that was read before keeps the fields as they were.
 local function change(ctx, id)
   if ctx.cache.own and ctx.cache.own[id] then return ctx.cache.own[id] end
   local new = {}

@@ -59,7 +59,7 @@ local function rearm(ctx, c, id)
   local span = c.deadline_span or reply.int(math.max(1, tonumber(c.deadline) - tonumber(c.created_at)))
   local due = ctx.now + tonumber(span)
   record.set(ctx, id, 'deadline', reply.int(due), 'deadline_span', span)
-  home.alarm(ctx, due, id)
+  indexes.alarm(ctx, due, id)
 end
 
 -- parse reads request, steps, force, by and reason from position i; it returns them, or nil and an error reply.
@@ -125,9 +125,9 @@ function replay.run(ctx, c, id, q)
   rearm(ctx, c, id)
   redis.call('ZREM', keys.done(ctx.r), id)
   if code == 'R1p' then
-    home.enqueue(ctx, c.route, lane.score(ctx, c), id)
+    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   else
-    home.block(ctx, id, c.created_at)
+    indexes.block(ctx, id, c.created_at)
   end
   core.announce(ctx, c, id, code)
   return code, reply.int(count)

@@ -1,5 +1,5 @@
 -- settle: the ways an attempt or an execution ends or pauses. Callers have checked everything; nothing here can
--- fail on its arguments. The core is written first, indexes through home.
+-- fail on its arguments. The core is written first, indexes through lib/indexes.lua.
 local settle = {}
 
 -- open tells whether the last attempt is still to be finished.
@@ -36,10 +36,10 @@ function settle.finish(ctx, c, id, code, reason, extra)
     record.clear(ctx, id, 'attempt_deadline', 'attempt_left', 'suspension_deadline', 'delay_until', 'grant_deadline', 'grant_session',
       'grant_number')
   end
-  home.leave(ctx, c, id)
-  if c.deadline or c.attempt_deadline or c.suspension_deadline or c.grant_deadline or c.state == 'A3' then home.alarm(ctx, nil, id) end
+  indexes.leave(ctx, c, id)
+  if c.deadline or c.attempt_deadline or c.suspension_deadline or c.grant_deadline or c.state == 'A3' then indexes.alarm(ctx, nil, id) end
   if ctx.gates and c.attempt then gate.ended(ctx, c, id, code) end
-  home.done(ctx, id, c.route, c.retention)
+  indexes.done(ctx, id, c.route, c.retention)
   suspension.finish(ctx, c, id, reason)
   stream.close(ctx, c, id, reason)
   core.announce(ctx, c, id, code)
@@ -58,12 +58,12 @@ function settle.complete(ctx, c, id, result)
     end
   end
   if c.attempt_deadline then record.clear(ctx, id, 'attempt_deadline', 'attempt_left') end
-  if c.deadline or c.attempt_deadline then home.alarm(ctx, nil, id) end
+  if c.deadline or c.attempt_deadline then indexes.alarm(ctx, nil, id) end
   if c.frames_attempt == attempt then stream.finish(ctx, id, attempt, 'attempt_success') end
   waitpoint.abandon(ctx, c, id, 'attempt_ended')
-  home.unhold(ctx, c.session, id)
+  indexes.unhold(ctx, c.session, id)
   if ctx.gates then gate.leave(ctx, c.route, id, c.epoch, '1') end
-  home.done(ctx, id, c.route, c.retention)
+  indexes.done(ctx, id, c.route, c.retention)
   publish.to(keys.events(ctx.r, id), 'T1 ' .. attempt)
   if c.flow then
     ctx.moves.members = (ctx.moves.members or 0) + 1
@@ -78,9 +78,9 @@ function settle.splice(ctx, f)
   local result, route_id, flow_id = f.result, f.route, f.flow
   record.splice(ctx, f.id, record.completed(ctx.cache.texts[f.id], f.token, ctx.t, result))
   if #result > record.inline then record.write(ctx, keys.result(ctx.r, f.id, f.attempt), result) end
-  home.unhold(ctx, f.session, f.id)
+  indexes.unhold(ctx, f.session, f.id)
   if ctx.gates then gate.leave(ctx, route_id, f.id, f.epoch, '1') end
-  home.done(ctx, f.id, route_id)
+  indexes.done(ctx, f.id, route_id)
   publish.to(keys.events(ctx.r, f.id), 'T1 ' .. f.attempt)
   if flow_id then
     ctx.moves.members = (ctx.moves.members or 0) + 1
@@ -100,14 +100,14 @@ function settle.pause(ctx, c, id, at, release)
   if c.attempt_deadline then
     record.set(ctx, id, 'attempt_left', reply.int(math.max(1, tonumber(c.attempt_deadline) - ctx.now)))
     record.clear(ctx, id, 'attempt_deadline')
-    home.alarm(ctx, c.deadline and tonumber(c.deadline), id)
+    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end
   history.add(ctx, c, id, at and 'delayed' or 'released', at and reply.int(at) or '', c.claimed_at)
-  home.leave(ctx, c, id)
+  indexes.leave(ctx, c, id)
   if at then
-    home.delay(ctx, at, id)
+    indexes.delay(ctx, at, id)
   else
-    home.enqueue(ctx, c.route, lane.score(ctx, c), id)
+    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   end
   core.announce(ctx, c, id, at and 'R2ai' or 'R1i')
 end
@@ -144,13 +144,13 @@ function settle.fail(ctx, c, id, f)
   record.set(ctx, id, unpack(fields))
   if c.attempt_deadline or c.attempt_left then
     record.clear(ctx, id, 'attempt_deadline', 'attempt_left')
-    home.alarm(ctx, c.deadline and tonumber(c.deadline), id)
+    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end
-  home.leave(ctx, c, id)
+  indexes.leave(ctx, c, id)
   if code == 'R2b' then
-    home.delay(ctx, at, id)
+    indexes.delay(ctx, at, id)
   else
-    home.enqueue(ctx, c.route, lane.score(ctx, c), id)
+    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   end
   stream.close(ctx, c, id, closed)
   core.announce(ctx, c, id, code)
@@ -180,13 +180,13 @@ function settle.requeue(ctx, c, id)
   if pause > 0 then record.set(ctx, id, 'delay_until', reply.int(ctx.now + pause)) end
   if c.attempt_deadline or c.attempt_left then record.clear(ctx, id, 'attempt_deadline', 'attempt_left') end
   if c.attempt_deadline or c.attempt_left or c.state == 'A3' then
-    home.alarm(ctx, c.deadline and tonumber(c.deadline), id)
+    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end
-  home.leave(ctx, c, id)
+  indexes.leave(ctx, c, id)
   if pause > 0 then
-    home.delay(ctx, ctx.now + pause, id)
+    indexes.delay(ctx, ctx.now + pause, id)
   else
-    home.enqueue(ctx, c.route, lane.score(ctx, c), id)
+    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   end
   stream.close(ctx, c, id, why)
   core.announce(ctx, c, id, code)
@@ -196,12 +196,12 @@ end
 -- ungrant returns a granted execution to its queue; it was not claimed, so nothing else has happened to it. With quiet, no
 -- quota has a slot for it.
 function settle.ungrant(ctx, c, id, quiet)
-  home.leave(ctx, c, id, quiet)
+  indexes.leave(ctx, c, id, quiet)
   c.state = 'R1' .. string.sub(c.state, 3)
   record.set(ctx, id, 'state', c.state)
   record.clear(ctx, id, 'grant_deadline', 'grant_session', 'grant_number') -- ge stays: the next grant has a later one
-  home.alarm(ctx, c.deadline and tonumber(c.deadline), id)
-  home.enqueue(ctx, c.route, lane.score(ctx, c), id)
+  indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
+  indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
 end
 
 -- escalate leaves a suspension that ran into its timeout to an operator; signals still resume it.
@@ -220,7 +220,7 @@ local function escalate(ctx, c, id, u)
       waitpoint.index(ctx, id, list[i], w)
     end
   end
-  home.alarm(ctx, c.deadline and tonumber(c.deadline), id)
+  indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   history.add(ctx, c, id, 'escalated', was)
   core.announce(ctx, c, id, 'S5')
 end

@@ -1,4 +1,4 @@
--- signal: delivery to a waitpoint, pending or active, by whoever holds its token or by an operator.
+-- signal: delivery to a waitpoint, pending or active, by a holder of its token or by an operator.
 local signal = {}
 
 local limits = { { field = 'name', most = 128 }, { field = 'category', most = 64 }, { field = 'source_type', most = 64 },

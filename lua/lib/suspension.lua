@@ -1,5 +1,5 @@
 -- suspension: how an attempt stops without a lease, and what ends that. The record of the last one
--- stays until the next, so that whoever claims learns what it was resumed by. Fields:
+-- stays until the next, so that a claim tells what it was resumed by. Fields:
 --   id suspension   nm name the handler waits under  rc reason code    rq request key      ho epoch and attempt
 --   cr created at   to timeout at                    bh behaviour      rd resume delay     c  condition
 --   wp waitpoints, by comma                          n<i> satisfied parts of node i
@@ -151,14 +151,14 @@ function suspension.resume(ctx, c, id, u, e)
   if delay > 0 then fields.delay_until = reply.int(ctx.now + delay) end
   if c.suspension_deadline then
     fields.suspension_deadline = false
-    home.alarm(ctx, c.deadline and tonumber(c.deadline), id)
+    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end
   record.move(ctx, id, code, fields)
-  home.leave(ctx, c, id)
+  indexes.leave(ctx, c, id)
   if delay > 0 then
-    home.delay(ctx, ctx.now + delay, id)
+    indexes.delay(ctx, ctx.now + delay, id)
   else
-    home.enqueue(ctx, c.route, lane.score(ctx, c), id)
+    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   end
   core.announce(ctx, c, id, code)
 end

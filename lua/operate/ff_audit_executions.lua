@@ -1,12 +1,12 @@
--- ff_audit_executions: compares up to 100 executions with what the indexes say of them: the one home that the state names,
--- at its place; the one alarm; the grant; the open waitpoints, among the pending ones and under their token key; the session of a
--- held one; the row of its route; the edges, group and children of a member of a flow (lib/joined.lua). With heal 1 what is missing or misplaced is put right. Entries that no record names
+-- ff_audit_executions: compares up to 100 executions with what the indexes say of them: the one index that the state names,
+-- and the place in it; the one alarm; the grant; the open waitpoints, among the pending ones and under their token key; the session of a
+-- held one; the row of its route; the edges, group and children of a member of a flow (lib/joined.lua). With repair 1 what is missing or misplaced is put right. Entries that no record names
 -- are found by ff_audit_index. It may look at fewer than it was given, and answers at how many; a code is '' for an id
 -- without a core.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditExecutions
--- Args:    protocol heal count {id}
--- Replies: OK now count {code route created} findings {kind index member detail healed}
+-- Args:    protocol repair count {id}
+-- Replies: OK now count {code route created} findings {kind index member detail repaired}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_audit = {}
 
@@ -41,15 +41,15 @@ function ff_audit.paused(ctx, id)
   return filed >= 0 and filed <= ctx.now and reply.int(filed) or ctx.t
 end
 
--- home returns index, key and score of the one home, nil when there is none or no record tells.
-function ff_audit.home(ctx, c, id)
+-- index returns name, key and score of the one index that lists an execution, nil when there is none or no record tells.
+function ff_audit.index(ctx, c, id)
   if core.waiting(c) then return 'q:' .. c.route, keys.queue(ctx.r, c.route), lane.score(ctx, c) end
   if core.delayed(c) then return 'delayed', keys.delayed(ctx.r), c.delay_until end
   if c.state == 'A1' then return 'h:' .. c.session, keys.held(ctx.r, c.session), c.claim_number end
   if core.granted(c) then return 'h:' .. c.grant_session, keys.held(ctx.r, c.grant_session), c.grant_number end
   if core.paused(c) then return 'paused', keys.paused(ctx.r), ff_audit.paused(ctx, id) end
   if core.blocked(c) then return 'blocked', keys.blocked(ctx.r), c.created_at end
-  if core.terminal(c) then return 'done', keys.done(ctx.r), reply.int(tonumber(c.ended_at) + home.kept(ctx, c.route, c.retention)) end
+  if core.terminal(c) then return 'done', keys.done(ctx.r), reply.int(tonumber(c.ended_at) + indexes.kept(ctx, c.route, c.retention)) end
   if core.suspended(c) then
     local since = suspension.read(ctx, id).cr
     if audit.whole(since) then return 'parked', keys.parked(ctx.r), since end
@@ -58,12 +58,12 @@ function ff_audit.home(ctx, c, id)
   return nil
 end
 
--- settle files an execution in its home.
+-- settle files an execution in its index.
 function ff_audit.settle(ctx, c, id, key, score)
   if core.waiting(c) then
-    home.enqueue(ctx, c.route, score, id)
+    indexes.enqueue(ctx, c.route, score, id)
   elseif core.delayed(c) then
-    home.delay(ctx, tonumber(score), id)
+    indexes.delay(ctx, tonumber(score), id)
   else
     redis.call('ZADD', key, score, id)
     if core.terminal(c) and not (ctx.wake and ctx.wake <= tonumber(score)) then root.need(ctx, tonumber(score)) end
@@ -74,7 +74,7 @@ end
 function ff_audit.pinned(ctx, c, at, score)
   local h = core.terminal(c) and c.flow and graph.head(ctx, c.flow)
   if not h or at < score then return false end
-  return at <= math.max(ctx.now + 3600000, (audit.whole(h.en) or 0) + home.kept(ctx, c.route, c.retention))
+  return at <= math.max(ctx.now + 3600000, (audit.whole(h.en) or 0) + indexes.kept(ctx, c.route, c.retention))
 end
 
 -- refiled tells whether an ended execution may lie elsewhere because somebody changed for how long its lane keeps things.
@@ -85,7 +85,7 @@ function ff_audit.refiled(ctx, c)
 end
 
 function ff_audit.place(ctx, c, id)
-  local index, key, score = ff_audit.home(ctx, c, id)
+  local index, key, score = ff_audit.index(ctx, c, id)
   if not index then return end
   if not audit.typed(ctx, key, index, 'zset') then return end
   local at = redis.call('ZSCORE', key, id)
@@ -103,7 +103,7 @@ function ff_audit.alarm(ctx, c, id)
   local set = at and audit.score(at)
   if set == due or c.state == 'A3' and set and set >= 0 and set <= due then return end
   if audit.note(ctx, at and 'score' or 'missing', 'alarms', id, (at or 'nowhere') .. ', belongs at ' .. reply.int(due)) then
-    home.alarm(ctx, due, id)
+    indexes.alarm(ctx, due, id)
   end
 end
 

@@ -1,12 +1,12 @@
--- ff_audit_flows: compares the headers of flows with their members, up to 100 members of a flow a call, and with heal 1 puts them
+-- ff_audit_flows: compares the headers of flows with their members, up to 100 members of a flow a call, and with repair 1 puts them
 -- right: the counters, what the end of a flow follows from, its place among the flows and among those that the tick tends. A flow
 -- with more members takes several calls: next, version and seen are what the call before answered, 0, 0 and '' at first. next is
 -- -1 behind the last page, and -2 when the header has changed between two pages: nothing can be said then, one begins anew.
 -- It may look at fewer flows than it was given, and answers at how many. Members are looked at by ff_audit_executions.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditFlows
--- Args:    protocol heal count {flow next version seen}
--- Replies: OK count {next version seen} findings {kind index member detail healed}
+-- Args:    protocol repair count {flow next version seen}
+-- Replies: OK count {next version seen} findings {kind index member detail repaired}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_flows = { open = { 'mb', 'mw', 'md', 'ma', 'mu' }, ended = { 'ms', 'mf', 'mc', 'me', 'mk' } }
 

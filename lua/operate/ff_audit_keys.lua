@@ -1,10 +1,10 @@
 -- ff_audit_keys: looks at up to 100 keys that belong to executions or flows, named by area, execution (or flow) and attempt or
--- waitpoint. One whose execution (or flow, or waitpoint) is gone is an orphan, with heal 1 it is removed; one whose execution does not
+-- waitpoint. One whose execution (or flow, or waitpoint) is gone is an orphan, with repair 1 it is removed; one whose execution does not
 -- know that it has it is noted in the core.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditKeys
--- Args:    protocol heal count {area id of}
--- Replies: OK findings {kind index member detail healed}
+-- Args:    protocol repair count {area id of}
+-- Replies: OK findings {kind index member detail repaired}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_keys = {}
 

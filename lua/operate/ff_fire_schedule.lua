@@ -78,7 +78,7 @@ local function ff_fire_schedule(ctx, argv)
   if outcome == 'created' then
     redis.call('HINCRBY', key, 'fc', 1)
     create.write(ctx, item)
-    home.apply(ctx)
+    indexes.apply(ctx)
     create.close(ctx)
   end
   schedule.file(ctx, name, c, q.next)

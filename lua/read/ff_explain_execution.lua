@@ -41,7 +41,7 @@ function ff_explain.gates(ctx, c, id)
   return { closed, why, outbox, paused, by, reason }
 end
 
--- listeners counts the instances that are registered to be rung for a route, and their interests.
+-- listeners counts the instances that are registered to be woken for a route, and their interests.
 function ff_explain.listeners(ctx, c)
   if not core.waiting(c) then return '0', '0' end
   local all, waiters, interests = redis.call('SMEMBERS', keys.digests(ctx.r)), 0, 0

@@ -136,7 +136,7 @@ function ff_suspend.park(ctx, c, f, q)
   record.move(ctx, f.id, code, fields)
   local deadline = c.deadline and tonumber(c.deadline)
   local first = due and deadline and math.min(due, deadline) or due or deadline
-  if first or c.attempt_deadline then home.alarm(ctx, first, f.id) end
+  if first or c.attempt_deadline then indexes.alarm(ctx, first, f.id) end
 end
 
 local function ff_suspend_execution(ctx, argv)
@@ -173,8 +173,8 @@ local function ff_suspend_execution(ctx, argv)
     stream.again(ctx, c, f, 'u')
     return ff_suspend.answer(ctx, reply.ok, f.id, u, 'satisfied', known)
   end
-  home.leave(ctx, c, f.id)
-  home.park(ctx, f.id)
+  indexes.leave(ctx, c, f.id)
+  indexes.park(ctx, f.id)
   core.announce(ctx, c, f.id, suspension.codes[q.reason])
   flow.apply(ctx)
   return ff_suspend.answer(ctx, reply.ok, f.id, u, 'suspended', known)

@@ -1,9 +1,9 @@
 -- ff_tick: everything that happens because time passed, for one partition: dead sessions are marked, their work
 -- and what was revoked is requeued, delays come due, attempt and suspension timeouts and deadlines fire, pending
--- waitpoints expire, what ended is purged when its time is over, lost rings are repeated, what calls
+-- waitpoints expire, what ended is purged when its time is over, lost wake-ups are repeated, what calls
 -- about flows left behind goes on, routes that gates closed open. At most about 100 executions a
--- call. Schedules that are due are counted for the caller, who alone can reckon with calendars, and so are entries of the outbox, which he delivers. Only the owner ticks; a process that hears
--- that a tick is overdue may take over. With release 1 the owner gives the tick up. With release 2 another process asks: the owner is rung
+-- call. Schedules that are due are counted for the caller, which alone can reckon with calendars, and so are entries of the outbox, which it delivers. Only the owner ticks; a process that hears
+-- that a tick is overdue may take over. With release 1 the owner gives the tick up. With release 2 another process asks: the owner is woken
 -- and has to tick within two seconds; if nobody listens under its name, the caller takes over in this call.
 -- Flags:   allow-oom
 -- Go:      Engine.Tick
@@ -45,7 +45,7 @@ function ff_tick_do.sessions(ctx, budget, n)
           local what = settle.requeue(ctx, c, members[m])
           n[what] = n[what] + 1
         else
-          home.unhold(ctx, id, members[m])
+          indexes.unhold(ctx, id, members[m])
         end
         n.touched = n.touched + 1
       end
@@ -78,7 +78,7 @@ function ff_tick_do.delays(ctx, budget, n)
         record.set(ctx, due[i], 'state', to[c.state])
         record.clear(ctx, due[i], 'delay_until')
         if c.flow then graph.moved(ctx, c, due[i], to[c.state]) end
-        home.enqueue(ctx, c.route, lane.score(ctx, c), due[i])
+        indexes.enqueue(ctx, c.route, lane.score(ctx, c), due[i])
         n.promoted = n.promoted + 1
       end
     end
@@ -122,7 +122,7 @@ function ff_tick_do.fire(ctx, id, n)
     if core.granted(c) then timeout = tonumber(c.grant_deadline or '0') end
     local timed = c.state == 'A1' or core.granted(c) or core.suspended(c)
     if timed and timeout and (not next_due or timeout < next_due) then next_due = timeout end
-    home.alarm(ctx, next_due, id)
+    indexes.alarm(ctx, next_due, id)
   end
 end
 
@@ -172,12 +172,12 @@ function ff_tick_do.retention(ctx, budget, n)
       redis.call('ZREM', keys.done(ctx.r), due[i])
     else
       local ended = tonumber(c.ended_at or '') -- a damaged record must not stop the others: it is looked at again in a day
-      local at = ended and ended + home.kept(ctx, c.route, c.retention) or ctx.now + 86400000
+      local at = ended and ended + indexes.kept(ctx, c.route, c.retention) or ctx.now + 86400000
       local h = c.flow and graph.head(ctx, c.flow)
       if h then -- nobody needs a member before its flow has ended, and somebody may until then
         local since = math.max(tonumber(h.en) or 0, ended or 0) -- one that must stay is looked at again after as long as it has stayed
         local again = purge.pinned(ctx, c, due[i]) and ctx.now + math.min(3600000, math.max(1000, ctx.now - since))
-        at = math.max(at, again or (tonumber(h.en) or 0) + home.kept(ctx, c.route, c.retention))
+        at = math.max(at, again or (tonumber(h.en) or 0) + indexes.kept(ctx, c.route, c.retention))
       end
       if at > ctx.now and not c.purged_until then
         redis.call('ZADD', keys.done(ctx.r), reply.int(at), due[i])
@@ -216,13 +216,13 @@ function ff_tick_do.backlog(ctx, budget, n)
   n.drained = 1
 end
 
--- gates opens routes whose time has come: whoever claims there asks the gate again.
+-- gates opens routes whose time has come: the next claim there asks the gate again.
 function ff_tick_do.gates(ctx, n)
   if not ctx.gates then return end
   local due = redis.call('ZRANGEBYSCORE', keys.closed(ctx.r), '-inf', ctx.t, 'LIMIT', '0', '32')
   for i = 1, #due do
     gate.forget(ctx, due[i])
-    home.reopen(ctx, due[i])
+    indexes.reopen(ctx, due[i])
     n.touched = n.touched + 1
   end
   if #due == 32 then n.more = true end
@@ -233,9 +233,9 @@ function ff_tick_do.workers(ctx)
   redis.call('ZREMRANGEBYSCORE', keys.workers(ctx.r), '-inf', reply.int(ctx.now - 3600000))
 end
 
--- rering repeats rings that may have been lost: ready routes and waiters coexist.
+-- rering repeats wake-ups that may have been lost: ready routes and waiters coexist.
 function ff_tick_do.rering(ctx, n)
-  if ctx.ring then bell.table_changed(ctx, ctx.ring) end
+  if ctx.ring then doorbell.table_changed(ctx, ctx.ring) end
   if ff_tick_do.quiet(ctx) and not ff_tick_do.some(ctx, n) then return end -- nothing is ready
   ctx.cache.digests, ctx.cache.deaf = nil, 0
   local all = redis.call('SMEMBERS', keys.digests(ctx.r))
@@ -252,7 +252,7 @@ function ff_tick_do.rering(ctx, n)
     if over then
       redis.call('SREM', keys.digests(ctx.r), all[i])
     else
-      n.rung = n.rung + bell.again(ctx, all[i], left)
+      n.rung = n.rung + doorbell.again(ctx, all[i], left)
     end
   end
 end
@@ -338,9 +338,9 @@ function ff_tick_do.next_due(ctx, n, outbox)
   return least and at and math.min(least, at) or least or at
 end
 
--- ask rings the owner for a tick, and tells whether somebody heard it. An owner that hears it and does not tick is late from now on.
+-- ask wakes the owner for a tick, and tells whether somebody heard it. An owner that hears it and does not tick is late from now on.
 function ff_tick_do.ask(ctx, owner)
-  if publish.to(keys.bell(ctx.r, owner), 't') == 0 then return false end
+  if publish.to(keys.doorbell(ctx.r, owner), 't') == 0 then return false end
   if not ctx.wake or ctx.wake > ctx.now then redis.call('HSET', ctx.r, 'wake', ctx.t) end
   return true
 end
@@ -352,7 +352,7 @@ local function ff_tick(k, argv)
   if not owner then return reply.err('invalid_input', 'owner') end
   if argv[3] == '1' then
     if root.owner(ctx) ~= owner then return reply.already(root.owner(ctx) or '') end
-    bell.vacate(ctx, owner)
+    doorbell.vacate(ctx, owner)
     return reply.ok('0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0')
   end
   local current = root.owner(ctx)
