@@ -184,7 +184,7 @@ func (f *Facts) suspended(u map[string]string, points []suspend.Waitpoint, r *re
 	}
 	f.Suspension = &suspend.Record{Code: f.State.Code, Waitpoints: points}
 	fillSuspension(f.Suspension, u, r)
-	f.ResumedBy, f.Satisfied = u["by"], map[int]int{}
+	f.ResumedBy, f.Satisfied = u["resumed_by"], map[int]int{}
 	n := fields{m: u, r: r}
 	for field := range u {
 		if node, err := strconv.Atoi(strings.TrimPrefix(field, "n")); err == nil && field[0] == 'n' {

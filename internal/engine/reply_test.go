@@ -210,7 +210,7 @@ var good = map[string][]string{
 	"ff_reissue_token":            {"OK", sampleUUID, "key"},
 	"ff_set_token_keys":           {"OK", "rotated", "k1", "2", "3"},
 	"ff_list_token_keys":          {"OK", "k1", "1", "k1", "0123456789abcdef", "0", "2", "1700000000000"},
-	"ff_read_suspension": {"OK", "R1i", sampleResume, "4", "id", sampleUUID, "cr", "5", "gn", "1", "ca", "signal",
+	"ff_read_suspension": {"OK", "R1i", sampleResume, "4", "id", sampleUUID, "created_at", "5", "signals", "1", "cause", "signal",
 		"1", sampleUUID, samplePoint, "7000"},
 	"ff_read_signals": {"OK", "1", "1", sampleSignal},
 
@@ -240,7 +240,7 @@ var good = map[string][]string{
 		"replayed\x1f4\x1f0\x1f4\x1fw~1\x1fme\x1fT2 3 io keep why so"},
 	"ff_explain_execution": {"OK", "1700000000000", "default\x1fdefault\x1fk\x1fgpu\x1f", "0", "0", "", "paused", "60", "1700000000000", "anna",
 		"-1", "0", "0", "0", "0", "w", "1700000000000", "1", "0", "7", "state", "S1", "route", "4", "created_at", "1", "attempts", "1", "epoch", "5", "suspension_deadline", "9", "last_release", "u,5,0,x",
-		"1", "0", "initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "3", "id", sampleUUID, "c", "L\x1f1\x1f1\x1fgo", "n1", "1",
+		"1", "0", "initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "3", "id", sampleUUID, "condition", "L\x1f1\x1f1\x1fgo", "n1", "1",
 		"1", sampleUUID, samplePoint, "2", "st", "F1", "nn", "2", "3", "1", sampleUUID, "up", "A1",
 		"1700000000000", "quota q cap", "2", "1700000000000", "anna", "why"},
 	"ff_register_worker": {"OK", "renewed", "1700000030000", "4"},

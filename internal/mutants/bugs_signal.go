@@ -32,7 +32,7 @@ var signalMutants = []Mutant{
 	{"deliver: matched signals of any size", "signal/evaluate",
 		`if #added > 0 and bytes > matched_bytes then`, `if false then`, waits},
 	{"deliver: the suspension counts no signals", "signal/evaluate",
-		`reply.int(tonumber(u.gn or '0') + 1)`, `reply.int(tonumber(u.gn or '0'))`, waits},
+		`reply.int(tonumber(u.signals or '0') + 1)`, `reply.int(tonumber(u.signals or '0'))`, waits},
 	{"inbox: a matched signal in a key of its own is not kept", "inbox/apart",
 		`    redis.call('HSET', keys.matched(ctx.r, id), g.id, text)`, ``, waits},
 	{"inbox: a matched signal loses its payload", "inbox.keep",

@@ -146,7 +146,7 @@ local function rehome(ctx, stray)
   elseif c.state and core.delayed(c) then
     indexes.delay(ctx, tonumber(c.delay_until or '0'), h.id)
   elseif c.state and core.suspended(c) then
-    indexes.park(ctx, h.id, suspension.read(ctx, h.id).cr)
+    indexes.park(ctx, h.id, suspension.read(ctx, h.id).created_at)
   elseif c.state and core.blocked(c) then
     indexes.block(ctx, h.id, c.created_at or ctx.t)
   elseif c.state and core.paused(c) then

@@ -208,9 +208,9 @@ end
 local function escalate(ctx, c, id, u)
   record.set(ctx, id, 'state', 'S5')
   record.clear(ctx, id, 'suspension_deadline')
-  local was = u.rc
-  u.to, u.bh = nil, nil
-  waits.set(ctx, id, { 'rc', 'waiting_for_operator_review', 'wa', was })
+  local was = u.reason
+  u.timeout_at, u.behaviour = nil, nil
+  waits.set(ctx, id, { 'reason', 'waiting_for_operator_review', 'first_reason', was })
   local list = suspension.list(u)
   for i = 1, #list do
     local w = waitpoint.read(ctx, id, list[i])
@@ -228,12 +228,12 @@ end
 -- timeout does what a suspension asked for in case it lasted too long. No retry policy applies.
 function settle.timeout(ctx, c, id)
   local u = suspension.read(ctx, id)
-  u.bh = u.bh or 'fail' -- a record that somebody removed must not stop the clock for the others
-  if u.bh == 'escalate' then return escalate(ctx, c, id, u) end
-  history.add(ctx, c, id, 'suspension_timeout', u.bh)
-  if u.bh == 'auto_resume' or u.bh == 'auto_resume_with_timeout_signal' then
+  u.behaviour = u.behaviour or 'fail' -- a record that somebody removed must not stop the clock for the others
+  if u.behaviour == 'escalate' then return escalate(ctx, c, id, u) end
+  history.add(ctx, c, id, 'suspension_timeout', u.behaviour)
+  if u.behaviour == 'auto_resume' or u.behaviour == 'auto_resume_with_timeout_signal' then
     local g = nil
-    if u.bh == 'auto_resume_with_timeout_signal' then
+    if u.behaviour == 'auto_resume_with_timeout_signal' then
       g = { id = u.id, waitpoint = '', waitpoint_key = '', name = '__timeout', category = '', source_type = 'system', source = '',
         correlation = '', key = '', created = '', accepted = ctx.t, encoding = 'json', effect = 'timeout', late = '', order = '0' }
     end
@@ -241,10 +241,10 @@ function settle.timeout(ctx, c, id)
       signal = g and inbox.encode(g, '') })
     return
   end
-  local cancel = u.bh == 'cancel'
+  local cancel = u.behaviour == 'cancel'
   settle.fold(ctx, c, id, cancel and 'ended_cancelled' or 'ended_failure', 'suspension_timeout',
-    'no answer within the time limit (on timeout: ' .. u.bh .. ')')
+    'no answer within the time limit (on timeout: ' .. u.behaviour .. ')')
   local extra = { 'failure_category', 'suspension_timeout' }
   if cancel then extra[3], extra[4] = 'cancelled_by', 'system_timeout_policy' end
-  settle.finish(ctx, c, id, cancel and 'T3' or (u.bh == 'expire' and 'T4' or 'T2'), 'suspension_timeout', extra)
+  settle.finish(ctx, c, id, cancel and 'T3' or (u.behaviour == 'expire' and 'T4' or 'T2'), 'suspension_timeout', extra)
 end

@@ -90,22 +90,22 @@ end
 -- evaluate delivers to an active waitpoint.
 local function evaluate(ctx, c, id, wid, w, g)
   local u = suspension.read(ctx, id)
-  local at = core.suspended(c) and not u.cl and w.suspension == u.id and number(u, wid)
+  local at = core.suspended(c) and not u.closed_at and w.suspension == u.id and number(u, wid)
   if not at then return reply.err('waitpoint_closed', 'superseded', w.closed) end
-  if tonumber(u.gn or '0') >= most_signals then return reply.err('signal_limit_exceeded', 'signals of a suspension: at most 10000') end
-  local nodes = condition.parse(u.c, #suspension.list(u))
+  if tonumber(u.signals or '0') >= most_signals then return reply.err('signal_limit_exceeded', 'signals of a suspension: at most 10000') end
+  local nodes = condition.parse(u.condition, #suspension.list(u))
   if not nodes then return reply.err('corrupt', 'condition') end
   local s, added = state(ctx, id, u, nodes), nil
   g.effect, added = condition.take(s, nodes, at, g)
   local text = inbox.encode(g, g.payload)
-  local bytes = tonumber(u.gb or '0') + #text
+  local bytes = tonumber(u.matched_bytes or '0') + #text
   if #added > 0 and bytes > matched_bytes then
     return reply.err('signal_limit_exceeded', 'bytes of the signals that a condition took: at most 262144')
   end
 
-  u.gn, u.gl = reply.int(tonumber(u.gn or '0') + 1), ctx.t
+  u.signals, u.last_signal_at = reply.int(tonumber(u.signals or '0') + 1), ctx.t
   if #added > 0 then
-    u.gm, u.gb = reply.int(tonumber(u.gm or '0') + 1), reply.int(bytes)
+    u.matched, u.matched_bytes = reply.int(tonumber(u.matched or '0') + 1), reply.int(bytes)
     w.matched = reply.int(tonumber(w.matched) + 1)
   end
   inbox.keep(ctx, id, wid, w, g, text, #added > 0 and u)
@@ -261,7 +261,7 @@ function signal.apply(ctx, id, u, list, bound, plan)
     end
     bound[at].matched = reply.int(l.matched)
   end
-  if #plan.matched > 0 then u.mk = '1' end
+  if #plan.matched > 0 then u.has_matched = '1' end
   chunks(plan.matched, function(_, ...) redis.call('HSET', keys.matched(r, id), ...) end)
   if not plan.satisfied then
     chunks(plan.tokens, function(_, ...) redis.call('HSET', keys.satisfied(r, id), ...) end)

@@ -24,9 +24,9 @@ function waitpoint.decode(text, u)
   end
   if of == '=' then
     of = u.id or ''
-    if created == '=' then created = u.cr or '' end
-    if activated == '=' then activated = u.cr or '' end
-    if expires == '=' then expires = u.to or '' end
+    if created == '=' then created = u.created_at or '' end
+    if activated == '=' then activated = u.created_at or '' end
+    if expires == '=' then expires = u.timeout_at or '' end
   end
   local w = { state = state, key = key, kid = kid, digest = digest, nonce = nonce, created = created, activated = activated,
     expires = expires, suspension = of, signals = '0', matched = '0', last = '', closed = '', reason = '', bytes = '0' }
@@ -48,9 +48,9 @@ function waitpoint.encode(w, u)
   local created, activated, expires, of = w.created, w.activated or '', w.expires or '', w.suspension or ''
   if of ~= '' and of == u.id then
     of = '='
-    if created == u.cr then created = '=' end
-    if activated == u.cr then activated = '=' end
-    if expires == u.to then expires = '=' end
+    if created == u.created_at then created = '=' end
+    if activated == u.created_at then activated = '=' end
+    if expires == u.timeout_at then expires = '=' end
   end
   return w.state .. US .. w.key .. US .. w.kid .. US .. w.digest .. US .. w.nonce .. US .. created .. US .. activated .. US .. expires ..
       US .. of .. ((w.signals ~= '0' or w.closed and w.closed ~= '') and tail(w) or '')

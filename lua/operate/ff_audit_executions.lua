@@ -51,7 +51,7 @@ function ff_audit.index(ctx, c, id)
   if core.blocked(c) then return 'blocked', keys.blocked(ctx.r), c.created_at end
   if core.terminal(c) then return 'done', keys.done(ctx.r), reply.int(tonumber(c.ended_at) + indexes.kept(ctx, c.route, c.retention)) end
   if core.suspended(c) then
-    local since = suspension.read(ctx, id).cr
+    local since = suspension.read(ctx, id).created_at
     if audit.whole(since) then return 'parked', keys.parked(ctx.r), since end
     audit.broken(ctx, 'u', id, 'a suspended execution without the record of its suspension')
   end

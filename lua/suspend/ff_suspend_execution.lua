@@ -70,7 +70,7 @@ end
 function ff_suspend.answer(ctx, make, id, u, what, known)
   local list, outcome = suspension.list(u), ''
   if what == 'satisfied' then outcome = suspension.outcome(ctx, id, u) end
-  local out = make(what, u.id, u.to or '0', outcome, token.current(ctx) or '', reply.int(#list))
+  local out = make(what, u.id, u.timeout_at or '0', outcome, token.current(ctx) or '', reply.int(#list))
   for i = 1, #list do
     local w = known[list[i]] or waitpoint.read(ctx, id, list[i]) or { key = '', kid = '', nonce = '' }
     out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4] = list[i], w.key, w.kid, w.nonce
@@ -82,19 +82,19 @@ end
 function ff_suspend.repeated(ctx, c, f, q)
   if not c.had_waits then return nil end
   local u = suspension.read(ctx, f.id)
-  if not suspension.held(c, u, f) or (u.id ~= q.id and (q.request == '' or u.rq ~= q.request)) then return nil end
-  return ff_suspend.answer(ctx, reply.already, f.id, u, u.ca == 'already_satisfied' and 'satisfied' or 'suspended', {})
+  if not suspension.held(c, u, f) or (u.id ~= q.id and (q.request == '' or u.request_key ~= q.request)) then return nil end
+  return ff_suspend.answer(ctx, reply.already, f.id, u, u.cause == 'already_satisfied' and 'satisfied' or 'suspended', {})
 end
 
 -- record writes the new record, and its waitpoints as they are now.
 function ff_suspend.record(ctx, c, f, q, plan, kept)
   local id = f.id
-  local u = { id = q.id, rc = q.reason, ho = suspension.holder(f), cr = ctx.t, bh = q.behaviour, c = q.condition,
-    to = q.timeout and reply.int(ctx.now + q.timeout), nm = q.name ~= '' and q.name or nil,
-    rq = q.request ~= '' and q.request or nil, rd = q.delay > 0 and reply.int(q.delay) or nil,
-    wp = q.count > 0 and table.concat(q.list, ',') or nil }
-  if plan.signals > 0 then u.gn, u.gl = reply.int(plan.signals), ctx.t end
-  if plan.bytes > 0 then u.gm, u.gb = reply.int(plan.taken), reply.int(plan.bytes) end
+  local u = { id = q.id, reason = q.reason, holder = suspension.holder(f), created_at = ctx.t, behaviour = q.behaviour,
+    condition = q.condition, timeout_at = q.timeout and reply.int(ctx.now + q.timeout), name = q.name ~= '' and q.name or nil,
+    request_key = q.request ~= '' and q.request or nil, resume_delay = q.delay > 0 and reply.int(q.delay) or nil,
+    waitpoints = q.count > 0 and table.concat(q.list, ',') or nil }
+  if plan.signals > 0 then u.signals, u.last_signal_at = reply.int(plan.signals), ctx.t end
+  if plan.bytes > 0 then u.matched, u.matched_bytes = reply.int(plan.taken), reply.int(plan.bytes) end
   if plan.state and not plan.satisfied then
     for i in pairs(plan.state.changed) do u['n' .. reply.int(i)] = reply.int(plan.state.counts[i]) end
   end
@@ -104,7 +104,7 @@ function ff_suspend.record(ctx, c, f, q, plan, kept)
   for n = 1, q.count do
     local wid, w = q.list[n], q.bound[n]
     if w.state == 'p' then redis.call('ZREM', keys.pending(ctx.r), id .. ':' .. wid) end
-    w.state, w.activated, w.expires, w.suspension, known[wid] = 'a', ctx.t, u.to or '', q.id, w
+    w.state, w.activated, w.expires, w.suspension, known[wid] = 'a', ctx.t, u.timeout_at or '', q.id, w
     waitpoint.save(ctx, id, wid, w)
     waitpoint.index(ctx, id, wid, w)
   end
