@@ -45,12 +45,13 @@ end
 
 -- tally counts the children of a wait as they are now.
 function ff_wait.tally(ctx, id, mode, rest)
-  local v, w = redis.call('HGETALL', keys.children(ctx.r, id)), { mode = mode, n = 0, s = 0, o = 0, state = 'p', rest = rest }
+  local v = redis.call('HGETALL', keys.children(ctx.r, id))
+  local w = { mode = mode, children = 0, succeeded = 0, others = 0, state = 'p', rest = rest }
   for i = 1, #v, 2 do
     if #v[i] == 36 then
       local mark = group.record(v[i + 1])
-      w.n = w.n + 1
-      if mark == 's' then w.s = w.s + 1 elseif mark ~= '.' and mark ~= '~' then w.o = w.o + 1 end
+      w.children = w.children + 1
+      if mark == 's' then w.succeeded = w.succeeded + 1 elseif mark ~= '.' and mark ~= '~' then w.others = w.others + 1 end
     end
   end
   wait.decide(w)

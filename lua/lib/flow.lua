@@ -264,7 +264,7 @@ local function rest(ctx, h, e, of, reason, g)
         disposed(ctx, h, 'xc')
         if c.told then -- nobody else depends on it
           of.tell(ctx, e.id, id, c.told .. ',' .. (input or ''))
-          g.f = g.f + 1
+          g.failed = g.failed + 1
         end
       end
     end

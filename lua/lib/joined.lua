@@ -92,10 +92,10 @@ end
 
 -- counted: the counters of a group are those of its edges, and decide it. A decision stays.
 local function counted(ctx, h, c, id, incoming)
-  local own, x = links.of(ctx, id), { s = 0, f = 0, x = 0 }
-  local text = own.g and group.text(own.g) or ''
+  local own, x = links.of(ctx, id), { succeeded = 0, failed = 0, skipped = 0 }
+  local text = own.group and group.text(own.group) or ''
   local g = group.parse(text) -- one that may be looked at without changing the other
-  if not g or own.damaged or #incoming / 2 ~= g.n or c.upstreams ~= reply.int(g.n) then
+  if not g or own.damaged or #incoming / 2 ~= g.upstreams or c.upstreams ~= reply.int(g.upstreams) then
     audit.broken(ctx, 'm', id, 'depends on ' .. c.upstreams .. ', the group ' .. text .. ', and ' .. reply.int(#incoming / 2) .. ' edges')
     return nil
   end
@@ -107,12 +107,12 @@ local function counted(ctx, h, c, id, incoming)
     end
     group.count(x, mark, 1)
   end
-  local same = x.s == g.s and x.f == g.f and x.x == g.x
-  g.s, g.f, g.x = x.s, x.f, x.x
+  local same = x.succeeded == g.succeeded and x.failed == g.failed and x.skipped == g.skipped
+  g.succeeded, g.failed, g.skipped = x.succeeded, x.failed, x.skipped
   local now = not graph.barred(ctx, h.id) and group.decide(g)
   if same and not now then return g end
   if audit.note(ctx, 'flag', 'm', id, 'the group ' .. text .. ', its edges say ' .. group.text(g)) then
-    own.g = g
+    own.group = g
     links.touch(ctx, id)
     if now then flow.decided(ctx, h, c, id, g) end
   end
@@ -177,8 +177,8 @@ local function waits(ctx, h, c, id, children)
     end
     return
   end
-  local same = w.s == s and w.o == o and w.n == n
-  w.s, w.o, w.n = s, o, n
+  local same = w.succeeded == s and w.others == o and w.children == n
+  w.succeeded, w.others, w.children = s, o, n
   local now = wait.decide(w) or w.state == 'd'
   if same and not now then return end
   local detail = 'the wait ' .. c.children_wait .. ', its children say ' .. wait.text(w)

@@ -172,7 +172,8 @@ end
 -- written once for all.
 local function write(ctx, h, item, parent, new)
   local id, t, n, fields = item.id, item.group.template, #item.ups, {}
-  local g = { policy = item.policy, k = item.k, after = item.after, n = n, s = 0, f = 0, x = 0, state = 'p' }
+  local g = { policy = item.policy, quorum = item.k, after = item.after, upstreams = n, succeeded = 0, failed = 0, skipped = 0,
+    state = 'p' }
   fields.flow, fields.node = h.id, item.node
   if item.named then fields.has_inputs = '1' end
   if n > 0 then

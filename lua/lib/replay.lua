@@ -104,7 +104,7 @@ local function regroup(ctx, c, id)
     end
   end
   if g.state == 'i' then
-    g.f, g.x, g.state = 0, 0, 'p'
+    g.failed, g.skipped, g.state = 0, 0, 'p'
     group.decide(g)
     links.touch(ctx, id)
   end
