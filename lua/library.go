@@ -37,8 +37,8 @@ var files embed.FS
 // libs are the helpers in the order of their dependencies.
 var libs = []string{
 	"reply", "args", "pack", "time", "keys", "record", "waits", "group", "links", "publish", "policy", "root", "gate", "share", "budget", "quota", "feed", "graph", "core", "history", "session", "fence",
-	"bell", "route", "lane", "listing", "home", "tagging", "token", "inbox", "waitpoint", "condition", "suspension", "signal", "wait",
-	"purge", "create", "member", "schedule", "stream", "settle", "flow", "replay", "merge", "claim", "modes", "registry", "audit", "audit_entries", "audit_tables", "audit_root", "audit_owners", "joined",
+	"doorbell", "route", "lane", "listing", "indexes", "tagging", "token", "inbox", "waitpoint", "condition", "suspension", "signal", "wait",
+	"purge", "create", "member", "schedule", "stream", "settle", "flow", "replay", "merge", "claim", "frames", "registry", "audit", "audit_entries", "audit_tables", "audit_root", "audit_owners", "joined",
 }
 
 var areas = []string{"system", "execution", "worker", "stream", "suspend", "operate", "read", "flow", "admission", "tick"}

@@ -59,11 +59,26 @@ func (c *codec) table(r record.Record) *vm.LTable {
 	return t
 }
 
+// long are the fields of the codec by the names under which they are stored, which are those of the twin.
+var long = func() map[string]string {
+	out := map[string]string{"s": "state", "ss": "session", "cl": "claim_number", "e": "epoch", "en": "ended_at", "rz": "result_size", "la": "claimed_at",
+		"st": "first_claimed_at", "ty": "attempt_type", "rc": "retries", "lc": "reclaims", "r": "route", "ct": "created_at", "pr": "priority", "po": "policy",
+		"pd": "digest", "in": "input_size"}
+	for _, m := range regexp.MustCompile(`(?m)^  '(\w+)', '(\w+)',`).FindAllStringSubmatch(read("lib/record.lua"), -1) {
+		out[m[2]] = m[1]
+	}
+	return out
+}()
+
 // tableFields are the fields as a function on the server sees them: the number of the last attempt, where the twin counts attempts.
 func tableFields(r record.Record) map[string]string {
-	fields := maps.Clone(r.Fields)
+	fields := map[string]string{}
+	for name, value := range r.Fields {
+		if name != "n" {
+			fields[long[name]] = value
+		}
+	}
 	if attempt, ok := r.Attempt(); ok {
-		delete(fields, "n")
 		fields["attempt"] = fmt.Sprint(attempt)
 	}
 	return fields
@@ -136,10 +151,10 @@ func TestMovedRecords(t *testing.T) {
 				fallthrough
 			case r.IntN(3) == 0:
 				x.Fields[field] = value
-				fields.RawSetString(field, vm.LString(value))
+				fields.RawSetString(long[field], vm.LString(value))
 			case r.IntN(2) == 0:
 				delete(x.Fields, field)
-				fields.RawSetString(field, vm.LFalse)
+				fields.RawSetString(long[field], vm.LFalse)
 			}
 		}
 		moved := c.call("moved", 1, vm.LString(text), vm.LString(x.Fields["s"]), fields)[0].String()
@@ -222,7 +237,7 @@ func TestSplicesAgreeWithTheCodec(t *testing.T) {
 			alone, fields := record.Record{Fields: maps.Clone(x.Fields)}, c.l.NewTable()
 			for _, field := range []string{"fl", "nd", "g", "ip", "dd", "in", "pd"} {
 				if value, ok := x.Fields[field]; ok && field != "in" && field != "pd" {
-					fields.RawSetString(field, vm.LString(value))
+					fields.RawSetString(long[field], vm.LString(value))
 				}
 				delete(alone.Fields, field)
 			}
@@ -232,7 +247,7 @@ func TestSplicesAgreeWithTheCodec(t *testing.T) {
 				t.Fatalf("%v is joined plainly: %v", x.Fields, plain)
 			}
 			if named == "" {
-				fields.RawSetString("s", vm.LString("R3f"))
+				fields.RawSetString("state", vm.LString("R3f"))
 				blocked := c.call("joining", 2, parts[0], parts[1], fields)
 				if blocked[0].String() != "R3f"+joined[0].String()[3:] || blocked[1] != joined[1] {
 					t.Fatalf("blocked %v, else %v", blocked, joined)
@@ -267,12 +282,12 @@ func TestSplicesAgreeWithTheCodec(t *testing.T) {
 		case (blocked != vm.LNil) != (named == "" && flow != vm.LNil):
 			t.Fatalf("%q waits for others: %v", waits, blocked)
 		case blocked != vm.LNil:
-			for field, want := range map[string]string{"s": "R3f", "r": x.Fields["r"], "ct": x.Fields["ct"], "fl": "flow", "plain": "true"} {
+			for field, want := range map[string]string{"state": "R3f", "route": x.Fields["r"], "created_at": x.Fields["ct"], "flow": "flow", "plain": "true"} {
 				if got := c.l.GetField(blocked, field).String(); got != want {
 					t.Fatalf("%s of %q is %s, want %s", field, waits, got, want)
 				}
 			}
-			if got := c.l.GetField(blocked, "pr"); vm.LVAsString(got) != x.Fields["pr"] {
+			if got := c.l.GetField(blocked, "priority"); vm.LVAsString(got) != x.Fields["pr"] {
 				t.Fatalf("priority of %q is %s", waits, got)
 			}
 		}
@@ -315,11 +330,7 @@ func TestRecordsAreChangedByTheirCodecAlone(t *testing.T) {
 	direct := regexp.MustCompile(`redis\.call\('(?:H\w+|M?GET|M?SET|APPEND)', keys\.core\(`)
 	change := regexp.MustCompile(`record\.(?:set|clear)\(ctx, [^,]+, ([^\n]*)`)
 	name := regexp.MustCompile(`'(\w+)'(?:,|\))`)
-	known := strings.Fields("s ss cl e attempt en rz la st ty rc lc r ct pr po pd in input result")
-	list := regexp.MustCompile(`(?s)local names = \{(.*?)\}`).FindStringSubmatch(read("lib/record.lua"))[1]
-	for _, m := range regexp.MustCompile(`'(\w+)'`).FindAllStringSubmatch(list, -1) {
-		known = append(known, m[1])
-	}
+	known := append(slices.Collect(maps.Values(long)), "attempt", "input", "result")
 	for _, file := range sources(t) {
 		if file == "lib/record.lua" {
 			continue
@@ -331,7 +342,7 @@ func TestRecordsAreChangedByTheirCodecAlone(t *testing.T) {
 		for _, m := range change.FindAllStringSubmatch(text, -1) {
 			for i, f := range name.FindAllStringSubmatch(m[1], -1) {
 				if i == 0 && f[1][0] > '9' && !slices.Contains(known, f[1]) {
-					t.Errorf("lua/%s: %s: the record has no field %s: add it to names in lib/record.lua and named in internal/record", file, m[0], f[1])
+					t.Errorf("lua/%s: %s: the record has no field %s: add it to layout in lib/record.lua and named in internal/record", file, m[0], f[1])
 				}
 			}
 		}

@@ -291,9 +291,9 @@ func TestScores(t *testing.T) {
 	h := loadHelpers(t)
 	score := func(priority, created int64) int64 {
 		c := h.NewTable()
-		c.RawSetString("ct", vm.LString(strconv.FormatInt(created, 10)))
+		c.RawSetString("created_at", vm.LString(strconv.FormatInt(created, 10)))
 		if priority > 0 { // absent means 0
-			c.RawSetString("pr", vm.LString(strconv.FormatInt(priority, 10)))
+			c.RawSetString("priority", vm.LString(strconv.FormatInt(priority, 10)))
 		}
 		got, _ := h.call(t, "lane", "score", h.NewTable(), c)
 		n, err := strconv.ParseInt(vm.LVAsString(got), 10, 64)

@@ -1,9 +1,11 @@
 package lua
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -43,12 +45,19 @@ func TestWaitsTwins(t *testing.T) {
 		defer l.Pop(1)
 		return l.Get(-1)
 	}
-	table := func(m map[string]string) *vm.LTable {
+	table := func(m map[string]string, names map[string]string) *vm.LTable {
 		out := l.NewTable()
 		for k, v := range m {
-			out.RawSetString(k, vm.LString(v))
+			out.RawSetString(cmp.Or(names[k], k), vm.LString(v))
 		}
 		return out
+	}
+	long, short := map[string]string{}, map[string]string{} // fields of suspensions by the names of the twin, and the reverse
+	for k, v := range map[string]string{"nm": "name", "rc": "reason", "ho": "holder", "cr": "created_at", "to": "timeout_at", "bh": "behaviour", "c": "condition", "wp": "waitpoints"} {
+		long[k], short[v] = v, k
+	}
+	for _, m := range regexp.MustCompile(`(?m)^  (\w+) = '(\w+)',`).FindAllStringSubmatch(read("lib/waits.lua"), -1) {
+		long[m[2]], short[m[1]] = m[1], m[2]
 	}
 	strange := append([]string{"\x1b", "\x1c", "\x1d", "\x1be", "\x1b\x1b", "a\x1db\x1cc", "\x1bf\x1bg", "a=b", "="}, texts...)
 	ordinary, conditions := []string{"1", "x y", "170", "-"}, []string{"L\x1f1\x1f1\x1f", "C\x1f1\x1e\x1f", "O"}
@@ -82,12 +91,12 @@ func TestWaitsTwins(t *testing.T) {
 		for range r.IntN(3) {
 			g := record.Signal{Expiry: fmt.Sprint(r.IntN(1000)), Text: strange[r.IntN(len(strange))] + "\x1c\x1c1 2 3"}
 			w.Signals = append(w.Signals, g)
-			signals.Append(table(map[string]string{"expiry": g.Expiry, "text": g.Text}))
+			signals.Append(table(map[string]string{"expiry": g.Expiry, "text": g.Text}, nil))
 		}
 		stored := l.NewTable()
 		stored.RawSetString("signals", signals)
-		stored.RawSetString("u", table(w.Suspension))
-		stored.RawSetString("points", table(w.Waitpoints))
+		stored.RawSetString("u", table(w.Suspension, long))
+		stored.RawSetString("points", table(w.Waitpoints, nil))
 		same := func(what string, got record.Waits) {
 			if !maps.Equal(got.Suspension, w.Suspension) || !maps.Equal(got.Waitpoints, w.Waitpoints) || !slices.Equal(got.Signals, w.Signals) {
 				t.Fatalf("seed %d: %s %q, want %q", seed, what, got, w)
@@ -97,12 +106,12 @@ func TestWaitsTwins(t *testing.T) {
 		same("Go reads of Go", record.DecodeWaits(w.Encode()))
 		loaded := func(text string) record.Waits {
 			decoded := call("load", vm.LString(text)).(*vm.LTable)
-			fields := func(name string) map[string]string {
+			fields := func(name string, names map[string]string) map[string]string {
 				out := map[string]string{}
-				decoded.RawGetString(name).(*vm.LTable).ForEach(func(k, v vm.LValue) { out[k.String()] = v.String() })
+				decoded.RawGetString(name).(*vm.LTable).ForEach(func(k, v vm.LValue) { out[cmp.Or(names[k.String()], k.String())] = v.String() })
 				return out
 			}
-			out := record.Waits{Suspension: fields("u"), Waitpoints: fields("points")}
+			out := record.Waits{Suspension: fields("u", short), Waitpoints: fields("points", nil)}
 			if list, ok := decoded.RawGetString("signals").(*vm.LTable); ok {
 				list.ForEach(func(_, v vm.LValue) {
 					g := v.(*vm.LTable)

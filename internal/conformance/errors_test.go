@@ -383,12 +383,12 @@ func fencedCalls(f flowfabric.Fence) []call {
 		{"ff_cancel_execution", with("owner", "reason", "")},
 		{"ff_record_step", with("step", "value")},
 		{"ff_update_progress", with("50", "half")},
-		{"ff_append_frames", with(strconv.Itoa(2), "1", "type", "json", "", "12", "payload")},
+		{"ff_append_frames", with(strconv.Itoa(2), "1", "d", "type", "json", "", "12", "1", "payload")},
 		{"ff_create_pending_waitpoint", with(wirePend("draft", minted("draft"))...)},
 		{"ff_close_waitpoint", with(uuid.NewString())},
 		{"ff_suspend_execution", with(wireSuspend(suspension(awaiting("it"), within(time.Minute, "fail")))...)},
 		{"ff_wait_children", with(wireWait("wait", "all", "cancel", "1", child)...)},
-		{"ff_append_frames", with("2", "2", "type", "json", "", "", "{}", "type", "", "c", "", "payload", "s,l5000", "0", "{}", "64")},
+		{"ff_append_frames", with("2", "2", "s", "type", "json", "", "", "1", "{}", "l5000", "type", "", "c", "", "1", "payload", "0", "{}", "64")},
 	}
 }
 

@@ -153,8 +153,8 @@ var damages = map[string][]string{
 	"a lost count":              {"HINCRBY ROOT:fm:ACTIVE:0 c 1"},
 	"a mixed frame uncounted":   {"HINCRBY ROOT:fm:ACTIVE:0 l 1"},
 	"a summary of no version":   {"HSET ROOT:fs:ACTIVE:0 d {} v 1 f 1 l 1"},
-	"deltas without metadata":   {"XADD ROOT:fd:WAITING:0 1-1 q 1 p {} d 0 v 1"},
-	"a live log for ever":       {"XADD ROOT:fl:ACTIVE:0 1-1 q 2 p x d 1 x 5000", "HINCRBY ROOT:fm:ACTIVE:0 l 1", "HINCRBY ROOT:fm:ACTIVE:0 q 1", "HSET ROOT:fm:ACTIVE:0 i 1-1"},
+	"deltas without metadata":   {"XADD ROOT:fd:WAITING:0 1-1 p {} d 0 v 1"},
+	"a live log for ever":       {"XADD ROOT:fl:ACTIVE:0 1-2 p x d 1 x 5000", "HINCRBY ROOT:fm:ACTIVE:0 l 1", "HINCRBY ROOT:fm:ACTIVE:0 q 1", "HSET ROOT:fm:ACTIVE:0 i 1-2"},
 	"a TTL":                     {"EXPIRE ROOT:x:WAITING 1000"},
 	"a fraction":                {"HSET ROOT:x:WAITING ct 1.5"},
 	"waiters nobody rings":      {"ZADD ROOT:w:abc 5 w1"},
@@ -360,7 +360,7 @@ func (f *fuzzer) next() (call, func(answer)) {
 		c := calls[f.r.IntN(len(calls))]
 		if c.name == "ff_append_frames" {
 			c.args[6] = strconv.Itoa(1 + f.r.IntN(5))
-			if n := len(c.args); n > 13 {
+			if n := len(c.args); n > 15 {
 				c.args[n-3] = strconv.Itoa(f.r.IntN(3))
 			}
 		}

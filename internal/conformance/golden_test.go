@@ -164,9 +164,9 @@ func (w *world) goldenCall(name string, x placed) call {
 	case "progress":
 		return fenced("ff_update_progress", "50", "half")
 	case "append":
-		return fenced("ff_append_frames", "2", "1", "token", "", "", "", "x")
+		return fenced("ff_append_frames", "2", "1", "d", "token", "", "", "", "1", "x")
 	case "append in modes":
-		return fenced("ff_append_frames", "2", "2", "token", "", "", "", "x", "summary", "json", "", "", "{}", "l5000,s", "0", "{}", "64")
+		return fenced("ff_append_frames", "2", "2", "l5000", "token", "", "", "", "1", "x", "s", "summary", "json", "", "", "1", "{}", "0", "{}", "64")
 	case "renew":
 		return call{"ff_session_renew", []string{proto, f.Session, "30000", "0"}}
 	case "close the session":

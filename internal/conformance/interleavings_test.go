@@ -95,7 +95,7 @@ var (
 	fails              = holding("ff_fail_execution", "io", "reason", "0", "")
 	delays             = holding("ff_delay_execution", "+1000")
 	releases           = holding("ff_release_execution")
-	appends            = holding("ff_append_frames", "1", "1", "token", "", "", "", "x")
+	appends            = holding("ff_append_frames", "1", "1", "d", "token", "", "", "", "1", "x")
 	steps              = holding("ff_record_step", "step", "value")
 	progresses         = holding("ff_update_progress", "50", "half")
 	cancelsOwn         = holding("ff_cancel_execution", "owner", "reason", "")

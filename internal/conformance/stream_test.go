@@ -46,6 +46,7 @@ var streamScenarios = []scenario{
 		bad := map[string][]stream.Frame{
 			"payload": {{Payload: []byte("ok")}, {Payload: make([]byte, limits.MaxFrame+1)}}, "type": {{Type: strings.Repeat("t", 129)}},
 			"correlation": {{Correlation: strings.Repeat("t", 257)}}, "encoding": {{Encoding: "utf16"}}, "count": make([]stream.Frame, 101), "none": nil,
+			"count of two groups": slices.Concat(make([]stream.Frame, 60), slices.Repeat([]stream.Frame{{Type: "other"}}, 60)),
 			"batch": {{Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)},
 				{Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: []byte("1")}},
 		}
@@ -85,28 +86,28 @@ var streamScenarios = []scenario{
 		w.advance(ttl)
 		appendAs("expired", f, denied.StaleAppend, "expired")
 	}},
-	{name: "frames sent in the short form are stored like frames spelled out", run: func(w *world) {
+	{name: "a frame is stored the same in a group of its own and in a group of many", run: func(w *world) {
 		k := w.worker("w1")
-		short, long := k.one(w.create()).Fence, k.one(w.create()).Fence
-		spelled := func(f flowfabric.Fence, first, n int) answer {
+		together, alone := k.one(w.create()).Fence, k.one(w.create()).Fence
+		each := func(f flowfabric.Fence, first, n int) answer {
 			args := slices.Concat([]string{proto}, fenceArgs(f), []string{strconv.Itoa(first), strconv.Itoa(n)})
 			for i := range n {
-				args = append(args, "token", "", "", "", strconv.Itoa(first+i))
+				args = append(args, "d", "token", "", "", "", "1", strconv.Itoa(first+i))
 			}
 			return w.fcall("ff_append_frames", args...)
 		}
 		for _, b := range [][2]int{{1, 1}, {2, 97}, {90, 30}, {100, 80}, {150, 100}, {250, 52}} { // over every hundred, with repeats
-			a, r := w.frames(short, uint64(b[0]), b[1]), spelled(long, b[0], b[1])
+			a, r := w.frames(together, uint64(b[0]), b[1]), each(alone, b[0], b[1])
 			same(w, fmt.Sprint("answer to ", b), words(a.Count, a.LastSequence), strings.Join(r.slots[1:3], " "))
 		}
-		same(w, "meta", words(w.meta(short).Bytes, w.meta(short).Count), words(w.meta(long).Bytes, 301))
-		for _, f := range []flowfabric.Fence{short, long} { // from here on their logs share an order
+		same(w, "meta", words(w.meta(together).Bytes, w.meta(together).Count), words(w.meta(alone).Bytes, 301))
+		for _, f := range []flowfabric.Fence{together, alone} { // from here on there are frames of two modes
 			_, err := w.e.AppendFrames(w.ctx, f, 302, []stream.Frame{{Mode: stream.ModeBestEffort, TTL: time.Minute, Keep: 64}})
 			w.no(err)
 		}
-		w.frames(short, 301, 4)
-		spelled(long, 303, 2)
-		for _, f := range []flowfabric.Fence{short, long} {
+		w.frames(together, 301, 4)
+		each(alone, 303, 2)
+		for _, f := range []flowfabric.Fence{together, alone} {
 			got, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, nil, 1000)
 			w.no(err)
 			same(w, "frames", len(got), 303)

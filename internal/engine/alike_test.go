@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // What items have in common is said once, so no field may differ that the server is told, whatever fields there will be.
@@ -41,6 +42,21 @@ func TestAlike(t *testing.T) {
 	}
 }
 
+// Frames of one group share all that the server is told of them but their payloads.
+func TestSameGroup(t *testing.T) {
+	own := map[string]bool{"ID": true, "Sequence": true, "Payload": true, "SummaryVersion": true, "Document": true, "Keep": true, "Durables": true, "Run": true}
+	fields := reflect.TypeFor[stream.Frame]()
+	for i := range fields.NumField() {
+		one := stream.Frame{Type: "t", Correlation: "c", Payload: []byte("p")}
+		other := one
+		name := fields.Field(i).Name
+		change(t, name, reflect.ValueOf(&other).Elem().Field(i))
+		if got := sameGroup(&one, &other); got != own[name] {
+			t.Errorf("with another %s: one group is %v", name, got)
+		}
+	}
+}
+
 // change gives a field another value.
 func change(t *testing.T, name string, v reflect.Value) {
 	t.Helper()
@@ -49,6 +65,8 @@ func change(t *testing.T, name string, v reflect.Value) {
 		*x = flowfabric.NewExecutionID(3)
 	case *time.Time:
 		*x = time.UnixMilli(1_700_000_000_000)
+	case *stream.Cursor:
+		x.Seq++
 	case *map[string]string:
 		*x = map[string]string{"a.b": "c"}
 	case *flowfabric.BackoffType:
@@ -61,6 +79,8 @@ func change(t *testing.T, name string, v reflect.Value) {
 			v.SetString(v.String() + "x")
 		case reflect.Int, reflect.Int64:
 			v.SetInt(v.Int() + int64(time.Second))
+		case reflect.Uint8, reflect.Uint32, reflect.Uint64:
+			v.SetUint(v.Uint() + 1)
 		case reflect.Float64:
 			v.SetFloat(v.Float() + 1)
 		case reflect.Slice:

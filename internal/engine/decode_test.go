@@ -29,7 +29,6 @@ func encodeFrames(m FrameMessage) string {
 	part(entry)
 	for _, f := range m.Frames {
 		part(f.ID.String())
-		part(strconv.FormatUint(f.Sequence, 10))
 		part(f.Type)
 		part(strings.TrimPrefix(f.Encoding, "utf8"))
 		part(f.Correlation)
@@ -55,11 +54,11 @@ func encodeFrames(m FrameMessage) string {
 
 func TestDecodeFrames(t *testing.T) {
 	frames := []stream.Frame{
-		{ID: stream.Cursor{Ms: 1700000000000, Seq: 3}, Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("a:b 7:\x00\xff"), Durables: 1},
-		{ID: stream.Cursor{Ms: 1700000000001, Seq: 0}, Sequence: 2, Type: "", Encoding: "json", Correlation: "c 1:", ProducedAt: time.UnixMilli(5), Payload: []byte{}, Durables: 2},
-		{ID: stream.Cursor{Ms: 1700000000001, Seq: 1}, Sequence: 3, Encoding: "json", Payload: []byte("{}"), Mode: stream.ModeSummary, SummaryVersion: 7, Durables: 2},
-		{ID: stream.Cursor{Ms: 1700000000001, Seq: 2}, Sequence: 4, Encoding: "utf8", Payload: []byte{}, Mode: stream.ModeBestEffort, TTL: 5 * time.Second, Durables: 2},
-		{ID: stream.Cursor{Ms: 1700000000001, Seq: 3}, Sequence: 5, Encoding: "utf8", Payload: []byte{}, Durables: 3},
+		{ID: stream.Cursor{Ms: 1700000000000, Seq: 1}, Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("a:b 7:\x00\xff"), Durables: 1},
+		{ID: stream.Cursor{Ms: 1700000000001, Seq: 2}, Sequence: 2, Type: "", Encoding: "json", Correlation: "c 1:", ProducedAt: time.UnixMilli(5), Payload: []byte{}, Durables: 2},
+		{ID: stream.Cursor{Ms: 1700000000001, Seq: 3}, Sequence: 3, Encoding: "json", Payload: []byte("{}"), Mode: stream.ModeSummary, SummaryVersion: 7, Durables: 2},
+		{ID: stream.Cursor{Ms: 1700000000001, Seq: 4}, Sequence: 4, Encoding: "utf8", Payload: []byte{}, Mode: stream.ModeBestEffort, TTL: 5 * time.Second, Durables: 2},
+		{ID: stream.Cursor{Ms: 1700000000001, Seq: 5}, Sequence: 5, Encoding: "utf8", Payload: []byte{}, Durables: 3},
 	}
 	message := FrameMessage{Attempt: 7, Frames: frames}
 	if got, err := DecodeFrames(encodeFrames(message)); err != nil || !reflect.DeepEqual(got, message) {
@@ -83,21 +82,21 @@ func TestDecodeFrames(t *testing.T) {
 		_, _ = DecodeFrames(whole[:i] + whole[i+1:])
 	}
 	for _, text := range []string{
-		"", " ", "1", "1 ", "x 0 1 0:", "-1 0 1 0:", "4294967296 0 1 0:", "0 101 1 0:", "0 1 1 0:", "0 0 4294967296 0:", "0 0 x 0:", "0 0 1 ", "0 0 2 9:1 x 0 0-0", "0 1 2 1:x1:1-11:11:t0:0:0:1:p0:", "0 1 2 9:x w 0 0-03:1-11:11:t0:0:0:1:p0:", "0 1 2 7:1 w 0 03:1-11:11:t0:0:0:1:p0:", "0 0 1 0:x", whole + "0", "0 18446744073709551615 1 0:",
-		"0 1 1 0:9223372036854775807:x", "0 1 1 0:99999999999999999999:x", "0 1 1 0:-1:x", "0 1 1 0:3:1-11:11:t0:0:0:1:p0:", "0 1 1 0:3:1-11:x1:t0:0:0:1:p0:",
-		"0 1 1 0:3:1-11:11:t0:0:0:1:p1:s", "0 1 1 0:3:1-11:11:t0:0:0:1:p2:s,", "0 1 1 0:3:1-11:11:t0:0:0:1:p3:s,1", "0 1 1 0:3:1-11:11:t0:0:0:1:p4:s1,x", "0 1 1 0:3:1-11:11:t0:0:0:1:p4:x1,1",
-		"0 1 1 0:3:1-11:11:t0:0:0:1:p4:d1,1", "0 1 1 0:3:1-11:11:t0:0:0:1:p4:lx,1", "0 1 1 0:3:1-11:11:t0:0:0:1:p16:l9999999999999,1",
+		"", " ", "1", "1 ", "x 0 1 0:", "-1 0 1 0:", "4294967296 0 1 0:", "0 101 1 0:", "0 1 1 0:", "0 0 4294967296 0:", "0 0 x 0:", "0 0 1 ", "0 0 2 9:1 x 0 0-0", "0 1 2 1:x1:1-11:11:t0:0:0:1:p0:", "0 1 2 9:x w 0 0-03:1-11:t0:0:0:1:p0:", "0 1 2 7:1 w 0 03:1-11:t0:0:0:1:p0:", "0 0 1 0:x", whole + "0", "0 18446744073709551615 1 0:",
+		"0 1 1 0:9223372036854775807:x", "0 1 1 0:99999999999999999999:x", "0 1 1 0:-1:x", "0 1 1 0:3:1-11:t0:0:0:1:p0:", "0 1 1 0:3:1-x1:t0:0:0:1:p0:",
+		"0 1 1 0:3:1-11:t0:0:0:1:p1:s", "0 1 1 0:3:1-11:t0:0:0:1:p2:s,", "0 1 1 0:3:1-11:t0:0:0:1:p3:s,1", "0 1 1 0:3:1-11:t0:0:0:1:p4:s1,x", "0 1 1 0:3:1-11:t0:0:0:1:p4:x1,1",
+		"0 1 1 0:3:1-11:t0:0:0:1:p4:d1,1", "0 1 1 0:3:1-11:t0:0:0:1:p4:lx,1", "0 1 1 0:3:1-11:t0:0:0:1:p16:l9999999999999,1",
 	} {
-		if _, err := DecodeFrames(text); text != "0 1 1 0:3:1-11:11:t0:0:0:1:p0:" && !errors.Is(err, flowfabric.ErrReply) {
+		if _, err := DecodeFrames(text); text != "0 1 1 0:3:1-11:t0:0:0:1:p0:" && !errors.Is(err, flowfabric.ErrReply) {
 			t.Errorf("%q: %v", text, err)
-		} else if text == "0 1 1 0:3:1-11:11:t0:0:0:1:p0:" && err != nil {
+		} else if text == "0 1 1 0:3:1-11:t0:0:0:1:p0:" && err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 }
 
 func FuzzDecodeFrames(f *testing.F) {
-	f.Add(encodeFrames(FrameMessage{Frames: []stream.Frame{{Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("x"), Run: 2}}, Resumed: &stream.Resumption{Run: 2, Reason: stream.ResumedReleased}}))
+	f.Add(encodeFrames(FrameMessage{Frames: []stream.Frame{{ID: stream.Cursor{Seq: 1}, Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("x"), Run: 2}}, Resumed: &stream.Resumption{Run: 2, Reason: stream.ResumedReleased}}))
 	f.Add(encodeFrames(FrameMessage{Attempt: 1<<32 - 1, Frames: []stream.Frame{{Encoding: "json", Mode: stream.ModeSummary, SummaryVersion: 1, ProducedAt: time.UnixMilli(-1)}, {Encoding: "bytes", Correlation: "c", Mode: stream.ModeBestEffort, TTL: time.Second}}}))
 	f.Add("0 1 1 0:9223372036854775807:x")
 	f.Fuzz(func(t *testing.T, message string) {

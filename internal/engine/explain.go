@@ -136,7 +136,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	if f.Snapshot, err = snapshot(id, r, core, attempts, row, alive, expiry); err != nil {
 		return Facts{}, err
 	}
-	if core["dl"] == "0" { // before 1970, which is a deadline too
+	if core["deadline"] == "0" { // before 1970, which is a deadline too
 		f.DeadlineAt = time.UnixMilli(0)
 	}
 	f.Lane.Namespace, f.Lane.Name = f.Route.Namespace, f.Route.Lane
@@ -146,14 +146,14 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 		}
 	}
 	x := fields{m: core, r: r}
-	f.AttemptTimeoutAt, f.TimeoutAt = x.instant("ta"), x.instant("tt")
-	f.OpenWaitpoints, f.Purging = int(x.number("wp")), core["pu"] != ""
+	f.AttemptTimeoutAt, f.TimeoutAt = x.instant("attempt_deadline"), x.instant("suspension_deadline")
+	f.OpenWaitpoints, f.Purging = int(x.number("open_waitpoints")), core["purged_until"] != ""
 	f.Released = released(core)
-	f.GrantedTo, f.GrantEnds = core["gs"], x.instant("gx")
-	f.Node, f.Group, f.Wait = core["nd"], groupRecord(core["g"]), waitRecord(core["wt"])
+	f.GrantedTo, f.GrantEnds = core["grant_session"], x.instant("grant_deadline")
+	f.Node, f.Group, f.Wait = core["node"], groupRecord(core["upstreams"]), waitRecord(core["children_wait"])
 	if len(header) > 0 {
 		record := flowRecord(fields{m: header, r: r})
-		if of, err := ids.ParseUUID(core["fl"]); err == nil {
+		if of, err := ids.ParseUUID(core["flow"]); err == nil {
 			record.ID = flowfabric.FlowID(flowfabric.MakeExecutionID(id.Partition(), of))
 		}
 		record.Now, f.Flow = f.Now, &record
@@ -185,7 +185,7 @@ func (f *Facts) suspended(u map[string]string, points []suspend.Waitpoint, r *re
 	}
 	f.Suspension = &suspend.Record{Code: f.State.Code, Waitpoints: points}
 	fillSuspension(f.Suspension, u, r)
-	f.ResumedBy, f.Satisfied = u["by"], map[int]int{}
+	f.ResumedBy, f.Satisfied = u["resumed_by"], map[int]int{}
 	n := fields{m: u, r: r}
 	for field := range u {
 		if node, err := strconv.Atoi(strings.TrimPrefix(field, "n")); err == nil && field[0] == 'n' {
@@ -196,8 +196,8 @@ func (f *Facts) suspended(u map[string]string, points []suspend.Waitpoint, r *re
 
 // released tells from "op,epoch,attempt,slot" how the last holder gave it up.
 func released(core map[string]string) string {
-	p := strings.SplitN(core["lr"], ",", 4)
-	if len(p) < 3 || p[1] != core["e"] {
+	p := strings.SplitN(core["last_release"], ",", 4)
+	if len(p) < 3 || p[1] != core["epoch"] {
 		return ""
 	}
 	return releases[p[0]]

@@ -62,15 +62,15 @@ func inOrder(a, b Event) int {
 // timeline puts together what core, folded attempts and event list tell.
 func timeline(core, attempts map[string]string, entries []string, r *reader) []Event {
 	f := fields{m: core, r: r}
-	out := []Event{{At: f.instant("ct"), Kind: EventCreated, By: core["cr"]}}
+	out := []Event{{At: f.instant("created_at"), Kind: EventCreated, By: core["creator"]}}
 	log := attemptLog(attempts, r)
 	for _, a := range log {
 		out = append(out, Event{At: a.ClaimedAt, Kind: EventClaimed, Attempt: a.Index, Epoch: a.Epoch, Session: a.Session, Detail: string(a.Type)})
 	}
-	current := uint32(f.number("n"))
+	current := uint32(f.number("attempts"))
 	if current > 0 && (len(log) == 0 || log[len(log)-1].Index < current-1) {
-		out = append(out, Event{At: f.instant("la"), Kind: EventClaimed, Attempt: current - 1, Epoch: uint64(f.number("e")),
-			Session: core["ss"], Detail: core["ty"]})
+		out = append(out, Event{At: f.instant("claimed_at"), Kind: EventClaimed, Attempt: current - 1, Epoch: uint64(f.number("epoch")),
+			Session: core["session"], Detail: core["attempt_type"]})
 	}
 	for _, text := range entries {
 		out = append(out, recorded(text, r)...)
@@ -79,9 +79,9 @@ func timeline(core, attempts map[string]string, entries []string, r *reader) []E
 		out = append(out, Event{At: a.EndedAt, Kind: EventAttempt, Attempt: a.Index, Epoch: a.Epoch, Session: a.Session,
 			Detail: strings.TrimSpace(a.State + " " + a.Category), Reason: a.Reason})
 	}
-	if at := f.instant("en"); !at.IsZero() {
-		out = append(out, Event{At: at, Kind: EventEnded, Attempt: max(current, 1) - 1, Epoch: uint64(f.number("e")), Session: core["ss"],
-			By: core["cb"], Code: flowfabric.Code(core["s"]), Detail: endCategory(core)})
+	if at := f.instant("ended_at"); !at.IsZero() {
+		out = append(out, Event{At: at, Kind: EventEnded, Attempt: max(current, 1) - 1, Epoch: uint64(f.number("epoch")), Session: core["session"],
+			By: core["cancelled_by"], Code: flowfabric.Code(core["state"]), Detail: endCategory(core)})
 	}
 	return out
 }
@@ -89,11 +89,11 @@ func timeline(core, attempts map[string]string, entries []string, r *reader) []E
 // endCategory is why an execution ended. The core keeps the category of its last failed attempt, which says nothing of an end in
 // success, or of one that somebody else decided.
 func endCategory(core map[string]string) string {
-	code := core["s"]
-	if strings.HasPrefix(code, "T1") || strings.HasPrefix(code, "T3") && core["cb"] != "system_timeout_policy" {
+	code := core["state"]
+	if strings.HasPrefix(code, "T1") || strings.HasPrefix(code, "T3") && core["cancelled_by"] != "system_timeout_policy" {
 		return ""
 	}
-	return core["fc"]
+	return core["failure_category"]
 }
 
 // onceClaimed leaves one event of each claim, as the core, the folded attempt and a pause all tell when it was made. The epoch
@@ -130,8 +130,8 @@ func nameClaims(events []Event, types map[uint32]string) {
 // attemptTypes lists the types of all attempts: of the last from the core, of the others from their records.
 func attemptTypes(core, attempts map[string]string, r *reader) map[uint32]string {
 	types := map[uint32]string{}
-	if n := (fields{m: core, r: r}).number("n"); n > 0 {
-		types[uint32(n)-1] = core["ty"]
+	if n := (fields{m: core, r: r}).number("attempts"); n > 0 {
+		types[uint32(n)-1] = core["attempt_type"]
 	}
 	for _, a := range attemptLog(attempts, r) {
 		types[a.Index] = string(a.Type)

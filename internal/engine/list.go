@@ -107,7 +107,7 @@ type Listed struct {
 func (l Listed) Position() Position { return Position{l.Score, l.Member} }
 
 // listedFields are the core fields of an entry in the order of the reply.
-var listedFields = []string{"s", "r", "pr", "ct", "st", "en", "n", "ty", "fc", "ss", "e", "la", "du", "dl", "rc", "lc", "cb"}
+var listedFields = []string{"state", "route", "priority", "created_at", "first_claimed_at", "ended_at", "attempts", "attempt_type", "failure_category", "session", "epoch", "claimed_at", "delay_until", "deadline", "retries", "reclaims", "cancelled_by"}
 
 // ListExecutions reads a page of one home of a partition (lua/operate/ff_list_executions.lua). Entries that stay where they are
 // while pages are read come exactly once; one that changes its place within the home comes once, twice or not at all. An active
@@ -149,7 +149,7 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	} else {
 		x.ID = flowfabric.MakeExecutionID(partition, id)
 	}
-	code := flowfabric.Code(f.m["s"])
+	code := flowfabric.Code(f.m["state"])
 	if why, damaged := strings.CutPrefix(string(code), "!"); damaged {
 		own.stop("%s", clip(why))
 	} else if code == "" {
@@ -163,11 +163,11 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	} else if !q.Home.of(x.State) {
 		own.stop("its state is %s", code)
 	}
-	x.Priority, x.Attempts, x.AttemptType = int(f.number("pr")), uint32(f.number("n")), flowfabric.AttemptType(f.m["ty"])
-	x.CreatedAt, x.StartedAt, x.EndedAt, x.ClaimedAt = f.instant("ct"), f.instant("st"), f.instant("en"), f.instant("la")
-	x.DelayUntil, x.DeadlineAt = f.instant("du"), f.instant("dl")
-	x.Retries, x.Reclaims, x.Epoch = int(f.number("rc")), int(f.number("lc")), uint64(f.number("e"))
-	x.Session, x.FailureCategory, x.CancelledBy = f.m["ss"], f.m["fc"], f.m["cb"]
+	x.Priority, x.Attempts, x.AttemptType = int(f.number("priority")), uint32(f.number("attempts")), flowfabric.AttemptType(f.m["attempt_type"])
+	x.CreatedAt, x.StartedAt, x.EndedAt, x.ClaimedAt = f.instant("created_at"), f.instant("first_claimed_at"), f.instant("ended_at"), f.instant("claimed_at")
+	x.DelayUntil, x.DeadlineAt = f.instant("delay_until"), f.instant("deadline")
+	x.Retries, x.Reclaims, x.Epoch = int(f.number("retries")), int(f.number("reclaims")), uint64(f.number("epoch"))
+	x.Session, x.FailureCategory, x.CancelledBy = f.m["session"], f.m["failure_category"], f.m["cancelled_by"]
 	if code == codes.Completed {
 		x.FailureCategory = ""
 	}
@@ -180,14 +180,14 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	if own.err != nil {
 		x.Drift = own.err.Error()
 	}
-	return x, f.m["r"]
+	return x, f.m["route"]
 }
 
 // route gives the entry the row of its route.
 func (l *Listed) route(id string, rows map[string]string) {
 	own := &reader{}
-	f := fields{m: map[string]string{"r": id}, r: own}
-	if n := uint64(f.number("r")); own.err == nil && n != 0 {
+	f := fields{m: map[string]string{"route": id}, r: own}
+	if n := uint64(f.number("route")); own.err == nil && n != 0 {
 		l.Route = route(n, rows[id], own)
 	}
 	if own.err != nil && l.Drift == "" {

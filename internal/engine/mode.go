@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -26,34 +27,38 @@ func logOf(m stream.FrameMode, id flowfabric.ExecutionID, attempt uint32) string
 	return p.Stream(id.UUID(), attempt)
 }
 
-// appendModes adds what a batch has to say of its modes, which is nothing if all its frames are durable.
-func appendModes(args []string, frames []stream.Frame) []string {
-	mixed := false
-	for i := range frames {
-		mixed = mixed || frames[i].Mode != stream.ModeDurable
+// modeWord is the mode of a group as the server is told it.
+func modeWord(f *stream.Frame) string {
+	switch f.Mode {
+	case stream.ModeDurable:
+		return "d"
+	case stream.ModeSummary:
+		return "s"
+	case stream.ModeBestEffort:
+		return "l" + strconv.FormatInt(f.TTL.Milliseconds(), 10)
 	}
-	if !mixed {
-		return args
-	}
-	words := make([]string, len(frames))
-	base, document, keep := "", "", ""
+	return "?" // the server says what is wrong with it
+}
+
+// modeArgs adds what follows the groups of a batch: with deltas the version before the first and the document after the last, with
+// best-effort frames how many of them are kept.
+func modeArgs(args []string, frames []stream.Frame) []string {
+	var first, delta, live *stream.Frame
 	for i := range frames {
 		switch x := &frames[i]; x.Mode {
-		case stream.ModeDurable:
-			words[i] = "d"
 		case stream.ModeSummary:
-			words[i] = "s"
-			if base == "" {
-				base = strconv.FormatUint(x.SummaryVersion-1, 10)
-			}
-			document = rueidis.BinaryString(x.Document)
+			first, delta = cmp.Or(first, x), x
 		case stream.ModeBestEffort:
-			words[i], keep = "l"+strconv.FormatInt(x.TTL.Milliseconds(), 10), strconv.Itoa(x.Keep)
-		default:
-			words[i] = "?" // the server says what is wrong with it
+			live = x
 		}
 	}
-	return append(args, strings.Join(words, ","), base, document, keep)
+	if delta != nil {
+		args = append(args, strconv.FormatUint(first.SummaryVersion-1, 10), rueidis.BinaryString(delta.Document))
+	}
+	if live != nil {
+		args = append(args, strconv.Itoa(live.Keep))
+	}
+	return args
 }
 
 // place sets what an entry says of a frame beyond its parts: how many durable frames there are up to it (as many as frames when

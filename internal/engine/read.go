@@ -45,14 +45,14 @@ func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]string, row string, alive bool, expiry time.Time) (Snapshot, error) {
 	f := fields{m: core, r: r}
 	s := Snapshot{
-		ID: id, Priority: int(f.number("pr")), Creator: core["cr"], Attempts: uint32(f.number("n")),
-		AttemptType: flowfabric.AttemptType(core["ty"]), Epoch: uint64(f.number("e")), Session: core["ss"],
-		Retries: int(f.number("rc")), Reclaims: int(f.number("lc")), Replays: int(f.number("pc")),
-		CreatedAt: f.instant("ct"), StartedAt: f.instant("st"), ClaimedAt: f.instant("la"), CompletedAt: f.instant("en"),
-		DelayUntil: f.instant("du"), DeadlineAt: f.instant("dl"), FailureCategory: core["fc"], CancelledBy: core["cb"],
-		CancelReason: attempts["cancel"], InputBytes: int(f.number("in")),
+		ID: id, Priority: int(f.number("priority")), Creator: core["creator"], Attempts: uint32(f.number("attempts")),
+		AttemptType: flowfabric.AttemptType(core["attempt_type"]), Epoch: uint64(f.number("epoch")), Session: core["session"],
+		Retries: int(f.number("retries")), Reclaims: int(f.number("reclaims")), Replays: int(f.number("replays")),
+		CreatedAt: f.instant("created_at"), StartedAt: f.instant("first_claimed_at"), ClaimedAt: f.instant("claimed_at"), CompletedAt: f.instant("ended_at"),
+		DelayUntil: f.instant("delay_until"), DeadlineAt: f.instant("deadline"), FailureCategory: core["failure_category"], CancelledBy: core["cancelled_by"],
+		CancelReason: attempts["cancel"], InputBytes: int(f.number("input_size")),
 	}
-	code := flowfabric.Code(core["s"])
+	code := flowfabric.Code(core["state"])
 	if code == codes.Active {
 		s.LeaseExpiresAt = expiry
 		if !alive {
@@ -64,9 +64,9 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 		return Snapshot{}, flowfabric.NewError(r.op, "corrupt", "state "+string(code))
 	}
 	s.State = state
-	s.Route = route(uint64(f.number("r")), row, r)
-	packed := core["po"]
-	if core["ca"] != "" {
+	s.Route = route(uint64(f.number("route")), row, r)
+	packed := core["policy"]
+	if core["has_categories"] != "" {
 		packed += ";" + attempts["categories"]
 	}
 	policy, err := valid.UnpackPolicy(packed)
@@ -74,8 +74,8 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 		return Snapshot{}, fmt.Errorf("%s: %w", r.op, err)
 	}
 	s.Policy = policy
-	s.Policy.Retention = time.Duration(f.number("rt")) * time.Second
-	s.Policy.AttemptTimeout = time.Duration(f.number("to")) * time.Millisecond
+	s.Policy.Retention = time.Duration(f.number("retention")) * time.Second
+	s.Policy.AttemptTimeout = time.Duration(f.number("attempt_timeout")) * time.Millisecond
 	s.AttemptLog = attemptLog(attempts, r)
 	s.Progress = progress(attempts["progress"], s.Attempts, r)
 	if n := len(s.AttemptLog); n > 0 {

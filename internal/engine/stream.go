@@ -29,7 +29,7 @@ func ParseStreamID(text string) (stream.Cursor, error) {
 }
 
 // AppendFrames appends 1..100 frames, at most 512 KiB, to the stream of the held attempt
-// (lua/stream/ff_append_frames.lua). frames[i] has producer sequence first+i; sequences start at 1 and have no
+// (lua/stream/ff_append_frames.lua). Neighbours that differ in nothing but their payloads are sent as one group. frames[i] has producer sequence first+i; sequences start at 1 and have no
 // gaps, so a repeated batch is recognised (Duplicate) and an overlapping one is completed. All or nothing. Summary deltas
 // are compared and set: the first of the batch must make the version after the stored one, and the last one's Document is
 // stored with it.
@@ -37,9 +37,9 @@ func ParseStreamID(text string) (stream.Cursor, error) {
 // Errors: denied.StaleAppend (slot 0: expired, revoked or superseded), ErrStreamClosed, ErrNotActive, denied.FrameGap,
 // denied.SummaryConflict (slot 0: the stored version), ErrSummaryTooLarge, ErrPayloadTooLarge, ErrInvalidInput.
 func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (Appended, error) {
-	head := fenceArgs(append(make([]string, 0, 12+5*len(frames)), protocol), f)
-	head = append(head, strconv.FormatUint(first, 10), strconv.Itoa(len(frames)))
-	r, err := e.call(ctx, fnAppend, f.Execution.Partition(), frameArgs(head, frames)...)
+	args := fenceArgs(append(make([]string, 0, 18+len(frames)), protocol), f)
+	args = frameArgs(append(args, strconv.FormatUint(first, 10)), frames)
+	r, err := e.call(ctx, fnAppend, f.Execution.Partition(), args...)
 	if err != nil {
 		return Appended{}, err
 	}
@@ -52,39 +52,42 @@ func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uin
 	return out, r.fail()
 }
 
-// alike tells whether frames are durable, utf8 and of one type, without correlation or a time of their own.
-func alike(frames []stream.Frame) bool {
-	for i := range frames {
-		x := &frames[i]
-		if x.Mode != stream.ModeDurable || x.Encoding != "" && x.Encoding != "utf8" || x.Correlation != "" || !x.ProducedAt.IsZero() || x.Type != frames[0].Type {
-			return false
+// frameArgs adds the frames of a batch: how many groups they form, the groups, and what the modes of the frames need.
+func frameArgs(args []string, frames []stream.Frame) []string {
+	at, groups := len(args), 0
+	args = append(args, "")
+	for rest := frames; len(rest) > 0; groups++ {
+		n := 1
+		for n < len(rest) && sameGroup(&rest[n], &rest[0]) {
+			n++
 		}
+		args = groupArgs(args, rest[:n])
+		rest = rest[n:]
 	}
-	return len(frames) > 0 && len(frames) <= limits.MaxAppendFrames
+	args[at] = strconv.Itoa(groups)
+	return modeArgs(args, frames)
 }
 
-// frameArgs adds the frames of a batch: of those of which nothing is to be said but one type that type, and a payload each; of others
-// five arguments for each, and what is to be said of their modes.
-func frameArgs(args []string, frames []stream.Frame) []string {
-	if alike(frames) {
-		args = append(args, frames[0].Type)
-		for i := range frames {
-			args = append(args, rueidis.BinaryString(frames[i].Payload))
-		}
-		return args
+// sameGroup tells whether two frames differ in nothing that the server is told but their payloads.
+func sameGroup(a, b *stream.Frame) bool {
+	return a.Mode == b.Mode && a.TTL == b.TTL && a.Type == b.Type && a.Encoding == b.Encoding && a.Correlation == b.Correlation && a.ProducedAt.Equal(b.ProducedAt)
+}
+
+// groupArgs adds one group: what its frames have in common, how many they are, and their payloads.
+func groupArgs(args []string, frames []stream.Frame) []string {
+	x := &frames[0]
+	encoding, produced := x.Encoding, ""
+	if encoding == "utf8" {
+		encoding = "" // the default is not stored
 	}
+	if !x.ProducedAt.IsZero() {
+		produced = strconv.FormatInt(x.ProducedAt.UnixMilli(), 10)
+	}
+	args = append(args, modeWord(x), x.Type, encoding, x.Correlation, produced, strconv.Itoa(len(frames)))
 	for i := range frames {
-		x := &frames[i]
-		encoding, produced := x.Encoding, ""
-		if encoding == "utf8" {
-			encoding = "" // the default is not stored
-		}
-		if !x.ProducedAt.IsZero() {
-			produced = strconv.FormatInt(x.ProducedAt.UnixMilli(), 10)
-		}
-		args = append(args, x.Type, encoding, x.Correlation, produced, rueidis.BinaryString(x.Payload))
+		args = append(args, rueidis.BinaryString(frames[i].Payload))
 	}
-	return appendModes(args, frames)
+	return args
 }
 
 // ReadAttemptStream tells what is known about an attempt's stream (lua/read/ff_read_attempt_stream.lua). An
@@ -233,12 +236,9 @@ func parseFrame(entry rueidis.XRangeEntry, mode stream.FrameMode) (stream.Frame,
 		return stream.Frame{}, fmt.Errorf("read frames: %w: %w", flowfabric.ErrReply, err)
 	}
 	v := entry.FieldValues
-	f := stream.Frame{ID: id, Mode: mode, Type: v["t"], Encoding: v["e"], Correlation: v["c"], Payload: []byte(v["p"])}
+	f := stream.Frame{ID: id, Sequence: id.Seq, Mode: mode, Type: v["t"], Encoding: v["e"], Correlation: v["c"], Payload: []byte(v["p"])}
 	if f.Encoding == "" {
 		f.Encoding = "utf8"
-	}
-	if f.Sequence, err = strconv.ParseUint(v["q"], 10, 64); err != nil {
-		return stream.Frame{}, fmt.Errorf("read frames: %w: sequence %q of %s", flowfabric.ErrReply, clip(v["q"]), entry.ID)
 	}
 	if w := v["w"]; w != "" {
 		ms, err := strconv.ParseInt(w, 10, 64)
@@ -276,7 +276,7 @@ type FrameMessage struct {
 }
 
 // DecodeFrames parses a message of a [FrameChannel]: attempt, count, run, then length-prefixed what the entry of a run that
-// begins says, and eight parts a frame. The error wraps ErrReply.
+// begins says, and seven parts a frame. The error wraps ErrReply.
 func DecodeFrames(message string) (FrameMessage, error) {
 	d := text{rest: message}
 	a, n, run, entry := d.number(' '), d.number(' '), d.number(' '), d.part()
@@ -288,14 +288,12 @@ func DecodeFrames(message string) (FrameMessage, error) {
 	for i := range frames {
 		f := &frames[i]
 		id, idErr := ParseStreamID(d.part())
-		f.ID = id
-		sequence, seqErr := strconv.ParseUint(d.part(), 10, 64)
-		f.Sequence, f.Run = sequence, uint32(run)
+		f.ID, f.Sequence, f.Run = id, id.Seq, uint32(run)
 		f.Type, f.Encoding, f.Correlation = d.part(), d.part(), d.part()
 		produced := d.part()
 		f.Payload = []byte(d.part())
 		placed := spelled(f, d.part())
-		if d.bad || idErr != nil || seqErr != nil || !placed {
+		if d.bad || idErr != nil || !placed {
 			return FrameMessage{}, fmt.Errorf("frame message: %w: frame %d", flowfabric.ErrReply, i)
 		}
 		if f.Encoding == "" {

@@ -218,11 +218,11 @@ func fillSuspension(out *suspend.Record, u map[string]string, r *reader) {
 	if err != nil {
 		r.stop("suspension id: %w", err)
 	}
-	out.ID, out.Name, out.Reason, out.Behaviour, out.Condition = id, u["nm"], u["rc"], u["bh"], u["c"]
-	out.CreatedAt, out.TimeoutAt, out.LastSignalAt, out.ClosedAt = at("cr"), at("to"), at("gl"), at("cl")
-	out.ResumeDelay = time.Duration(number("rd")) * time.Millisecond
-	out.Signals, out.Matched = int(number("gn")), int(number("gm"))
-	out.CloseReason, out.Cause, out.Trigger = u["cs"], u["ca"], u["tr"]
+	out.ID, out.Name, out.Reason, out.Behaviour, out.Condition = id, u["name"], u["reason"], u["behaviour"], u["condition"]
+	out.CreatedAt, out.TimeoutAt, out.LastSignalAt, out.ClosedAt = at("created_at"), at("timeout_at"), at("last_signal_at"), at("closed_at")
+	out.ResumeDelay = time.Duration(number("resume_delay")) * time.Millisecond
+	out.Signals, out.Matched = int(number("signals")), int(number("matched"))
+	out.CloseReason, out.Cause, out.Trigger = u["close_reason"], u["cause"], u["trigger"]
 }
 
 // ReadSignals reads what was delivered to a waitpoint, oldest first, 100 a call from offset; total is how many are kept, at most

@@ -122,9 +122,7 @@ func (s *server) append(f flowfabric.Fence, first uint64, frames []stream.Frame)
 			return engine.Appended{}, flowfabric.NewError("ff_append_frames", "invalid_input", "sequence")
 		}
 		s.clock += uint64(i % 2)
-		if x.ID = (stream.Cursor{Ms: s.clock}); a.lastID.Ms == s.clock {
-			x.ID.Seq = a.lastID.Seq + 1
-		}
+		x.ID = stream.Cursor{Ms: s.clock, Seq: x.Sequence}
 		a.lastID = x.ID
 		switch x.Mode {
 		case stream.ModeDurable:
@@ -166,7 +164,7 @@ func encode(attempt, run uint32, entry string, frames []stream.Frame) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %d %d %d:%s", attempt, len(frames), run, len(entry), entry)
 	for _, f := range frames {
-		for _, part := range []string{f.ID.String(), fmt.Sprint(f.Sequence), f.Type, f.Encoding, f.Correlation, "", string(f.Payload), modeWord(f)} {
+		for _, part := range []string{f.ID.String(), f.Type, f.Encoding, f.Correlation, "", string(f.Payload), modeWord(f)} {
 			fmt.Fprintf(&b, "%d:%s", len(part), part)
 		}
 	}

@@ -86,23 +86,30 @@ func ordinal(e rueidis.XRangeEntry) int {
 	if _, ok := e.FieldValues["d"]; ok {
 		return count(e.FieldValues, "d")
 	}
-	return count(e.FieldValues, "q")
+	return sequence(e)
+}
+
+// sequence is the producer sequence of a frame.
+func sequence(e rueidis.XRangeEntry) int {
+	_, seq := cut(e.ID)
+	return int(seq)
 }
 
 // order: by id the sequences and the durable frames grow, and the newest frame has the last id.
 func (x *execution) order(say func(string, ...any), meta map[string]string, all []rueidis.XRangeEntry) {
 	slices.SortFunc(all, func(a, b rueidis.XRangeEntry) int { return byID(a.ID, b.ID) })
-	sequence, before := 0, 0
+	last, before := 0, 0
 	for _, e := range all {
-		if n := count(e.FieldValues, "q"); n <= sequence || n > count(meta, "q") {
-			say("frame %s has sequence %d after %d", e.ID, n, sequence)
+		n := sequence(e)
+		if n <= last || n > count(meta, "q") {
+			say("frame %s has sequence %d after %d", e.ID, n, last)
 		}
 		if ordinal(e) < before {
 			say("frame %s has %d durable frames before it, an earlier one %d", e.ID, ordinal(e), before)
 		}
-		sequence, before = count(e.FieldValues, "q"), ordinal(e)
-		if byID(e.ID, meta["i"]) > 0 || sequence == count(meta, "q") && e.ID != meta["i"] {
-			say("frame %d is %s, the last id is %s", sequence, e.ID, meta["i"])
+		last, before = n, ordinal(e)
+		if byID(e.ID, meta["i"]) > 0 || n == count(meta, "q") && e.ID != meta["i"] {
+			say("frame %d is %s, the last id is %s", n, e.ID, meta["i"])
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -162,23 +163,22 @@ var kinds = map[string]kind{
 		return append(fence(c), percent, c.Name)
 	}, func(p *model.Partition, c call) model.Reply { return p.Progress(c.ID, c.Fence, int(c.Number), c.Name) }, nil},
 	"append": {"ff_append_frames", func(c call) []string {
-		args := append(fence(c), strconv.FormatUint(c.Number2, 10), strconv.Itoa(c.Count))
-		for range c.Count {
-			args = append(args, "token", "", "", "", strings.Repeat("f", int(c.Number)))
+		args, modes, groups := append(fence(c), strconv.FormatUint(c.Number2, 10), ""), cmp.Or(c.Modes, strings.Repeat("d", c.Count)), 0
+		for rest := modes; rest != ""; groups++ {
+			mode := rest[:1]
+			n := len(rest) - len(strings.TrimLeft(rest, mode))
+			args = append(args, map[string]string{"d": "d", "s": "s", "l": "l60000"}[mode], "token", "", "", "", strconv.Itoa(n))
+			args = append(args, slices.Repeat([]string{strings.Repeat("f", int(c.Number))}, n)...)
+			rest = rest[n:]
 		}
-		if c.Modes == "" {
-			return args
+		args[len(fence(c))+1] = strconv.Itoa(groups)
+		if strings.Contains(modes, "s") {
+			args = append(args, strconv.FormatUint(c.Base, 10), "{"+strings.Repeat(" ", c.Document)+"}")
 		}
-		words, base, document, keep := strings.Split(c.Modes, ""), "", "", ""
-		for i, mode := range words {
-			switch mode {
-			case "s":
-				base, document = strconv.FormatUint(c.Base, 10), "{"+strings.Repeat(" ", c.Document)+"}"
-			case "l":
-				words[i], keep = "l60000", "64"
-			}
+		if strings.Contains(modes, "l") {
+			args = append(args, "64")
 		}
-		return append(args, strings.Join(words, ","), base, document, keep)
+		return args
 	}, func(p *model.Partition, c call) model.Reply {
 		return p.AppendFrames(c.ID, c.Fence, model.Batch{First: c.Number2, Count: c.Count, Size: int(c.Number), Modes: c.Modes, Base: c.Base, Document: c.Document + 2})
 	}, []int{0}}, // ids of frames are of the server's own clock

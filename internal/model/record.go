@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -95,12 +96,7 @@ func (p *Partition) AppendFrames(id string, f Fence, b Batch) Reply {
 	if b.Size > limits.MaxFrame {
 		return answer("payload_too_large")
 	}
-	modes := b.Modes
-	if modes == "" {
-		modes = strings.Repeat("d", b.Count)
-	} else if len(modes) != b.Count || !strings.ContainsAny(modes, "sl") {
-		return answer("invalid_input")
-	}
+	modes := cmp.Or(b.Modes, strings.Repeat("d", b.Count))
 	if strings.Contains(modes, "s") && b.Document > limits.MaxSummary {
 		return answer("summary_too_large")
 	}

@@ -3,11 +3,11 @@ package main
 // auditMutants break the audit: what it overlooks, and what it must not touch.
 var auditMutants = []Mutant{
 	{"audit: who only looks repairs", "audit.begin",
-		`ctx.heal, ctx.found = heal == '1', {}`, `ctx.heal, ctx.found = true, {}`, suite("audit")},
+		`ctx.repair, ctx.found = repair == '1', {}`, `ctx.repair, ctx.found = true, {}`, suite("audit")},
 	{"audit: an attempt's timeout is no alarm", "audit.alarm",
 		`if timer and (not due or timer < due) then due = timer end`, `due = due or timer`, suite("audit")},
 	{"audit: what is revoked needs no alarm", "audit.alarm",
-		`  if c.s == 'A3' then return ctx.now end
+		`  if c.state == 'A3' then return ctx.now end
 `, ``, suite("audit")},
 	{"audit: counts of wakes are reasons of routes that are open", "audit_tables.looks.closings",
 		`if not woken then`, `if true then`, suite("gates")},
@@ -19,8 +19,8 @@ var auditMutants = []Mutant{
 		`if at then return end`, suite("audit")},
 	{"audit: a member that is kept for its flow is misplaced", "ff_audit.place",
 		` or ff_audit.pinned(ctx, c, audit.score(at), tonumber(score))`, ``, suite("audit")},
-	{"audit: what is blocked has no home", "ff_audit.home",
-		`  if core.blocked(c) then return 'blocked', keys.blocked(ctx.r), c.ct end
+	{"audit: what is blocked has no home", "ff_audit.index",
+		`  if core.blocked(c) then return 'blocked', keys.blocked(ctx.r), c.created_at end
 `, ``, suite("audit")},
 	{"audit: an edge that nobody told of stays untold", "joined/told",
 		`        flow.edge(ctx, h, { id = up, outcome = outcome, attempt = attempt }, id)
@@ -34,7 +34,7 @@ var auditMutants = []Mutant{
     flow.promote(ctx, c, id)
 `, ``, suite("audit")},
 	{"audit: a parent whose wait is lost waits on", "joined.look",
-		`if c.s == 'R3i' then waits(`, `if c.wt then waits(`, suite("audit")},
+		`if c.state == 'R3i' then waits(`, `if c.children_wait then waits(`, suite("audit")},
 	{"audit: a flow that changes is compared all the same", "ff_flows.flow",
 		`if q.next > 0 and version ~= q.version then return '-2', version, '' end
 `, `
@@ -48,19 +48,19 @@ var auditMutants = []Mutant{
 		`at = redis.call('ZSCORE', keys.flow_due(ctx.r), id)`, `at = false; since = nil`, suite("audit")},
 	{"audit: another retention is damage", "ff_audit.place",
 		`ff_audit.refiled(ctx, c) and 'retention' or 'score'`, `'score'`, suite("audit")},
-	{"audit: what is filed again is not retained longer", "ff_audit.home",
-		`tonumber(c.en) + home.kept(ctx, c.r, c.rt)`, `tonumber(c.en) + 86400000`, suite("audit")},
+	{"audit: what is filed again is not retained longer", "ff_audit.index",
+		`tonumber(c.ended_at) + indexes.kept(ctx, c.route, c.retention)`, `tonumber(c.ended_at) + 86400000`, suite("audit")},
 	{"audit: work held under no session stays held", "ff_audit.execution",
 		`  ff_audit.session(ctx, c)
 `, ``, suite("audit")},
 	{"audit: a waitpoint at another time is right", "ff_audit.waitpoint",
 		`if not at or audit.score(at) ~= tonumber(ends) then`, `if not at then`, suite("audit")},
 	{"audit: a count of waitpoints is believed", "ff_audit.waitpoints",
-		`elseif opened ~= tonumber(c.wp or '0') and`, `elseif false and`, suite("audit")},
+		`elseif opened ~= tonumber(c.open_waitpoints or '0') and`, `elseif false and`, suite("audit")},
 	{"audit: a queue may hold what waits elsewhere", "names.q",
-		`return core.waiting(c) and c.r == route_id end`, `return core.waiting(c) end`, suite("audit")},
+		`return core.waiting(c) and c.route == route_id end`, `return core.waiting(c) end`, suite("audit")},
 	{"audit: a session may hold what another holds", "names.h",
-		`return c.s == 'A1' and c.ss == session_id or`, `return c.s == 'A1' or`, suite("audit")},
+		`return c.state == 'A1' and c.session == session_id or`, `return c.state == 'A1' or`, suite("audit")},
 	{"audit: what is active may be pending", "others.pending",
 		`return w and w.state == 'p'`, `return w`, suite("audit")},
 	{"audit: a page begins anew", "audit_entries/seek",
@@ -74,7 +74,7 @@ var auditMutants = []Mutant{
 		`local wrong = redis.call('EXISTS', keys.queue(ctx.r, id)) == 0 and 'its queue is empty' or audit.hands(ctx, id)`,
 		`local wrong = audit.hands(ctx, id)`, suite("audit")},
 	{"audit: a grant's session may be another's", "names.h",
-		`core.granted(c) and c.gs == session_id`, `core.granted(c)`, suite("audit")},
+		`core.granted(c) and c.grant_session == session_id`, `core.granted(c)`, suite("audit")},
 	{"audit: a closed route may be ready", "audit.hands",
 		`if not gate.open(ctx, id) then return`, `if false then return`, suite("audit")},
 	{"audit: a route with gates may be among those without", "audit_tables/set",
@@ -117,5 +117,5 @@ var auditMutants = []Mutant{
 		`  if unused then route.remove(ctx, item.route) end
 `, ``, suite("audit")},
 	{"audit: a finding that was repaired is none", "audit.note",
-		`ctx.heal and '1' or '0')`, `'0')`, suite("audit")},
+		`ctx.repair and '1' or '0')`, `'0')`, suite("audit")},
 }

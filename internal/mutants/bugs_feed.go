@@ -5,7 +5,7 @@ func subscribe(which string) Test { return in("admin", "^TestSubscribe("+which+"
 
 // feedMutants break the feed: what is recorded and for how long, and what a subscriber gets of it.
 var feedMutants = []Mutant{
-	{"feed: what was noted is never written", "home.apply",
+	{"feed: what was noted is never written", "indexes.apply",
 		`  feed.flush(ctx)
 `, ``, suite("feed")},
 	{"feed: ends are told as leases", "feed.state",

@@ -55,7 +55,7 @@ var gateMutants = []Mutant{
 	{"report: what was purged becomes a spender again", "ff_report.ledger",
 		`  if not applied or forget then return end`, `  if not applied then return end`, suite("spend")},
 	{"purge: budgets are not told", "purge.run",
-		`  gate.purged(ctx, c.r, id)`, ``, suite("spend")},
+		`  gate.purged(ctx, c.route, id)`, ``, suite("spend")},
 	{"budget: woken ones wait still", "budget.waiters",
 		`  if #list > 0 then redis.call('ZREM', key, unpack(list)) end`, ``, spending},
 	{"report: a key is good for ever", "ff_report.known",
@@ -123,7 +123,7 @@ var gateMutants = []Mutant{
 	{"refund: what a later attempt spent", "budget.free",
 		`  if epoch > 0 and tonumber(l.e or '0') > epoch then return false end`, ``, suite("spend")},
 	{"finish: budgets are not told which attempt ended", "gate.ended",
-		`outcome .. ' ' .. (c.e or '0'))`, `outcome .. ' 0')`, suite("spend")},
+		`outcome .. ' ' .. (c.epoch or '0'))`, `outcome .. ' 0')`, suite("spend")},
 	{"check budgets: who begins waits still", "ff_check_budgets",
 		`        redis.call('ZREM', waiters, q.partition .. ' ' .. q.route)`, ``, spending},
 	{"refund: of any outcome", "ff_release_usage",
@@ -171,46 +171,46 @@ var gateMutants = []Mutant{
 		"    if items[i].ran == '0' then\n      local back", "    if true then\n      local back", deaths},
 
 	{"check holds: one that runs is gone", "ff_check_holds",
-		`(c.s == 'A1' or c.s == 'A3') and c.e`, `c.s == 'A3' and c.e`, gated},
+		`(c.state == 'A1' or c.state == 'A3') and c.epoch`, `c.state == 'A3' and c.epoch`, gated},
 	{"check holds: of another epoch", "ff_check_holds",
-		`c.s == 'A3') and c.e == epoch then`, `c.s == 'A3') then`, gated},
+		`c.state == 'A3') and c.epoch == epoch then`, `c.state == 'A3') then`, gated},
 	{"check holds: a grant that is over may be claimed still", "ff_check_holds",
 		`        settle.ungrant(ctx, c, id) --`, `        --`, gated},
 	{"check holds: what never ran has run", "ff_check_holds",
 		`      answer = '2' -- epochs grow: it was never a lease`, `      answer = '0'`, gated},
 	{"claim granted: by anybody", "ff_granted.judge",
-		`if not core.granted(c) or c.gs ~= session_id or c.ge ~= epoch then`, `if not core.granted(c) then`, old},
+		`if not core.granted(c) or c.grant_session ~= session_id or c.grant_epoch ~= epoch then`, `if not core.granted(c) then`, old},
 	{"claim granted: repeated, it is lost", "ff_granted.judge",
-		`  if c.s == 'A1' and c.ss == session_id and c.e == epoch then return '=', c end
+		`  if c.state == 'A1' and c.session == session_id and c.epoch == epoch then return '=', c end
 `, ``, deaths},
 	{"release grants: of a newer grant", "ff_release_grant",
-		`    if c.s and core.granted(c) and c.ge == g.epoch then`, `    if c.s and core.granted(c) then`, old},
+		`    if c.state and core.granted(c) and c.grant_epoch == g.epoch then`, `    if c.state and core.granted(c) then`, old},
 	{"release grants: the quotas are not told", "ff_release_grant",
 		`settle.ungrant(ctx, c, g.id, g.reserved == '0')`, `settle.ungrant(ctx, c, g.id, true)`, old},
 	{"grant: has the epoch of the last one", "claim/grant",
 		`reply.int(math.max(last + 1, ctx.now))`, `ctx.t`, old},
 	{"grant: goes on for ever", "claim/grant",
-		`  home.alarm(ctx, c.dl and math.min(ends, tonumber(c.dl)) or ends, h.id)
+		`  indexes.alarm(ctx, c.deadline and math.min(ends, tonumber(c.deadline)) or ends, h.id)
 `, ``, gates},
 	{"grant: the lease has an epoch of its own", "claim/take",
-		`    epoch = c.ge`, `    epoch = ctx.t`, deaths},
+		`    epoch = c.grant_epoch`, `    epoch = ctx.t`, deaths},
 	{"grant: its alarm stays", "claim/take",
 		`  elseif granted then
-    home.alarm(ctx, c.dl and tonumber(c.dl), h.id)
+    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), h.id)
   end`, `  end`, deaths},
-	{"ungrant: it stays with its session", "home.leave",
-		`    home.unhold(ctx, c.gs, id)
+	{"ungrant: it stays with its session", "indexes.leave",
+		`    indexes.unhold(ctx, c.grant_session, id)
 `, ``, deaths},
-	{"ungrant: quotas are not told", "home.leave",
-		`    if not quiet then gate.leave(ctx, c.r, id, c.ge, '0') end`, ``, deaths},
-	{"ungrant: it has run", "home.leave",
-		`gate.leave(ctx, c.r, id, c.ge, '0')`, `gate.leave(ctx, c.r, id, c.ge, '1')`, deaths},
-	{"leave: quotas are not told", "home.leave",
-		`    if ctx.gates then gate.leave(ctx, c.r, id, c.e, '1') end
-  elseif c.s == 'A3'`, `  elseif c.s == 'A3'`, deaths},
-	{"leave: quotas are not told of what was revoked", "home.leave",
-		`then -- without a home; what it holds of quotas is given back now
-    if ctx.gates then gate.leave(ctx, c.r, id, c.e, '1') end`, `then`, deaths},
+	{"ungrant: quotas are not told", "indexes.leave",
+		`    if not quiet then gate.leave(ctx, c.route, id, c.grant_epoch, '0') end`, ``, deaths},
+	{"ungrant: it has run", "indexes.leave",
+		`gate.leave(ctx, c.route, id, c.grant_epoch, '0')`, `gate.leave(ctx, c.route, id, c.grant_epoch, '1')`, deaths},
+	{"leave: quotas are not told", "indexes.leave",
+		`    if ctx.gates then gate.leave(ctx, c.route, id, c.epoch, '1') end
+  elseif c.state == 'A3'`, `  elseif c.state == 'A3'`, deaths},
+	{"leave: quotas are not told of what was revoked", "indexes.leave",
+		`then -- in no index; what it holds of quotas is given back now
+    if ctx.gates then gate.leave(ctx, c.route, id, c.epoch, '1') end`, `then`, deaths},
 	{"complete: quotas are not told", "settle.splice",
 		`  if ctx.gates then gate.leave(ctx, route_id, f.id, f.epoch, '1') end`, ``, deaths},
 	{"finish: budgets are not told", "settle.finish",
@@ -228,10 +228,10 @@ var gateMutants = []Mutant{
 	{"gate: claims that ask for no grants meet gated work", "gate.ready",
 		`  return gate.of(ctx, route_id) == '' and keys.ready(ctx.r) or keys.gready(ctx.r)`, `  return keys.ready(ctx.r)`, gates},
 	{"tick: grants outlive their sessions", "ff_tick_do.sessions",
-		`        if c.s and core.granted(c) and c.gs == id then`, `        if false then`, deaths},
+		`        if c.state and core.granted(c) and c.grant_session == id then`, `        if false then`, deaths},
 	{"tick: closed routes stay closed", "ff_tick_do.gates",
 		`    gate.forget(ctx, due[i])
-    home.reopen(ctx, due[i])`, `    gate.forget(ctx, due[i])`, gates},
+    indexes.reopen(ctx, due[i])`, `    gate.forget(ctx, due[i])`, gates},
 	{"share: weights are ignored", "share/compete",
 		`    g.step = math.floor(unit / (g.weight or 1))`, `    g.step = unit`, fair},
 	{"share: what is passed over is paid for", "share.following",

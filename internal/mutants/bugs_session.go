@@ -15,7 +15,7 @@ var sessionMutants = []Mutant{
 	{"session: cause and epoch of a notice swapped", "session.lost",
 		`epoch .. ' ' .. cause)`, `cause .. ' ' .. epoch)`, suite("lease")},
 	{"session: the holder is not rung for a loss", "session.lost",
-		`  publish.to(keys.bell(ctx.r, session.instance(id)), 'l')`, ``, suite("bell|lease")},
+		`  publish.to(keys.doorbell(ctx.r, session.instance(id)), 'l')`, ``, suite("bell|lease")},
 	{"session: the instance keeps the suffix", "session.instance",
 		`'^(.*)~[^~]*$'`, `'^(.*)$'`, suite("bell")},
 

@@ -10,11 +10,11 @@ var signalMutants = []Mutant{
 	{"deliver: a repeat is recognised only while something waits", "signal.deliver",
 		`  if again then return again end
   local c = core.read(ctx, id)
-  if core.terminal(c) then return reply.err('target_not_signalable', c.s) end`, `  local c = core.read(ctx, id)
-  if core.terminal(c) then return reply.err('target_not_signalable', c.s) end
+  if core.terminal(c) then return reply.err('target_not_signalable', c.state) end`, `  local c = core.read(ctx, id)
+  if core.terminal(c) then return reply.err('target_not_signalable', c.state) end
   if again then return again end`, waits},
 	{"deliver: an end is told as a closed waitpoint", "signal.deliver",
-		`  if core.terminal(c) then return reply.err('target_not_signalable', c.s) end`, ``, suite("golden|suspend|signal")},
+		`  if core.terminal(c) then return reply.err('target_not_signalable', c.state) end`, ``, suite("golden|suspend|signal")},
 	{"deliver: a closed waitpoint takes signals", "signal.deliver",
 		`  if not waitpoint.open(w) then return reply.err('waitpoint_closed', w.reason, w.closed) end`, ``, waits},
 	{"deliver: a pending waitpoint outlives its time", "signal.deliver",
@@ -26,13 +26,13 @@ var signalMutants = []Mutant{
 	{"deliver: signals without number", "signal/evaluate",
 		`>= most_signals then`, `> most_signals then`, waits},
 	{"deliver: signals of one millisecond have no order", "signal.deliver",
-		`tonumber(c.gq or '0') + 1)`, `1)`, waits},
+		`tonumber(c.last_signal or '0') + 1)`, `1)`, waits},
 	{"deliver: a signal without a key counts with the others without one", "condition/distinct",
 		`if n.kind == 's' then what = g.id end`, `if n.kind == 's' then what = g.key end`, waits},
 	{"deliver: matched signals of any size", "signal/evaluate",
 		`if #added > 0 and bytes > matched_bytes then`, `if false then`, waits},
 	{"deliver: the suspension counts no signals", "signal/evaluate",
-		`reply.int(tonumber(u.gn or '0') + 1)`, `reply.int(tonumber(u.gn or '0'))`, waits},
+		`reply.int(tonumber(u.signals or '0') + 1)`, `reply.int(tonumber(u.signals or '0'))`, waits},
 	{"inbox: a matched signal in a key of its own is not kept", "inbox/apart",
 		`    redis.call('HSET', keys.matched(ctx.r, id), g.id, text)`, ``, waits},
 	{"inbox: a matched signal loses its payload", "inbox.keep",
@@ -188,7 +188,7 @@ var signalMutants = []Mutant{
 		` and string.sub(text, 1, 2) ~= '__'`, ``, waits},
 
 	{"waitpoint: 65 are open", "waitpoint.room",
-		`tonumber(c.wp or '0') < most_open`, `tonumber(c.wp or '0') <= most_open`, waits},
+		`tonumber(c.open_waitpoints or '0') < most_open`, `tonumber(c.open_waitpoints or '0') <= most_open`, waits},
 	{"waitpoint: closed, but its expiry stays", "waitpoint.close",
 		`  if w.state == 'p' then redis.call('ZREM', keys.pending(ctx.r), id .. ':' .. wid) end`, ``, waits},
 	{"waitpoint: closed, but its key still waits for it", "waitpoint.close",

@@ -3,7 +3,7 @@ package main
 // suspendMutants break how an attempt stops, what ends that, and what it leaves behind.
 var suspendMutants = []Mutant{
 	{"suspension: one that told nobody anything is remembered", "suspension.remember",
-		`if not u.nm or not c.sg then return nil end`, `if not u.nm then return nil end`, waits},
+		`if not u.name or not c.resume_bytes then return nil end`, `if not u.name then return nil end`, waits},
 	{"suspension: a name waited for twice is counted twice", "suspension.remember",
 		`  if redis.call('HEXISTS', key, name) == 1 then return nil end`, ``, waits},
 	{"suspension: 1,001 steps", "suspension.remember",
@@ -22,11 +22,11 @@ var suspendMutants = []Mutant{
 	{"suspension: the history forgets all but the last", "suspension.replace",
 		`    history.push(ctx, id, suspension.events(c, all.u))`, ``, waits},
 	{"suspension: the next holder is told as who suspended", "suspension.shut",
-		`u.ss, u.la = c.ss, c.la end`, `u.la = c.la end`, waits},
+		`u.session, u.claimed_at = c.session, c.claimed_at end`, `u.claimed_at = c.claimed_at end`, waits},
 	{"suspension: closed, but parts of its condition stay met", "suspension.shut",
 		`    redis.call('UNLINK', keys.satisfied(ctx.r, id))`, ``, waits},
 	{"suspension: an operator's resumption brings signals", "suspension.shut",
-		`    u.gm, u.gb = e.signal and '1' or '0',`, `    u.gb =`, waits},
+		`    u.matched, u.matched_bytes = e.signal and '1' or '0',`, `    u.matched_bytes =`, waits},
 	{"suspension: closed, but its waitpoints are open", "suspension.shut",
 		`    if w and waitpoint.open(w) then`, `    if false then`, waits},
 	{"suspension: only its first waitpoint is closed", "suspension.shut",
@@ -34,26 +34,26 @@ var suspendMutants = []Mutant{
     local w = e.known and e.known[list[i]]`, `  for i = 1, math.min(1, #list) do
     local w = e.known and e.known[list[i]]`, waits},
 	{"suspension: closed waitpoints are counted as open", "suspension.resume",
-		`local open = tonumber(c.wp or '0') - suspension.shut(ctx, c, id, u, e)`, `suspension.shut(ctx, c, id, u, e)
-  local open = tonumber(c.wp or '0')`, waits},
+		`local open = tonumber(c.open_waitpoints or '0') - suspension.shut(ctx, c, id, u, e)`, `suspension.shut(ctx, c, id, u, e)
+  local open = tonumber(c.open_waitpoints or '0')`, waits},
 	{"suspend: what is answered at once leaves a waitpoint open", "ff_suspend_execution",
 		`    waitpoint.count(ctx, c, f.id, -closed)`, ``, waits},
 	{"resume: the timeout's alarm stays", "suspension.resume",
-		`    home.alarm(ctx, c.dl and tonumber(c.dl), id)
+		`    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end
   record.move`, `  end
   record.move`, waits},
 	{"resume: the deadline's alarm goes", "suspension.resume",
-		`    home.alarm(ctx, c.dl and tonumber(c.dl), id)
+		`    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end
-  record.move`, `    home.alarm(ctx, nil, id)
+  record.move`, `    indexes.alarm(ctx, nil, id)
   end
   record.move`, waits},
 	{"resume: the timeout stays on the core", "suspension.resume",
-		`    fields.tt = false
-    home.alarm`, `    home.alarm`, waits},
+		`    fields.suspension_deadline = false
+    indexes.alarm`, `    indexes.alarm`, waits},
 	{"resume: without the delay of its policy", "suspension.resume",
-		`e.delay or tonumber(u.rd or '0')`, `e.delay or 0`, waits},
+		`e.delay or tonumber(u.resume_delay or '0')`, `e.delay or 0`, waits},
 	{"resume: nobody is told", "lua/lib/suspension.lua",
 		`  core.announce(ctx, c, id, code)
 end
@@ -62,9 +62,9 @@ end
 
 -- finish`, waits},
 	{"resume: nothing in the history", "suspension.events",
-		`  if resumed[u.cs] then`, `  if false then`, waits},
+		`  if resumed[u.close_reason] then`, `  if false then`, waits},
 	{"resume: what it told is not brought along", "suspension.resume",
-		`  fields.sg, fields.wp = suspension.told(u), open`, `  fields.sg, fields.wp = false, open`, waits},
+		`  fields.resume_bytes, fields.open_waitpoints = suspension.told(u), open`, `  fields.resume_bytes, fields.open_waitpoints = false, open`, waits},
 	{"finish: the suspension stays open", "suspension.finish",
 		`  if core.suspended(c) then
     local cause`, `  if false then
@@ -77,11 +77,11 @@ end
 	{"suspend: a repeat is refused", "ff_suspend_execution",
 		`ff_suspend.repeated(ctx, c, f, q) or fence.check`, `fence.check`, suite("repeat|suspend|signal")},
 	{"suspend: a repeat by another holder", "suspension.held",
-		` and (c.e ~= f.epoch or c.ss == f.session and c.cl == f.claim)`, ``, waits},
+		` and (c.epoch ~= f.epoch or c.session == f.session and c.claim_number == f.claim)`, ``, waits},
 	{"suspend: a repeat under another fence", "ff_suspend.repeated",
 		`not suspension.held(c, u, f) or`, ``, waits},
 	{"suspend: a repeat is known by its id only", "ff_suspend.repeated",
-		`(u.id ~= q.id and (q.request == '' or u.rq ~= q.request))`, `u.id ~= q.id`, waits},
+		`(u.id ~= q.id and (q.request == '' or u.request_key ~= q.request))`, `u.id ~= q.id`, waits},
 	{"suspend: on a waitpoint whose time is over", "ff_suspend.bind",
 		` or (w.state == 'p' and tonumber(w.expires) <= ctx.now)`, ``, waits},
 	{"suspend: on a waitpoint that is no longer pending", "ff_suspend.bind",
@@ -98,21 +98,21 @@ end
 	{"suspend: the expiry of a pending one stays", "ff_suspend.record",
 		`    if w.state == 'p' then redis.call('ZREM', keys.pending(ctx.r), id .. ':' .. wid) end`, ``, waits},
 	{"suspend: waitpoints end with their old lifetime", "ff_suspend.record",
-		`ctx.t, u.to or '', q.id, w`, `ctx.t, w.expires or u.to or '', q.id, w`, waits},
+		`ctx.t, u.timeout_at or '', q.id, w`, `ctx.t, w.expires or u.timeout_at or '', q.id, w`, waits},
 	{"suspend: fresh waitpoints are not counted", "ff_suspend.park",
-		`  if open > 0 then fields.wp = reply.int(open) end`, ``, waits},
+		`  if open > 0 then fields.open_waitpoints = reply.int(open) end`, ``, waits},
 	{"suspend: closed waitpoints are never forgotten", "ff_suspend.record",
-		`  if c.uw then waitpoint.prune(ctx, id, known) end`, ``, waits},
+		`  if c.had_waits then waitpoint.prune(ctx, id, known) end`, ``, waits},
 	{"suspend: the attempt's time starts anew", "ff_suspend.park",
-		`  if c.ta then fields.tr, fields.ta = reply.int(math.max(1, tonumber(c.ta) - ctx.now)), false end`, ``, waits},
+		`  if c.attempt_deadline then fields.attempt_left, fields.attempt_deadline = reply.int(math.max(1, tonumber(c.attempt_deadline) - ctx.now)), false end`, ``, waits},
 	{"suspend: a deadline before the timeout has no alarm", "ff_suspend.park",
 		`math.min(due, deadline)`, `due`, waits},
 	{"suspend: the alarm of the attempt stays", "ff_suspend.park",
-		`  if first or c.ta then home.alarm`, `  if first then home.alarm`, waits},
+		`  if first or c.attempt_deadline then indexes.alarm`, `  if first then indexes.alarm`, waits},
 	{"suspend: the next claim is told of the wait before", "ff_suspend.park",
-		`  if c.sg then fields.sg = false end`, ``, waits},
+		`  if c.resume_bytes then fields.resume_bytes = false end`, ``, waits},
 	{"suspend: stays held", "ff_suspend_execution",
-		`  home.leave(ctx, c, f.id)`, ``, waits},
+		`  indexes.leave(ctx, c, f.id)`, ``, waits},
 	{"suspend: what the wait before was answered is lost", "ff_suspend.record",
 		`suspension.replace(ctx, c, id, u, kept)`, `suspension.replace(ctx, c, id, u, nil)`, waits},
 	{"suspend: gives up the lease although nothing is missing", "ff_suspend_execution",
@@ -133,7 +133,7 @@ end
 		`  if answer then return answer end
   local step`, `  local step`, suite("errors|suspend|signal")},
 	{"pend: a name gets a second waitpoint", "ff_create_pending_waitpoint",
-		`    answer = c.sb and ff_pend.recorded(ctx, f.id, step)`, ``, waits},
+		`    answer = c.step_bytes and ff_pend.recorded(ctx, f.id, step)`, ``, waits},
 	{"pend: over a waitpoint that is there", "ff_create_pending_waitpoint",
 		`    return reply.err('waitpoint_already_exists', wid)`, ``, waits},
 	{"pend: without room", "ff_create_pending_waitpoint",
@@ -142,7 +142,7 @@ end
 		`  answer = token.mintable(ctx, w.kid, tonumber(w.expires))
   if answer then return answer end`, ``, waits},
 	{"pend: the bytes of its step are not counted", "ff_create_pending_waitpoint",
-		`    record.set(ctx, f.id, 'sb', reply.int(total))`, ``, waits},
+		`    record.set(ctx, f.id, 'step_bytes', reply.int(total))`, ``, waits},
 	{"pend: the step of a forgotten waitpoint is counted twice", "ff_create_pending_waitpoint",
 		`    if old then total = total - #step - #old end`, ``, waits},
 	{"pend: 1,001 steps", "ff_create_pending_waitpoint",
@@ -157,7 +157,7 @@ end
 	{"close: its step stays", "ff_close_waitpoint",
 		`  ff_close.forget(ctx, c, f.id, wid)`, ``, waits},
 	{"close: the bytes of its step stay", "ff_close.forget",
-		`tonumber(c.sb) - #step - #value`, `tonumber(c.sb) - #value`, waits},
+		`tonumber(c.step_bytes) - #step - #value`, `tonumber(c.step_bytes) - #value`, waits},
 	{"close: still counted", "ff_close_waitpoint",
 		`  waitpoint.count(ctx, c, f.id, -1)`, ``, waits},
 	{"waitpoint: the step of another is taken for its own", "waitpoint.step",
@@ -171,7 +171,7 @@ end
 		`  ff_reissue.step(ctx, c, id, wid, w)
   history`, `  history`, waits},
 	{"reissue: the bytes of its step", "ff_reissue.step",
-		`  record.set(ctx, id, 'sb', reply.int(tonumber(c.sb) + #new - #value))`, ``, waits},
+		`  record.set(ctx, id, 'step_bytes', reply.int(tonumber(c.step_bytes) + #new - #value))`, ``, waits},
 	{"reissue: for a closed waitpoint", "ff_reissue_token",
 		`  if not waitpoint.open(w) or core.terminal(c) then return reply.err('waitpoint_not_open', w.reason) end`, ``, waits},
 	{"reissue: with a token of no key", "ff_reissue_token",
@@ -181,9 +181,9 @@ end
 		`  if w.digest == digest then return reply.already(wid, w.key) end`, ``, suite("repeat|suspend|signal")},
 
 	{"operator: a repeated request resumes the next suspension", "ff_resume_execution",
-		`  if c.rw == request then return reply.already(c.s, u.id) end`, ``, suite("repeat|suspend|signal")},
+		`  if c.resume_request == request then return reply.already(c.state, u.id) end`, ``, suite("repeat|suspend|signal")},
 	{"operator: an old request resumes a later suspension", "ff_resume_execution",
-		`core = { rw = request } })`, `core = {} })`, waits},
+		`core = { resume_request = request } })`, `core = {} })`, waits},
 	{"operator: a repeated approval answers the next wait", "ff_approve.find",
 		`    if o.key == which and signal.known(ctx, id, other, g) then return other, o end`, ``, suite("suspend reuse")},
 	{"suspend: early signals of an expired waitpoint are lost", "ff_suspend.bind",
@@ -195,7 +195,7 @@ end
 	{"operator: resumes another suspension than the one meant", "ff_resume_execution",
 		`  if expected ~= '' and expected ~= u.id then return reply.err('suspension_changed', u.id) end`, ``, waits},
 	{"operator: resumes what is not suspended", "ff_resume_execution",
-		`  if not core.suspended(c) then return reply.err('execution_not_suspended', c.s) end`, ``, suite("golden|suspend|signal")},
+		`  if not core.suspended(c) then return reply.err('execution_not_suspended', c.state) end`, ``, suite("golden|suspend|signal")},
 	{"operator: what is resumed is not queued", "ff_resume_execution",
 		`  flow.apply(ctx)`, ``, waits},
 	{"operator: a policy is taken for one", "ff_resume_execution",
@@ -229,7 +229,7 @@ end
 		` and token.good(ctx, tonumber(expiry)) then`, ` then`, waits},
 
 	{"timeout: a millisecond late", "ff_tick_do.fire",
-		`core.suspended(c) and c.tt and tonumber(c.tt) <= ctx.now`, `core.suspended(c) and c.tt and tonumber(c.tt) < ctx.now`, waits},
+		`core.suspended(c) and c.suspension_deadline and tonumber(c.suspension_deadline) <= ctx.now`, `core.suspended(c) and c.suspension_deadline and tonumber(c.suspension_deadline) < ctx.now`, waits},
 	{"timeout: not counted", "ff_tick_do.fire",
 		`    n.suspensions = n.suspensions + 1`, ``, waits},
 	{"timeout: a resume delay never ends", "ff_tick_do.delays",
@@ -237,55 +237,55 @@ end
 	{"timeout: a pending waitpoint is not closed", "ff_tick_do.waitpoints",
 		`      waitpoint.close(ctx, id, wid, w, 'x', 'pending_expired')`, ``, waits},
 	{"timeout: an expired waitpoint is counted as open", "ff_tick_do.waitpoints",
-		`      waitpoint.count(ctx, { wp = record.read(ctx, id).wp }, id, -1)`, ``, waits},
+		`      waitpoint.count(ctx, { open_waitpoints = record.read(ctx, id).open_waitpoints }, id, -1)`, ``, waits},
 	{"timeout: pending waitpoints are never looked at", "ff_tick",
 		`if ff_tick_do.is_due(ctx, keys.pending(ctx.r)) then`, `if false then`, waits},
 	{"timeout: what is escalated comes again", "settle/escalate",
-		`  u.to, u.bh = nil, nil`, `  u.to = nil`, waits},
+		`  u.timeout_at, u.behaviour = nil, nil`, `  u.timeout_at = nil`, waits},
 	{"timeout: an escalated suspension keeps its time", "settle/escalate",
-		`  record.clear(ctx, id, 'tt')
+		`  record.clear(ctx, id, 'suspension_deadline')
   local was`, `  local was`, waits},
 	{"timeout: an escalated one loses its deadline", "settle/escalate",
-		`  home.alarm(ctx, c.dl and tonumber(c.dl), id)
-  history.add(ctx, c, id, 'escalated', was)`, `  home.alarm(ctx, nil, id)
+		`  indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
+  history.add(ctx, c, id, 'escalated', was)`, `  indexes.alarm(ctx, nil, id)
   history.add(ctx, c, id, 'escalated', was)`, waits},
 	{"timeout: no signal is made of it", "settle.timeout",
-		`    if u.bh == 'auto_resume_with_timeout_signal' then`, `    if false then`, waits},
+		`    if u.behaviour == 'auto_resume_with_timeout_signal' then`, `    if false then`, waits},
 	{"timeout: an automatic resumption is delayed", "settle.timeout",
 		`trigger = 'timeout', delay = 0,`, `trigger = 'timeout',`, waits},
 	{"timeout: expires as a failure", "settle.timeout",
-		`(u.bh == 'expire' and 'T4' or 'T2')`, `'T2'`, waits},
+		`(u.behaviour == 'expire' and 'T4' or 'T2')`, `'T2'`, waits},
 	{"timeout: cancels as a failure", "settle.timeout",
 		`cancel and 'T3' or (`, `false or (`, waits},
 	{"timeout: the attempt has no record", "settle.timeout",
 		`  settle.fold(ctx, c, id, cancel and 'ended_cancelled' or 'ended_failure', 'suspension_timeout',
-    'no answer within the time limit (on timeout: ' .. u.bh .. ')')`, ``, waits},
+    'no answer within the time limit (on timeout: ' .. u.behaviour .. ')')`, ``, waits},
 	{"finish: the timeout of a suspension stays", "settle.finish",
-		`if c.ta or c.tr or c.tt or c.du or c.gx then`, `if c.ta or c.tr or c.du or c.gx then`, waits},
+		`if c.attempt_deadline or c.attempt_left or c.suspension_deadline or c.delay_until or c.grant_deadline then`, `if c.attempt_deadline or c.attempt_left or c.delay_until or c.grant_deadline then`, waits},
 	{"finish: the alarm of a suspension stays", "settle.finish",
-		`  if c.dl or c.ta or c.tt or c.gx`, `  if c.dl or c.ta or c.gx`, waits},
+		`  if c.deadline or c.attempt_deadline or c.suspension_deadline or c.grant_deadline`, `  if c.deadline or c.attempt_deadline or c.grant_deadline`, waits},
 	{"complete: handed out waitpoints stay open", "settle.complete",
 		`  waitpoint.abandon(ctx, c, id, 'attempt_ended')
-  home.unhold(ctx, c.ss, id)`, `  home.unhold(ctx, c.ss, id)`, suite("golden|suspend|signal")},
+  indexes.unhold(ctx, c.session, id)`, `  indexes.unhold(ctx, c.session, id)`, suite("golden|suspend|signal")},
 	{"finish: a suspended attempt has no record", "settle.open",
 		` or
       core.suspended(c)
 end`, `
 end`, suite("golden|suspend|signal")},
 	{"finish: an attempt in its resume delay has no record", "settle.open",
-		` or c.s == 'R2c'`, ``, suite("golden|suspend|signal")},
+		` or c.state == 'R2c'`, ``, suite("golden|suspend|signal")},
 	{"replay: steps of closed waitpoints are kept", "replay/clear",
-		`  elseif c.sb and (c.uw or c.fl) then`, `  elseif false then`, waits},
+		`  elseif c.step_bytes and (c.had_waits or c.flow) then`, `  elseif false then`, waits},
 	{"replay: dropped steps, but the last resumption is told", "replay/clear",
-		`    if c.sg then record.clear(ctx, id, 'sg') end`, ``, waits},
+		`    if c.resume_bytes then record.clear(ctx, id, 'resume_bytes') end`, ``, waits},
 	{"claim: a resumption is not told", "claim/describe",
-		`  if c.sg then
+		`  if c.resume_bytes then
     resume = '2'`, `  if false then
     resume = '2'`, waits},
 	{"claim: a resumption beyond the budget is sent", "claim/describe",
-		`    if tonumber(c.sg) <= room.bytes then`, `    if true then`, waits},
+		`    if tonumber(c.resume_bytes) <= room.bytes then`, `    if true then`, waits},
 	{"step: names of the library", "ff_record_step",
 		` or string.byte(name, 1) == 31 then`, ` then`, waits},
 	{"purge: waitpoints and suspensions stay", "purge.run",
-		`  if c.uw then waitpoint.purge(ctx, id) end`, ``, waits},
+		`  if c.had_waits then waitpoint.purge(ctx, id) end`, ``, waits},
 }

@@ -1,6 +1,6 @@
 -- ff_admit: asks a quota for starts, in order: it admits the first ones, as many as it has room for, each under a hold
 -- "<partition>.<execution>:<epoch>"; one that was admitted before is not admitted twice. Why it stopped is rate or cap, and retry in how many ms to ask
--- again; whoever is refused is woken earlier if there is room. Suspects are holds that nobody has heard of for a while: their executions'
+-- again; a route that is refused is woken earlier if there is room. Suspects are holds that nobody has heard of for a while: their executions'
 -- partitions know (ff_check_holds, ff_settle_holds). ttl is how long a hold is not suspect, ms. Without a hold it is asked whether there
 -- is room for one: who has closed a route asks, so that a wake that came before the closing is not lost.
 -- Flags:   none

@@ -1,4 +1,4 @@
--- ff_check_budgets: tells whether budgets have room for work of a route to begin; whoever is refused, or asks with wait 1, is woken when there is more. An
+-- ff_check_budgets: tells whether budgets have room for work of a route to begin; a route that is refused, or asks with wait 1, is woken when there is more. An
 -- answer is + (there is room) or !<dimension> <used> <limit> <ms until the next period, 0 = none> or -<code> <detail>.
 -- Flags:   none
 -- Go:      Engine.CheckBudgets

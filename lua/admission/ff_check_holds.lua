@@ -12,15 +12,15 @@ local function ff_check_holds(ctx, argv)
   for i = 1, #holds do
     local id, epoch = holds[i].id, holds[i].epoch
     local c, answer = core.read(ctx, id), '0'
-    if c.s and (c.s == 'A1' or c.s == 'A3') and c.e == epoch then
+    if c.state and (c.state == 'A1' or c.state == 'A3') and c.epoch == epoch then
       answer = '1'
-    elseif c.s and core.granted(c) and c.ge == epoch then
+    elseif c.state and core.granted(c) and c.grant_epoch == epoch then
       answer = '1'
-      if tonumber(c.gx or '0') <= ctx.now then
+      if tonumber(c.grant_deadline or '0') <= ctx.now then
         settle.ungrant(ctx, c, id) -- the other quotas of its route are told, too
         answer = '2'
       end
-    elseif c.s and tonumber(c.e or '0') < (args.int(epoch, 0, 9007199254740991) or 0) then
+    elseif c.state and tonumber(c.epoch or '0') < (args.int(epoch, 0, 9007199254740991) or 0) then
       answer = '2' -- epochs grow: it was never a lease
     end
     out[#out + 1] = answer

@@ -11,10 +11,10 @@ local ff_granted = {}
 function ff_granted.judge(ctx, session_id, id, epoch)
   if not args.id(id) then return '-invalid_input execution id' end
   local c = core.read(ctx, id)
-  if not c.s then return '-execution_not_found' end
-  if c.s == 'A1' and c.ss == session_id and c.e == epoch then return '=', c end
-  if not core.granted(c) or c.gs ~= session_id or c.ge ~= epoch then return '-stale_lease' end
-  if c.dl and tonumber(c.dl) <= ctx.now or c.fl and graph.barred(ctx, c.fl) then return '-stale_lease' end
+  if not c.state then return '-execution_not_found' end
+  if c.state == 'A1' and c.session == session_id and c.epoch == epoch then return '=', c end
+  if not core.granted(c) or c.grant_session ~= session_id or c.grant_epoch ~= epoch then return '-stale_lease' end
+  if c.deadline and tonumber(c.deadline) <= ctx.now or c.flow and graph.barred(ctx, c.flow) then return '-stale_lease' end
   return '+', c
 end
 

@@ -11,7 +11,7 @@ local function ff_open_route(ctx, argv)
   for i = 1, #routes do
     if gate.of(ctx, routes[i]) ~= '' then gate.woken(ctx, routes[i]) end
     gate.forget(ctx, routes[i])
-    out[#out + 1] = home.reopen(ctx, routes[i]) and '1' or '0'
+    out[#out + 1] = indexes.reopen(ctx, routes[i]) and '1' or '0'
   end
   return out
 end

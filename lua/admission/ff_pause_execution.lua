@@ -11,17 +11,17 @@ local function ff_pause_execution(ctx, argv)
   if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
   if not reason or #reason > 256 then return reply.err('invalid_input', 'reason: at most 256 bytes') end
   local c = core.read(ctx, id)
-  if not c.s then return reply.err('execution_not_found') end
-  if core.paused(c) then return reply.already(c.s) end
+  if not c.state then return reply.err('execution_not_found') end
+  if core.paused(c) then return reply.already(c.state) end
   if core.terminal(c) then return fence.not_active(c) end
-  if not core.waiting(c) and not core.granted(c) then return reply.err('execution_not_eligible', c.s) end
+  if not core.waiting(c) and not core.granted(c) then return reply.err('execution_not_eligible', c.state) end
 
-  local code = 'R4' .. string.sub(c.s, 3)
-  home.leave(ctx, c, id)
-  record.set(ctx, id, 's', code)
-  if c.gx then
-    record.clear(ctx, id, 'gx', 'gs', 'gn')
-    home.alarm(ctx, c.dl and tonumber(c.dl), id)
+  local code = 'R4' .. string.sub(c.state, 3)
+  indexes.leave(ctx, c, id)
+  record.set(ctx, id, 'state', code)
+  if c.grant_deadline then
+    record.clear(ctx, id, 'grant_deadline', 'grant_session', 'grant_number')
+    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end
   redis.call('ZADD', keys.paused(ctx.r), ctx.t, id)
   history.add(ctx, c, id, 'paused', by, reason)

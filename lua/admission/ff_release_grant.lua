@@ -38,14 +38,15 @@ local function ff_release_grant(ctx, argv)
   for i = 1, #grants do
     local g = grants[i]
     local c, epoch, answer = core.read(ctx, g.id), tonumber(g.epoch), '='
-    if c.s and core.granted(c) and c.ge == g.epoch then
-      if c.gs == id then
+    if c.state and core.granted(c) and c.grant_epoch == g.epoch then
+      if c.grant_session == id then
         settle.ungrant(ctx, c, g.id, g.reserved == '0')
         answer = '+'
       end
-    elseif g.reserved == '1' and c.r and c.e ~= g.epoch and epoch <= math.max(tonumber(c.e or '0'), tonumber(c.ge or '0')) then
+    elseif g.reserved == '1' and c.route and c.epoch ~= g.epoch and
+        epoch <= math.max(tonumber(c.epoch or '0'), tonumber(c.grant_epoch or '0')) then
       -- the hold is nobody's; epochs grow, so some never ran for sure
-      gate.leave(ctx, c.r, g.id, g.epoch, tonumber(c.e or '0') < epoch and '0' or '1')
+      gate.leave(ctx, c.route, g.id, g.epoch, tonumber(c.epoch or '0') < epoch and '0' or '1')
     end
     out[#out + 1] = answer
   end

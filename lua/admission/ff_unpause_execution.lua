@@ -9,15 +9,15 @@ local function ff_unpause_execution(ctx, argv)
   if not id then return reply.err('invalid_input', 'execution id') end
   if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
   local c = core.read(ctx, id)
-  if not c.s then return reply.err('execution_not_found') end
+  if not c.state then return reply.err('execution_not_found') end
   if core.terminal(c) then return fence.not_active(c) end
-  if core.waiting(c) or core.granted(c) then return reply.already(c.s) end
-  if not core.paused(c) then return reply.err('execution_not_eligible', c.s) end
+  if core.waiting(c) or core.granted(c) then return reply.already(c.state) end
+  if not core.paused(c) then return reply.err('execution_not_eligible', c.state) end
 
-  local code = 'R1' .. string.sub(c.s, 3)
-  home.leave(ctx, c, id)
-  record.set(ctx, id, 's', code)
-  home.enqueue(ctx, c.r, lane.score(ctx, c), id)
+  local code = 'R1' .. string.sub(c.state, 3)
+  indexes.leave(ctx, c, id)
+  record.set(ctx, id, 'state', code)
+  indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   history.add(ctx, c, id, 'unpaused', by)
   core.announce(ctx, c, id, code)
   flow.apply(ctx)

@@ -18,8 +18,8 @@ local function ff_cancel_execution(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f and (source == 'owner' or bad[2] ~= 'fence_required') then return bad end
   local c = core.read(ctx, id)
-  if not c.s then return reply.err('execution_not_found') end
-  if c.s == 'T3' or c.s == 'T3n' then return reply.already('cancelled') end
+  if not c.state then return reply.err('execution_not_found') end
+  if c.state == 'T3' or c.state == 'T3n' then return reply.already('cancelled') end
   if core.terminal(c) then return fence.not_active(c) end
   if f then
     local answer = fence.check(ctx, c, f)
@@ -29,11 +29,11 @@ local function ff_cancel_execution(ctx, argv)
   local by = f and 'owner:' .. session.instance(f.session) or source .. (person ~= '' and ':' .. person or '')
   if settle.open(c) then settle.fold(ctx, c, id, 'ended_cancelled', '', '') end
   if #reason > 0 then redis.call('HSET', keys.attempts(ctx.r, id), 'cancel', reason) end
-  local extra = { 'cb', by }
-  if f then extra[3], extra[4] = 'lr', fence.release('x', f.epoch, f.attempt, '') end
+  local extra = { 'cancelled_by', by }
+  if f then extra[3], extra[4] = 'last_release', fence.release('x', f.epoch, f.attempt, '') end
   history.add(ctx, c, id, 'cancelled', by, reason)
   settle.finish(ctx, c, id, 'T3', 'attempt_cancelled', extra)
-  if c.s == 'A1' and not f then session.lost(ctx, c.ss, id, c.e, 'cancelled') end
+  if c.state == 'A1' and not f then session.lost(ctx, c.session, id, c.epoch, 'cancelled') end
   flow.apply(ctx)
-  return reply.ok('cancelled', c.s)
+  return reply.ok('cancelled', c.state)
 end

@@ -13,18 +13,18 @@ local function ff_change_priority(ctx, argv)
   if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
   wanted = string.byte(text, 1) == 45 and 0 or math.min(wanted, 9000)
   local c = core.read(ctx, id)
-  if not c.s then return reply.err('execution_not_found') end
+  if not c.state then return reply.err('execution_not_found') end
   if core.terminal(c) then return fence.not_active(c) end
-  local old, new = c.pr or '0', reply.int(wanted)
+  local old, new = c.priority or '0', reply.int(wanted)
   if old == new then return reply.already(old, new) end
   if wanted == 0 then
-    record.clear(ctx, id, 'pr')
-    c.pr = nil
+    record.clear(ctx, id, 'priority')
+    c.priority = nil
   else
-    record.set(ctx, id, 'pr', new)
-    c.pr = new
+    record.set(ctx, id, 'priority', new)
+    c.priority = new
   end
   history.add(ctx, c, id, 'priority', old .. ' ' .. new, by)
-  if core.waiting(c) then redis.call('ZADD', keys.queue(ctx.r, c.r), 'XX', lane.score(ctx, c), id) end
+  if core.waiting(c) then redis.call('ZADD', keys.queue(ctx.r, c.route), 'XX', lane.score(ctx, c), id) end
   return reply.ok(old, new)
 end

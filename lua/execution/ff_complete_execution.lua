@@ -10,7 +10,7 @@ local ff_complete = {}
 
 -- repeated tells whether the completion was recorded before, under the same fence, and the reply was lost.
 function ff_complete.repeated(c, f)
-  return c.s == 'T1' and c.ss == f.session and c.cl == f.claim and c.e == f.epoch and core.attempt(c) == f.attempt
+  return c.state == 'T1' and c.session == f.session and c.claim_number == f.claim and c.epoch == f.epoch and core.attempt(c) == f.attempt
 end
 
 -- parse reads count items: fences, each with its result. It returns nil and an error reply when one is cut short.
@@ -43,7 +43,7 @@ function ff_complete.judge(ctx, f, seen)
   if ff_complete.repeated(c, f) then return '=' end
   bad = fence.check(ctx, c, f)
   if bad then return '-' .. table.concat(bad, ' ', 2) end
-  f.core, f.flow = c, c.fl
+  f.core, f.flow = c, c.flow
   return nil
 end
 
@@ -92,7 +92,7 @@ local function ff_complete_execution(k, argv)
   if q then
     local claimed = claim.run(ctx, q)
     ctx.moves.coming = nil
-    if members > 0 then home.apply(ctx) end -- what a claim that was refused has left
+    if members > 0 then indexes.apply(ctx) end -- what a claim that was refused has left
     out[5 + count] = reply.int(claimed[1])
     for i = 2, #claimed do out[#out + 1] = claimed[i] end
   end

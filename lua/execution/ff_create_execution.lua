@@ -22,7 +22,7 @@ local function ff_create_execution(ctx, argv)
   end
 
   for n = 1, #new do create.write(ctx, new[n]) end
-  home.apply(ctx)
+  indexes.apply(ctx)
   create.close(ctx)
   return out
 end

@@ -25,8 +25,8 @@ local function ff_fail_execution(ctx, argv)
     if slot then return reply.already('retry', slot, reply.int(ctx.now)) end
     return answer
   end
-  -- The holder's own timer may be faster than the tick: the same end, whoever notices.
-  local timeout = category == 'attempt_timeout' and c.ta and tonumber(c.ta) <= ctx.now
+  -- The holder's own timer may be faster than the tick: the same end, whichever notices first.
+  local timeout = category == 'attempt_timeout' and c.attempt_deadline and tonumber(c.attempt_deadline) <= ctx.now
   local what, at = settle.fail(ctx, c, f.id, { category = category, reason = reason, permanent = argv[9] == '1',
     after = after, release = f, timeout = timeout })
   flow.apply(ctx)

@@ -1,6 +1,6 @@
 -- ff_purge_execution: removes an ended execution with everything that belongs to it. A tombstone keeps its id and
 -- idempotency key taken for keep ms (24 h to ten years). With very many attempts it takes several calls: more is 1
--- until nothing is left. A member stays until its flow has ended, and whoever founded a flow as long as it has other members.
+-- until nothing is left. A member stays until its flow has ended, and the founder of a flow as long as it has other members.
 -- Flags:   allow-oom
 -- Go:      Engine.PurgeExecution
 -- Args:    protocol id keep
@@ -11,13 +11,13 @@ local function ff_purge_execution(ctx, argv)
   if not id then return reply.err('invalid_input', 'execution id') end
   if not keep then return reply.err('invalid_input', 'keep: 86400000..315360000000 ms') end
   local c = core.read(ctx, id)
-  if not c.s then
+  if not c.state then
     local code = purge.read(ctx, id)
     if code then return reply.already(code) end
     return reply.err('execution_not_found')
   end
-  if not core.terminal(c) then return reply.err('execution_not_terminal', c.s) end
-  if purge.pinned(ctx, c, id) then return reply.err('flow_open', c.fl) end
+  if not core.terminal(c) then return reply.err('execution_not_terminal', c.state) end
+  if purge.pinned(ctx, c, id) then return reply.err('flow_open', c.flow) end
   local all = purge.run(ctx, c, id, keep)
   flow.apply(ctx)
   return reply.ok(all and '0' or '1')

@@ -18,15 +18,15 @@ local function ff_record_step(ctx, argv)
   local answer = fence.check(ctx, c, f)
   if answer then return answer end
   local key = keys.steps(ctx.r, f.id)
-  local stored = c.sb and redis.call('HGET', key, name)
+  local stored = c.step_bytes and redis.call('HGET', key, name)
   if stored then
     if stored == value then return reply.already('recorded') end
     return reply.err('step_conflict', name)
   end
-  local total = tonumber(c.sb or '0') + #value + #name
+  local total = tonumber(c.step_bytes or '0') + #value + #name
   if total > 8388608 then return reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
-  if c.sb and redis.call('HLEN', key) >= 1000 then return reply.err('step_limit_exceeded', 'steps: at most 1000') end
-  record.set(ctx, f.id, 'sb', reply.int(total))
+  if c.step_bytes and redis.call('HLEN', key) >= 1000 then return reply.err('step_limit_exceeded', 'steps: at most 1000') end
+  record.set(ctx, f.id, 'step_bytes', reply.int(total))
   redis.call('HSET', key, name, value)
   stream.recorded(ctx, c, f)
   return reply.ok('recorded')

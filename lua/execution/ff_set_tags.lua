@@ -10,9 +10,9 @@ local function ff_set_tags(ctx, argv)
   local q, bad = tagging.parse(argv)
   if not q then return bad end
   local c = core.read(ctx, id)
-  if not c.s or c.pu then return reply.err('execution_not_found') end
-  local answer, has = tagging.change(q, keys.tags(ctx.r, id), c.tg)
-  if has and not c.tg then record.set(ctx, id, 'tg', '1') end
-  if has == false and c.tg then record.clear(ctx, id, 'tg') end
+  if not c.state or c.purged_until then return reply.err('execution_not_found') end
+  local answer, has = tagging.change(q, keys.tags(ctx.r, id), c.has_tags)
+  if has and not c.has_tags then record.set(ctx, id, 'has_tags', '1') end
+  if has == false and c.has_tags then record.clear(ctx, id, 'has_tags') end
   return answer
 end

@@ -44,7 +44,7 @@ function ff_create.known(ctx, q)
     if digest ~= purge.digest(q.digest) then return nil, reply.err('flow_conflict', q.flow) end
     return { id = q.flow, st = ended }
   end
-  if core.read(ctx, q.flow).s then return nil, reply.err('invalid_input', 'flow id: an execution has it') end
+  if core.read(ctx, q.flow).state then return nil, reply.err('invalid_input', 'flow id: an execution has it') end
   return nil
 end
 

@@ -1,5 +1,5 @@
 -- ff_flow_drain: goes on with what the calls about flows left behind in this partition, oldest first, touching at most 64
--- members. The tick does the same; whoever waits for it need not wait for the tick.
+-- members. The tick does the same; a caller in a hurry need not wait for it.
 -- Flags:   allow-oom
 -- Go:      Engine.DrainFlows
 -- Args:    protocol

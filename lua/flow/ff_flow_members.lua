@@ -1,4 +1,4 @@
--- ff_flow_members: members of a flow in the order in which they came, so that whoever depends on others comes after them: up to
+-- ff_flow_members: members of a flow in the order in which they came, so that a member comes after those it depends on: up to
 -- limit with a number from next on. With edges 1 each brings the edges into it, upstream and "mark,attempt,input" (lib/group.lua).
 -- A page may be shorter than its limit; next is -1 behind the last one. A member without a core has an empty code.
 -- Flags:   no-writes
@@ -25,13 +25,13 @@ local function ff_flow_members(ctx, argv)
       break
     end
     local c, g = core.read(ctx, list[i]), links.group(ctx, list[i])
-    out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4], out[#out + 5] = list[i], number, c.nd or '', c.s or '', c.r or ''
+    out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4], out[#out + 5] = list[i], number, c.node or '', c.state or '', c.route or ''
     out[#out + 1] = core.attempt(c)
-    out[#out + 1], out[#out + 2], out[#out + 3] = c.fc or '', c.st or '', c.en or ''
-    out[#out + 1], out[#out + 2] = g and group.text(g) or '', c.wt or ''
-    if c.r and not routes[c.r] then
-      routes[c.r] = true
-      routes[#routes + 1] = c.r
+    out[#out + 1], out[#out + 2], out[#out + 3] = c.failure_category or '', c.first_claimed_at or '', c.ended_at or ''
+    out[#out + 1], out[#out + 2] = g and group.text(g) or '', c.children_wait or ''
+    if c.route and not routes[c.route] then
+      routes[c.route] = true
+      routes[#routes + 1] = c.route
     end
     local edges = argv[5] == '1' and g and links.edges(ctx, list[i]) or {}
     reply.add(out, edges, 2)

@@ -20,12 +20,12 @@ local function ff_flow_replay(ctx, argv)
   local out, cost = { 1, 'OK', argv[8] }, 0
   for i = 1, #ids do
     local c = core.read(ctx, ids[i])
-    cost = cost + 1 + math.floor(tonumber(c.g or '0') / 80)
+    cost = cost + 1 + math.floor(tonumber(c.upstreams or '0') / 80)
     if cost > 64 and i > 1 then
       out[3] = reply.int(i - 1)
       break
     end
-    local answer = c.s and c.fl ~= id and reply.err('execution_not_in_flow', ids[i]) or replay.refuse(ctx, c, q)
+    local answer = c.state and c.flow ~= id and reply.err('execution_not_in_flow', ids[i]) or replay.refuse(ctx, c, q)
     if not answer then
       out[#out + 1] = '+' .. replay.run(ctx, c, ids[i], q)
     elseif answer[1] == 1 then

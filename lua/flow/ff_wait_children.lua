@@ -12,15 +12,15 @@ local ff_wait = { modes = { all = true, first = true, success = true } }
 
 -- found is the header of the flow of an execution; one that has none becomes the first member of a new one.
 function ff_wait.found(ctx, c, id)
-  if c.fl then return graph.head(ctx, c.fl), false end
-  local row = pack.split(redis.call('HGET', keys.routes(ctx.r), c.r) or '', '\31')
+  if c.flow then return graph.head(ctx, c.flow), false end
+  local row = pack.split(redis.call('HGET', keys.routes(ctx.r), c.route) or '', '\31')
   return graph.new(ctx, id, { st = 'F1', sl = 'g', ns = row[1], kd = row[3] or '', rl = ctx.t, nn = '1', ma = '1' }), true
 end
 
 -- open makes the header that found planned.
 function ff_wait.open(ctx, h, id)
   graph.begin(ctx, h)
-  record.set(ctx, id, 'fl', id, 'nd', 'root')
+  record.set(ctx, id, 'flow', id, 'node', 'root')
   redis.call('ZADD', keys.members(ctx.r, id), '0', id)
 end
 
@@ -31,7 +31,7 @@ function ff_wait.list(ctx, items, id)
     local child = items[n].id
     if not items[n].new and redis.call('HEXISTS', key, child) == 0 then
       local c = core.read(ctx, child)
-      local mark = c.s and graph.outcomes[c.s] or '.'
+      local mark = c.state and graph.outcomes[c.state] or '.'
       local attempt = mark ~= '.' and core.attempt(c) or ''
       redis.call('HSET', key, child, mark .. ',' .. attempt .. ',' .. items[n].node)
     end
@@ -40,12 +40,13 @@ end
 
 -- tally counts the children of a wait as they are now.
 function ff_wait.tally(ctx, id, mode, rest)
-  local v, w = redis.call('HGETALL', keys.children(ctx.r, id)), { mode = mode, n = 0, s = 0, o = 0, state = 'p', rest = rest }
+  local v = redis.call('HGETALL', keys.children(ctx.r, id))
+  local w = { mode = mode, children = 0, succeeded = 0, others = 0, state = 'p', rest = rest }
   for i = 1, #v, 2 do
     if #v[i] == 36 then
       local mark = group.record(v[i + 1])
-      w.n = w.n + 1
-      if mark == 's' then w.s = w.s + 1 elseif mark ~= '.' and mark ~= '~' then w.o = w.o + 1 end
+      w.children = w.children + 1
+      if mark == 's' then w.succeeded = w.succeeded + 1 elseif mark ~= '.' and mark ~= '~' then w.others = w.others + 1 end
     end
   end
   wait.decide(w)
@@ -56,22 +57,24 @@ end
 function ff_wait.room(ctx, c, id, name, count)
   local key, step = keys.steps(ctx.r, id), wait.step(name)
   if redis.call('HEXISTS', key, step) == 1 then return nil end
-  if tonumber(c.sb or '0') + #step + 120 * count > 8388608 then return reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
+  if tonumber(c.step_bytes or '0') + #step + 120 * count > 8388608 then
+    return reply.err('step_limit_exceeded', 'bytes: at most 8388608')
+  end
   if redis.call('HLEN', key) >= 1000 then return reply.err('step_limit_exceeded', 'steps: at most 1000') end
   return nil
 end
 
 -- park gives up the lease. What is left of the attempt timeout is remembered.
 function ff_wait.park(ctx, c, f, w)
-  record.set(ctx, f.id, 's', 'R3i', 'wt', wait.text(w), 'lr', fence.release('k', f.epoch, f.attempt, 'parked'))
-  if c.ta then
-    record.set(ctx, f.id, 'tr', reply.int(math.max(1, tonumber(c.ta) - ctx.now)))
-    record.clear(ctx, f.id, 'ta')
-    home.alarm(ctx, c.dl and tonumber(c.dl), f.id)
+  record.set(ctx, f.id, 'state', 'R3i', 'children_wait', wait.text(w), 'last_release', fence.release('k', f.epoch, f.attempt, 'parked'))
+  if c.attempt_deadline then
+    record.set(ctx, f.id, 'attempt_left', reply.int(math.max(1, tonumber(c.attempt_deadline) - ctx.now)))
+    record.clear(ctx, f.id, 'attempt_deadline')
+    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), f.id)
   end
-  history.add(ctx, c, f.id, 'released', 'waiting_children', c.la)
-  home.leave(ctx, c, f.id)
-  home.block(ctx, f.id, c.ct)
+  history.add(ctx, c, f.id, 'released', 'waiting_children', c.claimed_at)
+  indexes.leave(ctx, c, f.id)
+  indexes.block(ctx, f.id, c.created_at)
   core.announce(ctx, c, f.id, 'R3i')
 end
 
@@ -105,7 +108,7 @@ function ff_wait.fresh(ctx, c, f, q)
   if redis.call('HGET', key, 'name') == q.name then return end
   redis.call('UNLINK', key)
   redis.call('HSET', key, 'name', q.name)
-  if c.wt then record.clear(ctx, f.id, 'wt') end
+  if c.children_wait then record.clear(ctx, f.id, 'children_wait') end
 end
 
 local function ff_wait_children(ctx, argv)
@@ -147,7 +150,7 @@ local function ff_wait_children(ctx, argv)
     if #q.items > 0 then -- for the case that this execution ends before it waits
       local w = ff_wait.tally(ctx, f.id, q.mode, q.rest)
       w.state = 'm'
-      record.set(ctx, f.id, 'wt', wait.text(w))
+      record.set(ctx, f.id, 'children_wait', wait.text(w))
     end
     flow.apply(ctx)
     create.close(ctx)
@@ -157,7 +160,7 @@ local function ff_wait_children(ctx, argv)
   if w.state == 'd' then
     local outcomes = wait.outcomes(ctx, f.id)
     wait.remember(ctx, c, f.id, q.name, outcomes)
-    record.clear(ctx, f.id, 'wt')
+    record.clear(ctx, f.id, 'children_wait')
     stream.again(ctx, c, f, 'k')
     flow.apply(ctx)
     create.close(ctx)

@@ -1,4 +1,4 @@
--- audit: what the indexes of a partition must say follows from its records. An audit compares, and with heal
+-- audit: what the indexes of a partition must say follows from its records. An audit compares, and with repair 1
 -- repairs in the same call, so that it may run at any time. A finding is five slots: kind, index, member, detail, and 1
 -- (repaired), 0 (it could be) or - (it cannot). Kinds: missing, score, phantom, retention, flag, orphan, count, record.
 local audit = {}
@@ -11,9 +11,9 @@ audit.codes = { R1f = true, R1t = true, R1p = true, R1i = true, R1r = true, R2af
 
 -- begin reads the argument that every audit has and prepares ctx; it returns what is wrong. Whether there are gates is read from the
 -- rows of routes, whatever the root says.
-function audit.begin(ctx, heal)
-  if heal ~= '0' and heal ~= '1' then return reply.err('invalid_input', 'heal: 0 or 1') end
-  ctx.heal, ctx.found = heal == '1', {}
+function audit.begin(ctx, repair)
+  if repair ~= '0' and repair ~= '1' then return reply.err('invalid_input', 'repair: 0 or 1') end
+  ctx.repair, ctx.found = repair == '1', {}
   ctx.gates = ctx.gates or '1'
   return nil
 end
@@ -25,9 +25,9 @@ end
 
 -- note reports drift; true means that the caller repairs it. The next tick looks at everything then.
 function audit.note(ctx, kind, index, member, detail)
-  add(ctx, kind, index, member, detail, ctx.heal and '1' or '0')
-  if ctx.heal then root.filed(ctx, ctx.now) end
-  return ctx.heal
+  add(ctx, kind, index, member, detail, ctx.repair and '1' or '0')
+  if ctx.repair then root.filed(ctx, ctx.now) end
+  return ctx.repair
 end
 
 -- broken reports what no record tells how to repair.
@@ -54,10 +54,10 @@ function audit.typed(ctx, key, name, want)
   if ctx.cache.typed[key] ~= nil then return ctx.cache.typed[key] end
   local is = redis.call('TYPE', key)
   is = is.ok or is
-  ctx.cache.typed[key] = is == 'none' or is == want or ctx.heal
+  ctx.cache.typed[key] = is == 'none' or is == want or ctx.repair
   if is == 'none' or is == want then return true end
   audit.aside(ctx, key, name, name, '', 'it is a ' .. is .. ' and no ' .. want)
-  return ctx.heal
+  return ctx.repair
 end
 
 -- finish appends the findings to a reply.
@@ -75,9 +75,10 @@ function audit.score(text) return args.score(text) or -1 end
 -- alarm is when the one alarm of an execution is due, nil when it has none. A revoked one is requeued at once.
 function audit.alarm(ctx, c)
   if core.terminal(c) then return nil end
-  if c.s == 'A3' then return ctx.now end
-  local due = audit.whole(c.dl)
-  local timer = audit.whole(c.s == 'A1' and c.ta or core.suspended(c) and c.tt or core.granted(c) and c.gx or nil)
+  if c.state == 'A3' then return ctx.now end
+  local due = audit.whole(c.deadline)
+  local timer = audit.whole(c.state == 'A1' and c.attempt_deadline or core.suspended(c) and c.suspension_deadline or
+    core.granted(c) and c.grant_deadline or nil)
   if timer and (not due or timer < due) then due = timer end
   return due
 end

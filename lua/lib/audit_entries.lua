@@ -18,11 +18,11 @@ function names.parked(_, c) return core.suspended(c) end
 function names.done(_, c) return core.terminal(c) end
 function names.paused(_, c) return core.paused(c) end
 function names.blocked(_, c) return core.blocked(c) end
-function names.fx(_, c, flow_id) return c.fl == flow_id end
+function names.fx(_, c, flow_id) return c.flow == flow_id end
 function names.alarms(ctx, c) return audit.alarm(ctx, c) and true end
-function names.q(_, c, route_id) return core.waiting(c) and c.r == route_id end
+function names.q(_, c, route_id) return core.waiting(c) and c.route == route_id end
 function names.h(_, c, session_id)
-  return c.s == 'A1' and c.ss == session_id or core.granted(c) and c.gs == session_id
+  return c.state == 'A1' and c.session == session_id or core.granted(c) and c.grant_session == session_id
 end
 
 function others.pending(ctx, member)
@@ -82,7 +82,7 @@ local function seek(key, cursor)
   return listing.rank(key, { score = score, member = member })
 end
 
--- closed: no gate closes a route for longer than a day, and each says why. One that opens too early is closed again by whoever asks.
+-- closed: no gate closes a route for longer than a day, and each says why. One that opens too early is closed again by the next claim that asks.
 local function closed(ctx, list)
   for i = 1, #list, 2 do
     local id, at = list[i], audit.score(list[i + 1])
@@ -106,7 +106,7 @@ local function queue(ctx, q)
   if audit.note(ctx, 'missing', name, q.of, 'its queue is not empty') then
     redis.call('SADD', set, q.of)
     root.need(ctx, ctx.now + 1000)
-    bell.ring(ctx, q.of, math.min(waiting, 64))
+    doorbell.wake(ctx, q.of, math.min(waiting, 64))
   end
 end
 
@@ -119,14 +119,14 @@ function audit_entries.look(ctx, q)
     local member, named = list[i], nil
     if names[q.family] then
       local c = core.read(ctx, member)
-      named = names[q.family](ctx, c.s and c or { s = '' }, q.of)
+      named = names[q.family](ctx, c.state and c or { state = '' }, q.of)
     else
       named = others[q.family](ctx, member, q.of, list[i + 1])
     end
     if not named and audit.note(ctx, 'phantom', q.index, member, 'at ' .. list[i + 1]) then gone[#gone + 1] = member end
   end
   if q.family == 'q' then
-    for i = 1, #gone do home.dequeue(ctx, q.of, gone[i]) end
+    for i = 1, #gone do indexes.dequeue(ctx, q.of, gone[i]) end
     flow.apply(ctx)
     if q.cursor == '' then queue(ctx, q) end
   elseif #gone > 0 then

@@ -16,7 +16,7 @@ function audit_root.looks.types(ctx)
   return 1, ''
 end
 
--- quiet: nothing that is kept for hours comes due before, and the tick never looks far ahead. Healing removes it, see audit.note.
+-- quiet: nothing that is kept for hours comes due before, and the tick never looks far ahead. A repair removes it, see audit.note.
 local function quiet(ctx, told)
   local upto, r = audit.whole(told), ctx.r
   if upto and upto <= ctx.now then return end

@@ -142,7 +142,7 @@ end
 function audit_tables.looks.routes(ctx, q)
   local list, cursor = scan(q, 'HSCAN', keys.routes(ctx.r))
   for i = 1, #list, 2 do route(ctx, list[i], list[i + 1]) end
-  if ctx.moves.routes_added then bell.table_changed(ctx) end
+  if ctx.moves.routes_added then doorbell.table_changed(ctx) end
   return #list / 2, cursor
 end
 

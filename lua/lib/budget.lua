@@ -5,7 +5,7 @@
 --   ct created  up revision  by who changed it  nx next reset  rc resets, the number of the period  ps period began  lr last reset
 --   ms periods missed by the last reset   bc bs breaches, hard and soft   ba bd last hard breach, when and in which dimension
 --   w:<dim> the period in which a soft breach was told
--- Periods end by themselves: whoever writes to a budget whose time has come resets it first, who reads sees it as if.
+-- Periods end by themselves: a write to a budget whose time has come resets it first, and a read shows it as if it were reset.
 local budget = {}
 
 local US, most = '\31', 9007199254740991

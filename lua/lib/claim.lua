@@ -31,7 +31,7 @@ local function gather(ctx, turn, found)
     end
     local seen = #found - others
     turn.seen[i] = seen
-    if seen < each then home.counted(ctx, route_id, seen) end
+    if seen < each then indexes.counted(ctx, route_id, seen) end
     if seen == 0 then redis.call('SREM', gate.ready(ctx, route_id), route_id) end
   end
   table.sort(found, merge.before)
@@ -68,7 +68,7 @@ local function heads(ctx, q, ready)
     local members = redis.call('ZRANGE', keys.queue(ctx.r, route_id), '0', reply.int(each - 1))
     if #members > 0 then record.load(ctx, members) end
     for i = 1, #members do found[i] = { id = members[i], route = route_id } end
-    if #members < each then home.counted(ctx, route_id, #members) end
+    if #members < each then indexes.counted(ctx, route_id, #members) end
     if #members == 0 then redis.call('SREM', gate.ready(ctx, route_id), route_id) end
   end
   local picked, barred = {}, 0
@@ -83,11 +83,11 @@ local function heads(ctx, q, ready)
     if plain then
       picked[#picked + 1] = h
       if turn then share.take(h) end
-    elseif c.fl and c.s and graph.barred(ctx, c.fl) then
+    elseif c.flow and c.state and graph.barred(ctx, c.flow) then
       barred = barred + 1
       if barred <= 64 then cores[#cores + 1] = { head = h, core = c, barred = true } end -- the backlog comes to the others
-    elseif c.s and core.waiting(c) and c.r == h.route then
-      if not c.dl or tonumber(c.dl) > ctx.now then
+    elseif c.state and core.waiting(c) and c.route == h.route then
+      if not c.deadline or tonumber(c.deadline) > ctx.now then
         h.core = c
         picked[#picked + 1] = h
         if turn then share.take(h) end
@@ -122,7 +122,8 @@ local function at_once(ctx, q, route_id)
     if plain then
       h.unqueued = true
       picked[#picked + 1] = h
-    elseif c and core.waiting(c) and not (c.dl and tonumber(c.dl) <= ctx.now) and not (c.fl and graph.barred(ctx, c.fl)) then
+    elseif c and core.waiting(c) and not (c.deadline and tonumber(c.deadline) <= ctx.now) and
+        not (c.flow and graph.barred(ctx, c.flow)) then
       h.core, h.unqueued = c, true
       picked[#picked + 1] = h
     else
@@ -138,17 +139,17 @@ end
 -- cancelled: the flow's own cancellation has not come to it yet.
 local function rehome(ctx, stray)
   local h, c = stray.head, stray.core
-  if stray.barred and core.waiting(c) and c.r == h.route then return flow.cancel(ctx, c, h.id, graph.head(ctx, c.fl).cw or '') end
-  home.dequeue(ctx, h.route, h.id)
-  if c.s and core.waiting(c) then
-    home.enqueue(ctx, c.r, lane.score(ctx, c), h.id)
-  elseif c.s and core.delayed(c) then
-    home.delay(ctx, tonumber(c.du or '0'), h.id)
-  elseif c.s and core.suspended(c) then
-    home.park(ctx, h.id, suspension.read(ctx, h.id).cr)
-  elseif c.s and core.blocked(c) then
-    home.block(ctx, h.id, c.ct or ctx.t)
-  elseif c.s and core.paused(c) then
+  if stray.barred and core.waiting(c) and c.route == h.route then return flow.cancel(ctx, c, h.id, graph.head(ctx, c.flow).cw or '') end
+  indexes.dequeue(ctx, h.route, h.id)
+  if c.state and core.waiting(c) then
+    indexes.enqueue(ctx, c.route, lane.score(ctx, c), h.id)
+  elseif c.state and core.delayed(c) then
+    indexes.delay(ctx, tonumber(c.delay_until or '0'), h.id)
+  elseif c.state and core.suspended(c) then
+    indexes.park(ctx, h.id, suspension.read(ctx, h.id).created_at)
+  elseif c.state and core.blocked(c) then
+    indexes.block(ctx, h.id, c.created_at or ctx.t)
+  elseif c.state and core.paused(c) then
     redis.call('ZADD', keys.paused(ctx.r), 'NX', ctx.t, h.id)
   end
 end
@@ -156,13 +157,14 @@ end
 -- grant turns one picked execution, which has gates, into a granted one: held by the session, for as long as a grant lasts.
 local function grant(ctx, q, h, held)
   local c = h.core
-  local last, ends = math.max(tonumber(c.e or '0'), tonumber(c.ge or '0')), ctx.now + gate.ttl
-  c.s, c.ge = 'G1' .. string.sub(c.s, 3), reply.int(math.max(last + 1, ctx.now))
-  record.set(ctx, h.id, 's', c.s, 'gs', q.session, 'gn', q.number_text, 'ge', c.ge, 'gx', reply.int(ends))
-  home.alarm(ctx, c.dl and math.min(ends, tonumber(c.dl)) or ends, h.id)
+  local last, ends = math.max(tonumber(c.epoch or '0'), tonumber(c.grant_epoch or '0')), ctx.now + gate.ttl
+  c.state, c.grant_epoch = 'G1' .. string.sub(c.state, 3), reply.int(math.max(last + 1, ctx.now))
+  record.set(ctx, h.id, 'state', c.state, 'grant_session', q.session, 'grant_number', q.number_text, 'grant_epoch', c.grant_epoch,
+    'grant_deadline', reply.int(ends))
+  indexes.alarm(ctx, c.deadline and math.min(ends, tonumber(c.deadline)) or ends, h.id)
   held[#held + 1] = q.number_text
   held[#held + 1] = h.id
-  home.dequeue(ctx, h.route, h.id)
+  indexes.dequeue(ctx, h.route, h.id)
 end
 
 -- first turns one picked execution with a plain record into an active one.
@@ -171,45 +173,46 @@ local function first(ctx, q, h, held)
   record.splice(ctx, h.id, record.claimed(h.text, q.lease))
   held[#held + 1] = q.number_text
   held[#held + 1] = h.id
-  if not h.unqueued then home.dequeue(ctx, h.route, h.id) end
-  if h.flow then graph.moved(ctx, { s = 'R1f', fl = h.flow }, h.id, 'A1') end
+  if not h.unqueued then indexes.dequeue(ctx, h.route, h.id) end
+  if h.flow then graph.moved(ctx, { state = 'R1f', flow = h.flow }, h.id, 'A1') end
   if ctx.feed then feed.state(ctx, h.id, 'A1', '0', h.route, ctx.t, q.session) end
 end
 
 -- take turns one picked execution into an active one; without held it is one that was granted, and held, before.
 local function take(ctx, q, h, held)
   local c, granted = h.core, not held
-  local state, epoch = granted and 'R1' .. string.sub(c.s, 3) or c.s, ctx.t
+  local state, epoch = granted and 'R1' .. string.sub(c.state, 3) or c.state, ctx.t
   if granted then
-    epoch = c.ge
-    record.clear(ctx, h.id, 'gx', 'gs', 'gn', 'ge')
-  elseif c.e and tonumber(c.e) >= ctx.now then
-    epoch = reply.int(tonumber(c.e) + 1)
+    epoch = c.grant_epoch
+    record.clear(ctx, h.id, 'grant_deadline', 'grant_session', 'grant_number', 'grant_epoch')
+  elseif c.epoch and tonumber(c.epoch) >= ctx.now then
+    epoch = reply.int(tonumber(c.epoch) + 1)
   end
-  record.set(ctx, h.id, 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'la', ctx.t)
-  local timeout = c.to
+  record.set(ctx, h.id, 'state', 'A1', 'session', q.session, 'claim_number', q.number_text, 'epoch', epoch, 'claimed_at', ctx.t)
+  local timeout = c.attempt_timeout
   if state == 'R1i' then
-    timeout = c.to and (c.tr or c.to)
-    record.set(ctx, h.id, 'rs', epoch)
+    timeout = c.attempt_timeout and (c.attempt_left or c.attempt_timeout)
+    record.set(ctx, h.id, 'resumed_epoch', epoch)
   else
-    record.set(ctx, h.id, 'attempt', reply.int(core.started(c)), 'ty', types[state], 'st', c.st or ctx.t)
+    record.set(ctx, h.id, 'attempt', reply.int(core.started(c)), 'attempt_type', types[state],
+      'first_claimed_at', c.first_claimed_at or ctx.t)
   end
   if timeout then
     local due = ctx.now + tonumber(timeout)
-    record.set(ctx, h.id, 'ta', reply.int(due))
-    if c.dl then due = math.min(due, tonumber(c.dl)) end
-    home.alarm(ctx, due, h.id)
+    record.set(ctx, h.id, 'attempt_deadline', reply.int(due))
+    if c.deadline then due = math.min(due, tonumber(c.deadline)) end
+    indexes.alarm(ctx, due, h.id)
   elseif granted then
-    home.alarm(ctx, c.dl and tonumber(c.dl), h.id)
+    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), h.id)
   end
   if not granted then
     held[#held + 1] = q.number_text
     held[#held + 1] = h.id
-    if not h.unqueued then home.dequeue(ctx, h.route, h.id) end
+    if not h.unqueued then indexes.dequeue(ctx, h.route, h.id) end
   end
-  if c.fl then graph.moved(ctx, c, h.id, 'A1') end
+  if c.flow then graph.moved(ctx, c, h.id, 'A1') end
   h.core = core.read(ctx, h.id)
-  feed.state(ctx, h.id, 'A1', core.attempt(h.core), c.r, epoch, q.session)
+  feed.state(ctx, h.id, 'A1', core.attempt(h.core), c.route, epoch, q.session)
 end
 
 local function left(ctx, instant)
@@ -232,9 +235,9 @@ local function inputs(ctx, id, edges, room)
     if mark == 's' and name ~= '' then
       if #list == 128 then return '2', {} end
       local up, result = core.read(ctx, v[i]), nil
-      if up.s and core.attempt(up) == attempt and up.result then
+      if up.state and core.attempt(up) == attempt and up.result then
         result = up.result
-      elseif up.s then -- what was purged is no empty result
+      elseif up.state then -- what was purged is no empty result
         local key = keys.result(ctx.r, v[i], attempt)
         local size = redis.call('STRLEN', key)
         if size > room.bytes then return '2', {} end
@@ -255,40 +258,41 @@ end
 -- blobs. Those beyond the call's byte budget are marked 2, for a plain read by the caller.
 local function describe(ctx, id, c, q, room, out)
   local r, attempt = ctx.r, core.attempt(c)
-  local sequence, kind, input, steps, resume = '0', c.ty, '0', '0', '0'
-  if c.fa == attempt then sequence = redis.call('HGET', keys.meta(r, id, attempt), 'q') or '0' end
-  if c.rs and c.rs == c.e then kind = 'resumed' end
+  local sequence, kind, input, steps, resume = '0', c.attempt_type, '0', '0', '0'
+  if c.frames_attempt == attempt then sequence = redis.call('HGET', keys.meta(r, id, attempt), 'q') or '0' end
+  if c.resumed_epoch and c.resumed_epoch == c.epoch then kind = 'resumed' end
   local payload = nil
-  if c['in'] then
-    local size = tonumber(c['in'])
+  if c.input_size then
+    local size = tonumber(c.input_size)
     if size <= room.bytes then
       payload, room.bytes = c.input or redis.call('GET', keys.input(r, id)), room.bytes - size
     end
     input = payload and '1' or '2'
   end
-  if c.sb then
+  if c.step_bytes then
     steps = '2'
-    if tonumber(c.sb) <= room.bytes then
-      steps, room.bytes = '1', room.bytes - tonumber(c.sb)
+    if tonumber(c.step_bytes) <= room.bytes then
+      steps, room.bytes = '1', room.bytes - tonumber(c.step_bytes)
     end
   end
-  if c.sg then
+  if c.resume_bytes then
     resume = '2'
-    if tonumber(c.sg) <= room.bytes then
-      resume, room.bytes = '1', room.bytes - tonumber(c.sg)
+    if tonumber(c.resume_bytes) <= room.bytes then
+      resume, room.bytes = '1', room.bytes - tonumber(c.resume_bytes)
     end
   end
-  out[#out + 1] = id .. ' ' .. attempt .. ' ' .. c.e .. ' ' .. kind .. ' ' .. c.r .. ' ' .. (c.pr or '0') .. ' ' .. c.ct ..
-      ' ' .. c.la .. ' ' .. (c.rc or '0') .. ' ' .. (c.lc or '0') .. ' ' .. left(ctx, c.ta) .. ' ' .. left(ctx, c.dl) ..
-      ' ' .. sequence .. ' ' .. input .. ' ' .. (c.tg or '0') .. ' ' .. steps .. ' ' .. resume
+  out[#out + 1] = id .. ' ' .. attempt .. ' ' .. c.epoch .. ' ' .. kind .. ' ' .. c.route .. ' ' .. (c.priority or '0') ..
+      ' ' .. c.created_at .. ' ' .. c.claimed_at .. ' ' .. (c.retries or '0') .. ' ' .. (c.reclaims or '0') .. ' ' ..
+      left(ctx, c.attempt_deadline) .. ' ' .. left(ctx, c.deadline) ..
+      ' ' .. sequence .. ' ' .. input .. ' ' .. (c.has_tags or '0') .. ' ' .. steps .. ' ' .. resume
   local at, member = #out, nil
   if payload then out[#out + 1] = payload end
-  if c.tg then reply.add(out, redis.call('HGETALL', keys.tags(r, id)), 2) end
+  if c.has_tags then reply.add(out, redis.call('HGETALL', keys.tags(r, id)), 2) end
   if steps == '1' then reply.add(out, redis.call('HGETALL', keys.steps(r, id)), 2) end
-  if c.fl then
-    local flag, list = inputs(ctx, id, c.ip and c.g, room)
+  if c.flow then
+    local flag, list = inputs(ctx, id, c.has_inputs and c.upstreams, room)
     out[at] = out[at] .. ' ' .. flag
-    member = { c.fl .. ' ' .. (c.nd or ''), flag, list }
+    member = { c.flow .. ' ' .. (c.node or ''), flag, list }
   end
   if resume == '1' then out[#out + 1] = suspension.outcome(ctx, id, suspension.read(ctx, id)) end
   if member then
@@ -345,7 +349,7 @@ function claim.describe(ctx, q, claims, out)
   out[#out + 1] = reply.int(#claims)
   local room, linked = { bytes = 524288, edges = 192 }, {}
   for i = 1, #claims do
-    if claims[i].edges or claims[i].core and claims[i].core.ip then linked[#linked + 1] = claims[i].id end
+    if claims[i].edges or claims[i].core and claims[i].core.has_inputs then linked[#linked + 1] = claims[i].id end
   end
   if #linked > 0 then links.load(ctx, linked) end
   for i = 1, #claims do
@@ -361,20 +365,20 @@ end
 function claim.granted(ctx, q, list)
   for i = 1, #list do
     if core.granted(list[i].core) then
-      q.number_text = list[i].core.gn
+      q.number_text = list[i].core.grant_number
       take(ctx, q, list[i])
     end
   end
 end
 
--- met rings for what this call made claimable and the claim did not take: later is how much of each route there was.
+-- met wakes waiters for what this call made claimable and the claim did not take: later is how much of each route there was.
 local function met(ctx, later, claims)
   for i = 1, #claims do
     local route_id = claims[i].route
     if later[route_id] then later[route_id] = later[route_id] - 1 end
   end
   for route_id, n in pairs(later) do
-    if n > 0 then bell.ring(ctx, route_id, n) end
+    if n > 0 then doorbell.wake(ctx, route_id, n) end
   end
 end
 
@@ -397,7 +401,7 @@ function claim.run(ctx, q)
     local members = redis.call('ZRANGEBYSCORE', keys.held(ctx.r, q.session), reply.int(q.number), reply.int(q.number))
     for i = 1, #members do
       local h = { id = members[i], core = core.read(ctx, members[i]) }
-      if h.core.s and core.granted(h.core) then grants[#grants + 1] = h else claims[#claims + 1] = h end
+      if h.core.state and core.granted(h.core) then grants[#grants + 1] = h else claims[#claims + 1] = h end
     end
     redis.call('HSET', keys.session(ctx.r, q.session), 'exp', reply.int(ctx.now + q.ttl), 'ttl', reply.int(q.ttl))
     session.shorten(ctx, q.session, s, ctx.now + q.ttl)
@@ -407,7 +411,7 @@ function claim.run(ctx, q)
     local mine = ctx.moves.enqueued and own(ctx, q, ready)
     if ctx.moves.enqueued and not mine then
       later = {}
-      home.queue(ctx, later)
+      indexes.queue(ctx, later)
       ready, gated, other = claim.ready(ctx, q)
     end
     ctx.moves.coming = nil
@@ -443,13 +447,13 @@ function claim.run(ctx, q)
     for i = 1, #strays do rehome(ctx, strays[i]) end -- may ring whoever has just registered
     more = flow.apply(ctx) or more
     if later then met(ctx, later, claims) end
-    -- Who got less than he wanted would come again at once, to register. But if another half may have some, he does come again.
+    -- A short claim would come again at once, to register. But if another half may have some, it does come again.
     if q.wait and not other and #claims > 0 and #claims < q.max and not more and #strays == 0 then
       idle(ctx, q)
       registered = '1'
     end
     if more and #claims > 0 then
-      for i = 1, math.min(#ready, 8) do bell.ring(ctx, ready[i], 1) end
+      for i = 1, math.min(#ready, 8) do doorbell.wake(ctx, ready[i], 1) end
     end
     if gated then
       grants = claims
@@ -464,8 +468,8 @@ function claim.run(ctx, q)
   local wakes = {}
   for i = 1, #grants do
     local c = grants[i].core
-    wakes[c.r] = wakes[c.r] or gate.wakes(ctx, c.r)
-    out[#out + 1] = grants[i].id .. ' ' .. c.ge .. ' ' .. c.r .. ' ' .. wakes[c.r]
+    wakes[c.route] = wakes[c.route] or gate.wakes(ctx, c.route)
+    out[#out + 1] = grants[i].id .. ' ' .. c.grant_epoch .. ' ' .. c.route .. ' ' .. wakes[c.route]
   end
   return out
 end

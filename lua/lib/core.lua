@@ -11,17 +11,17 @@ function core.attempt(c) return c.attempt or '' end
 -- started is how many attempts there were.
 function core.started(c) return record.started(c) end
 
-function core.waiting(c) return string.sub(c.s, 1, 2) == 'R1' end
-function core.delayed(c) return string.sub(c.s, 1, 2) == 'R2' end
-function core.granted(c) return string.sub(c.s, 1, 2) == 'G1' end
-function core.paused(c) return string.sub(c.s, 1, 2) == 'R4' end
-function core.suspended(c) return string.sub(c.s, 1, 1) == 'S' end
-function core.blocked(c) return string.sub(c.s, 1, 2) == 'R3' end
-function core.terminal(c) return string.sub(c.s, 1, 1) == 'T' end
+function core.waiting(c) return string.sub(c.state, 1, 2) == 'R1' end
+function core.delayed(c) return string.sub(c.state, 1, 2) == 'R2' end
+function core.granted(c) return string.sub(c.state, 1, 2) == 'G1' end
+function core.paused(c) return string.sub(c.state, 1, 2) == 'R4' end
+function core.suspended(c) return string.sub(c.state, 1, 1) == 'S' end
+function core.blocked(c) return string.sub(c.state, 1, 2) == 'R3' end
+function core.terminal(c) return string.sub(c.state, 1, 1) == 'T' end
 
 -- announce tells waiting producers and tailers: "<code> <attempt>".
 function core.announce(ctx, c, id, code)
-  if c.fl then graph.moved(ctx, c, id, code, core.attempt(c)) end
+  if c.flow then graph.moved(ctx, c, id, code, core.attempt(c)) end
   publish.to(keys.events(ctx.r, id), code .. ' ' .. core.attempt(c))
-  feed.state(ctx, id, code, core.attempt(c), c.r, c.e, c.ss)
+  feed.state(ctx, id, code, core.attempt(c), c.route, c.epoch, c.session)
 end

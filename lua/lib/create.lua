@@ -82,33 +82,33 @@ function create.judge(ctx, g, t)
   local priority = args.int((string.gsub(g.priority, '^%-', '')), 0, 9007199254740991)
   if not priority then return '-invalid_input priority' end
   t.priority = string.byte(g.priority, 1) == 45 and 0 or math.min(priority, 9000)
-  if t.priority > 0 then c.pr = reply.int(t.priority) end
+  if t.priority > 0 then c.priority = reply.int(t.priority) end
   t.delay, ok = args.instant(g.delay, ctx.now)
   if not ok then return '-invalid_input delay: whole ms, at most ten years' end
   if t.delay and t.delay <= ctx.now then t.delay = nil end
-  if t.delay then c.du = reply.int(t.delay) end
+  if t.delay then c.delay_until = reply.int(t.delay) end
   t.deadline, ok = args.instant(g.deadline, ctx.now)
   if not ok then return '-invalid_input deadline: whole ms, at most ten years' end
-  if t.deadline then c.dl = reply.int(t.deadline) end
+  if t.deadline then c.deadline = reply.int(t.deadline) end
   if g.policy ~= '' then
     local numbers, categories, keep = policy.split(g.policy)
     if not numbers then return '-invalid_policy packed policy' end
-    c.po = numbers
-    if keep ~= '' then c.rt = keep end
+    c.policy = numbers
+    if keep ~= '' then c.retention = keep end
     if categories ~= '' then
-      c.ca = '1'
+      c.has_categories = '1'
       t.categories = categories
     end
   end
   if g.timeout ~= '' then
     if not args.int(g.timeout, 1, 315360000000) then return '-invalid_input attempt timeout: 1 ms to ten years' end
-    c.to = g.timeout
+    c.attempt_timeout = g.timeout
   end
   if #g.creator > 64 then return '-invalid_input creator: at most 64 bytes' end
-  if g.creator ~= '' then c.cr = g.creator end
+  if g.creator ~= '' then c.creator = g.creator end
   t.state = t.delay and 'R2af' or 'R1f'
-  c.s = t.state
-  c.ct = ctx.t
+  c.state = t.state
+  c.created_at = ctx.t
   return nil
 end
 
@@ -133,8 +133,8 @@ function create.known(ctx, item, twin)
   else
     if ctx.cache.unknown then return nil end
     local c = core.read(ctx, item.id)
-    state, stored = c.s or '', c.pd or ''
-    if not c.s then
+    state, stored = c.state or '', c.digest or ''
+    if not c.state then
       state, stored = purge.read(ctx, item.id)
       if not state then return nil end
       digest = purge.digest(digest)
@@ -177,8 +177,8 @@ function create.write(ctx, item, m)
   local t = item.group.template
   if not t.written then
     t.route = t.route or route.find(ctx, t.row) or route.add(ctx, t.row)
-    t.core.r = t.route
-    t.score = t.priority == 0 and ctx.t or lane.score(ctx, { ct = ctx.t, pr = t.priority, r = t.route })
+    t.core.route = t.route
+    t.score = t.priority == 0 and ctx.t or lane.score(ctx, { created_at = ctx.t, priority = t.priority, route = t.route })
     t.before, t.named = record.fresh(t.core)
     t.written = true
   end
@@ -189,9 +189,9 @@ function create.write(ctx, item, m)
     local c = {}
     for field, value in pairs(t.core) do c[field] = value end
     for field, value in pairs(m and m.fields or none) do c[field] = value end
-    if digest ~= '' then c.pd = digest end
-    if tags ~= none then c.tg = '1' end
-    if #payload > 0 then c['in'] = reply.int(#payload) end
+    if digest ~= '' then c.digest = digest end
+    if tags ~= none then c.has_tags = '1' end
+    if #payload > 0 then c.input_size = reply.int(#payload) end
     if #payload > 0 and #payload <= record.inline then c.input = payload end
     record.add(ctx, id, c)
   else
@@ -200,18 +200,18 @@ function create.write(ctx, item, m)
   if #payload > record.inline then record.write(ctx, keys.input(ctx.r, id), payload) end
   if tags ~= none then redis.call('HSET', keys.tags(ctx.r, id), unpack(tags)) end
   if t.categories then redis.call('HSET', keys.attempts(ctx.r, id), 'categories', t.categories) end
-  home.used(ctx, t.route, 1)
+  indexes.used(ctx, t.route, 1)
   if m and m.blocked then
-    home.block(ctx, id, ctx.t)
+    indexes.block(ctx, id, ctx.t)
   elseif t.delay then
-    home.delay(ctx, t.delay, id)
+    indexes.delay(ctx, t.delay, id)
   else
-    home.enqueue(ctx, t.route, t.score, id)
+    indexes.enqueue(ctx, t.route, t.score, id)
   end
-  if t.deadline then home.alarm(ctx, t.deadline, id) end
+  if t.deadline then indexes.alarm(ctx, t.deadline, id) end
 end
 
 -- close announces the routes that were made.
 function create.close(ctx)
-  if ctx.moves.routes_added then bell.table_changed(ctx) end
+  if ctx.moves.routes_added then doorbell.table_changed(ctx) end
 end

@@ -1,5 +1,5 @@
 -- feed: what happened in a partition, as a stream that others follow and replay. Nothing is recorded
--- unless somebody said that he wants it: the root's field feed is "kinds until length". Kinds are letters: c ends, l every
+-- unless somebody subscribed to it: the root's field feed is "kinds until length". Kinds are letters: c ends, l every
 -- other change of state (leases taken and lost among them), s signals. One entry holds all events of a call: first
 -- n, "<number of the entry> <ms>", by which a reader notices what was trimmed, then a kind and its text each:
 --   c, l   "<execution> <state> <attempt> <route> <epoch> <session>", what is not known is "-"
@@ -39,7 +39,7 @@ function feed.signal(ctx, id, waitpoint_id, g)
   add(ctx, 's', id .. ' ' .. waitpoint_id .. ' ' .. g.id .. ' ' .. g.effect .. ' ' .. g.name)
 end
 
--- flush appends what was noted, and tells whoever follows.
+-- flush appends what was noted, and tells those who follow.
 function feed.flush(ctx)
   local e = ctx.moves.events
   if not e then return end

@@ -23,11 +23,11 @@ end
 
 -- check returns nil for the holder, else the error reply.
 function fence.check(ctx, c, f)
-  if not c.s then return reply.err('execution_not_found') end
-  if c.s == 'A3' and c.ss == f.session then return reply.err('lease_revoked') end
-  if c.s ~= 'A1' then return fence.not_active(c) end
-  if c.ss == f.session and not session.read(ctx, f.session).alive then return reply.err('lease_expired') end
-  if c.ss ~= f.session or c.cl ~= f.claim or c.e ~= f.epoch or core.attempt(c) ~= f.attempt then
+  if not c.state then return reply.err('execution_not_found') end
+  if c.state == 'A3' and c.session == f.session then return reply.err('lease_revoked') end
+  if c.state ~= 'A1' then return fence.not_active(c) end
+  if c.session == f.session and not session.read(ctx, f.session).alive then return reply.err('lease_expired') end
+  if c.session ~= f.session or c.claim_number ~= f.claim or c.epoch ~= f.epoch or core.attempt(c) ~= f.attempt then
     return reply.err('stale_lease')
   end
   return nil
@@ -35,16 +35,16 @@ end
 
 -- not_active carries what a caller needs to reconcile: code, epoch, attempt, last release.
 function fence.not_active(c)
-  return reply.err('execution_not_active', c.s, c.e or '0', core.attempt(c), c.lr or '')
+  return reply.err('execution_not_active', c.state, c.epoch or '0', core.attempt(c), c.last_release or '')
 end
 
 -- released recognises the repetition of a release that already happened under the same fence, and
 -- returns the slot that the first call answered. ops names the acceptable operations.
 function fence.released(c, f, op)
-  if not c.lr then return nil end
-  local o, epoch, attempt, slot = string.match(c.lr, '^(%a+),(%d+),(%d+),(.*)$')
+  if not c.last_release then return nil end
+  local o, epoch, attempt, slot = string.match(c.last_release, '^(%a+),(%d+),(%d+),(.*)$')
   if o ~= op or epoch ~= f.epoch or attempt ~= f.attempt then return nil end
-  if c.e == f.epoch and (c.ss ~= f.session or c.cl ~= f.claim) then return nil end
+  if c.epoch == f.epoch and (c.session ~= f.session or c.claim_number ~= f.claim) then return nil end
   return slot
 end
 

@@ -9,33 +9,33 @@ end
 
 -- promote makes a blocked member claimable. A delay counts from here.
 function flow.promote(ctx, c, id)
-  local code, due = 'R1' .. string.sub(c.s, 3), nil
-  home.unblock(ctx, id)
+  local code, due = 'R1' .. string.sub(c.state, 3), nil
+  indexes.unblock(ctx, id)
   if c.plain then
     record.splice(ctx, id, record.freed(ctx.cache.texts[id]))
-    home.enqueue(ctx, c.r, lane.score(ctx, c), id)
+    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   else
-    due = c.dd and ctx.now + (tonumber(c.dd) or 0) or tonumber(c.du or '0') or 0
-    if c.s == 'R3f' and due > ctx.now then
+    due = c.start_delay and ctx.now + (tonumber(c.start_delay) or 0) or tonumber(c.delay_until or '0') or 0
+    if c.state == 'R3f' and due > ctx.now then
       code = 'R2af'
-      record.set(ctx, id, 's', code, 'du', reply.int(due))
-      home.delay(ctx, due, id)
+      record.set(ctx, id, 'state', code, 'delay_until', reply.int(due))
+      indexes.delay(ctx, due, id)
     else
-      record.set(ctx, id, 's', code)
-      if c.du then record.clear(ctx, id, 'du') end
-      home.enqueue(ctx, c.r, lane.score(ctx, c), id)
+      record.set(ctx, id, 'state', code)
+      if c.delay_until then record.clear(ctx, id, 'delay_until') end
+      indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
     end
   end
   core.announce(ctx, c, id, code)
-  c.s = code
-  c.du = code == 'R2af' and reply.int(due) or nil
+  c.state = code
+  c.delay_until = code == 'R2af' and reply.int(due) or nil
 end
 
 -- skip ends a member whose group cannot be satisfied any more, by the same routine as every other end.
 function flow.skip(ctx, c, id)
   if settle.open(c) then settle.fold(ctx, c, id, 'ended_cancelled', 'dependency_impossible', '') end
   history.add(ctx, c, id, 'skipped', 'dependency_impossible')
-  settle.finish(ctx, c, id, 'T5', 'dependency_impossible', { 'fc', 'dependency_impossible' })
+  settle.finish(ctx, c, id, 'T5', 'dependency_impossible', { 'failure_category', 'dependency_impossible' })
 end
 
 -- cancel ends a member because its flow or a group says so.
@@ -43,8 +43,8 @@ function flow.cancel(ctx, c, id, reason)
   if settle.open(c) then settle.fold(ctx, c, id, 'ended_cancelled', '', '') end
   if reason ~= '' then redis.call('HSET', keys.attempts(ctx.r, id), 'cancel', reason) end
   history.add(ctx, c, id, 'cancelled', 'flow_cascade', reason)
-  settle.finish(ctx, c, id, 'T3', 'attempt_cancelled', { 'cb', 'flow_cascade' })
-  if c.s == 'A1' then session.lost(ctx, c.ss, id, c.e, 'cancelled') end
+  settle.finish(ctx, c, id, 'T3', 'attempt_cancelled', { 'cancelled_by', 'flow_cascade' })
+  if c.state == 'A1' then session.lost(ctx, c.session, id, c.epoch, 'cancelled') end
 end
 
 -- modes say how a flow may grow after its release: field sl of its header.
@@ -98,7 +98,7 @@ end
 -- open again for those whose groups are pending.
 function flow.edge(ctx, h, e, id)
   local c, g = blocked(ctx, id), links.group(ctx, id)
-  if not c.s or not g then return end
+  if not c.state or not g then return end
   local old, _, input = links.edge(ctx, id, e.id)
   if not old then return end
   local mark = e.outcome
@@ -122,13 +122,13 @@ end
 function flow.child(ctx, h, e, id)
   local children = keys.children(ctx.r, id)
   local c = core.read(ctx, id)
-  local w, old, _, node = wait.parse(c.wt), group.record(redis.call('HGET', children, e.id))
-  if not c.s or old ~= '.' and old ~= '~' then return end
+  local w, old, _, node = wait.parse(c.children_wait), group.record(redis.call('HGET', children, e.id))
+  if not c.state or old ~= '.' and old ~= '~' then return end
   redis.call('HSET', children, e.id, e.outcome .. ',' .. e.attempt .. ',' .. node)
   if not w or w.state ~= 'p' then return end -- not yet, or no longer
   local now = wait.count(w, e.outcome)
-  record.set(ctx, id, 'wt', wait.text(w))
-  if now and c.s == 'R3i' and not graph.barred(ctx, h.id) then
+  record.set(ctx, id, 'children_wait', wait.text(w))
+  if now and c.state == 'R3i' and not graph.barred(ctx, h.id) then
     wait.remember(ctx, c, id, redis.call('HGET', children, 'name') or '', wait.outcomes(ctx, id))
     flow.promote(ctx, c, id)
   end
@@ -175,7 +175,7 @@ local steps = {}
 
 function steps.u(ctx, h, e)
   if e.outcome == '.' then -- it may have ended again, and said so
-    local code = record.read(ctx, e.id).s
+    local code = record.read(ctx, e.id).state
     if not code or graph.outcomes[code] then return true end
   end
   local from = tonumber(e.at) or 0
@@ -210,8 +210,8 @@ local function needed(ctx, id, owner, from)
       local other, waits = string.sub(list[i], 2), string.byte(list[i], 1) == 119
       if other ~= owner then
         local c = core.read(ctx, other)
-        local state = waits and wait.parse(c.wt) or links.group(ctx, other)
-        if c.s and not graph.outcomes[c.s] and state and (state.state == 'p' or state.state == 'm') then return true end
+        local state = waits and wait.parse(c.children_wait) or links.group(ctx, other)
+        if c.state and not graph.outcomes[c.state] and state and (state.state == 'p' or state.state == 'm') then return true end
       end
     end
     if #list < 8 then return false end
@@ -257,14 +257,14 @@ local function rest(ctx, h, e, of, reason, g)
   while at <= #ids and ctx.moves.nodes > 0 do
     local id = string.sub(ids, at, at + 35)
     local c = core.read(ctx, id)
-    local ended, spare = c.s and core.terminal(c), false
-    if c.s and not ended then
+    local ended, spare = c.state and core.terminal(c), false
+    if c.state and not ended then
       spare, from = needed(ctx, id, e.id, from)
       if spare == nil then break end
     end
     touch(ctx)
     at = at + 36
-    if not c.s then
+    if not c.state then
       disposed(ctx, h, 'xn')
     elseif ended then
       disposed(ctx, h, 'xt')
@@ -279,7 +279,7 @@ local function rest(ctx, h, e, of, reason, g)
         disposed(ctx, h, 'xc')
         if c.told then -- nobody else depends on it
           of.tell(ctx, e.id, id, c.told .. ',' .. (input or ''))
-          g.f = g.f + 1
+          g.failed = g.failed + 1
         end
       end
     end
@@ -306,7 +306,7 @@ function steps.c(ctx, h, e)
   for i = 1, #list, 2 do
     touch(ctx)
     local c = core.read(ctx, list[i])
-    if c.s and not core.terminal(c) and graph.cancels(h, graph.class(c.s)) then flow.cancel(ctx, c, list[i], h.cw or '') end
+    if c.state and not core.terminal(c) and graph.cancels(h, graph.class(c.state)) then flow.cancel(ctx, c, list[i], h.cw or '') end
     e.at = reply.int(args.score(list[i + 1]))
   end
   return #list / 2 < wanted
@@ -319,7 +319,7 @@ function steps.r(ctx, h)
   for i = 1, #list do
     touch(ctx)
     local c = core.read(ctx, list[i])
-    if (c.s == 'R3f' or c.s == 'R3p') and not graph.barred(ctx, h.id) then flow.promote(ctx, c, list[i]) end
+    if (c.state == 'R3f' or c.state == 'R3p') and not graph.barred(ctx, h.id) then flow.promote(ctx, c, list[i]) end
   end
   return #list < wanted
 end
@@ -327,7 +327,7 @@ end
 function steps.x(ctx, h, e)
   touch(ctx)
   local c = core.read(ctx, e.id)
-  if c.s and not core.terminal(c) and graph.cancels(h, graph.class(c.s)) then flow.cancel(ctx, c, e.id, h.cw or '') end
+  if c.state and not core.terminal(c) and graph.cancels(h, graph.class(c.state)) then flow.cancel(ctx, c, e.id, h.cw or '') end
   return true
 end
 
@@ -335,7 +335,7 @@ function steps.k(ctx, h, e)
   touch(ctx)
   local c = core.read(ctx, e.id)
   local g = links.group(ctx, e.id)
-  if c.s and core.blocked(c) and g and g.state == 'i' and not graph.barred(ctx, h.id) then flow.skip(ctx, c, e.id) end
+  if c.state and core.blocked(c) and g and g.state == 'i' and not graph.barred(ctx, h.id) then flow.skip(ctx, c, e.id) end
   return true
 end
 
@@ -388,9 +388,9 @@ end
 -- apply ends every function that may change the state of a member: it does what the ends of members ask for, then writes the moves.
 -- It returns true when a route that lost entries still has some.
 function flow.apply(ctx)
-  if ctx.moves.blocked then home.file(ctx) end -- before the work, which may free them again
+  if ctx.moves.blocked then indexes.file(ctx) end -- before the work, which may free them again
   if ctx.moves.work then flow.run(ctx) end
-  return home.apply(ctx)
+  return indexes.apply(ctx)
 end
 
 -- drain works off the backlog, touching at most budget members. It returns whether something is left.

@@ -162,8 +162,8 @@ end
 function gate.ended(ctx, c, id, code)
   local outcome = outcomes[string.sub(code, 1, 2)]
   if not outcome then return end
-  for name in string.gmatch(gate.of(ctx, c.r), 'b:([^,]+)') do
-    note(ctx, 'b', name .. ' ' .. id .. ' ' .. outcome .. ' ' .. (c.e or '0'))
+  for name in string.gmatch(gate.of(ctx, c.route), 'b:([^,]+)') do
+    note(ctx, 'b', name .. ' ' .. id .. ' ' .. outcome .. ' ' .. (c.epoch or '0'))
   end
 end
 
@@ -201,7 +201,7 @@ function gate.close(ctx, route_id, at, why)
   root.need(ctx, at)
 end
 
--- forget makes a closed route as if it had never been closed; whoever calls it hands out again what waits.
+-- forget makes a closed route as if it had never been closed; its caller hands out again what waits.
 function gate.forget(ctx, route_id)
   redis.call('HDEL', keys.closings(ctx.r), route_id)
   return redis.call('ZREM', keys.closed(ctx.r), route_id) == 1

@@ -126,18 +126,18 @@ local function ended(ctx, h, c, id, outcome, attempt)
     local e = graph.push(ctx, 'u', id, h.id, '0', outcome, attempt)
     if n <= links.near then e.list = links.dependants(ctx, id, 0, n) end
   end
-  if c.wt and string.find(c.wt, ' [pm] cancel$') then graph.push(ctx, 'w', id, h.id) end
+  if c.children_wait and string.find(c.children_wait, ' [pm] cancel$') then graph.push(ctx, 'w', id, h.id) end
 end
 
--- moved counts a change of state of a member, c.s being the state before (absent for a new one).
+-- moved counts a change of state of a member, c.state being the state before (absent for a new one).
 function graph.moved(ctx, c, id, code, attempt)
-  local h = graph.head(ctx, c.fl)
+  local h = graph.head(ctx, c.flow)
   if not h then return end
-  local from, to = c.s and graph.class(c.s), graph.class(code)
+  local from, to = c.state and graph.class(c.state), graph.class(code)
   if from == to then return end
   if from then graph.add(h, 'm' .. from, -1) end
   graph.add(h, 'm' .. to, 1)
-  local outcome, before = graph.outcomes[code], c.s and graph.outcomes[c.s]
+  local outcome, before = graph.outcomes[code], c.state and graph.outcomes[c.state]
   if outcome then return ended(ctx, h, c, id, outcome, attempt) end
   if before then -- it is replayed
     if before ~= 's' then
@@ -169,7 +169,7 @@ local function settle_flow(ctx, h)
   end
 end
 
--- flush writes what changed, and tells whoever waits for a flow.
+-- flush writes what changed, and tells those who wait for a flow.
 function graph.flush(ctx)
   for flow_id, h in pairs(ctx.cache.flows) do
     if h and h.changed then

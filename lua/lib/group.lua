@@ -1,5 +1,5 @@
--- group: what a member waits for, one text of its links: "policy k satisfied n succeeded failed skipped state".
--- policy is all, any or quorum; satisfied is run or cancel, what happens to the others once it is decided; state is p
+-- group: what a member waits for, one text of its links: "policy quorum after upstreams succeeded failed skipped state".
+-- policy is all, any or quorum; after is run or cancel, what happens to the others once it is decided; state is p
 -- pending, s satisfied or i impossible. An edge into a member is "mark,attempt,input".
 -- Marks: . open, ~ open and spared, s f c e k how the upstream ended, l succeeded after the group was decided.
 local group = {}
@@ -7,32 +7,33 @@ local group = {}
 function group.parse(text)
   local policy_, k, after, n, s, f, x, state = string.match(text or '', '^(%l+) (%d+) (%l+) (%d+) (%d+) (%d+) (%d+) (%l)$')
   if not policy_ then return nil end
-  return { policy = policy_, k = tonumber(k), after = after, n = tonumber(n), s = tonumber(s), f = tonumber(f), x = tonumber(x),
-    state = state }
+  return { policy = policy_, quorum = tonumber(k), after = after, upstreams = tonumber(n), succeeded = tonumber(s), failed = tonumber(f),
+    skipped = tonumber(x), state = state }
 end
 
 function group.text(g)
-  return g.policy .. ' ' .. g.k .. ' ' .. g.after .. ' ' .. g.n .. ' ' .. g.s .. ' ' .. g.f .. ' ' .. g.x .. ' ' .. g.state -- small numbers
+  return g.policy .. ' ' .. g.quorum .. ' ' .. g.after .. ' ' .. g.upstreams .. ' ' .. -- small numbers
+      g.succeeded .. ' ' .. g.failed .. ' ' .. g.skipped .. ' ' .. g.state
 end
 
 -- count moves a counter: s and l are successes, k is skipped, f c e are failures; open marks are in none.
 function group.count(g, mark, change)
   if mark == 's' or mark == 'l' then
-    g.s = g.s + change
+    g.succeeded = g.succeeded + change
   elseif mark == 'k' then
-    g.x = g.x + change
+    g.skipped = g.skipped + change
   elseif mark == 'f' or mark == 'c' or mark == 'e' then
-    g.f = g.f + change
+    g.failed = g.failed + change
   end
 end
 
 -- decide evaluates a pending group and tells whether it was decided just now.
 function group.decide(g)
   if g.state ~= 'p' then return false end
-  local wants = g.policy == 'all' and g.n or g.policy == 'any' and 1 or g.k
-  if g.s >= wants then
+  local wants = g.policy == 'all' and g.upstreams or g.policy == 'any' and 1 or g.quorum
+  if g.succeeded >= wants then
     g.state = 's'
-  elseif g.f + g.x > g.n - wants then
+  elseif g.failed + g.skipped > g.upstreams - wants then
     g.state = 'i'
   end
   return g.state ~= 'p'

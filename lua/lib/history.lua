@@ -19,7 +19,7 @@ end
 
 -- add appends what happens now.
 function history.add(ctx, c, id, event, detail, more)
-  history.push(ctx, id, { history.entry(event, ctx.t, core.attempt(c), c.e or '', c.ss or '', detail or '', more or '') })
+  history.push(ctx, id, { history.entry(event, ctx.t, core.attempt(c), c.epoch or '', c.session or '', detail or '', more or '') })
 end
 
 -- last returns the newest entry of a kind among the last 64, as its seven parts; nil when there is none.

@@ -63,7 +63,7 @@ local function look(item)
 end
 
 -- member tells whether a waitpoint is one of a suspension's.
-local function member(u, wid) return string.find(u.wp or '', wid, 1, true) and true or false end
+local function member(u, wid) return string.find(u.waitpoints or '', wid, 1, true) and true or false end
 
 -- within lists the signals of a waitpoint that are in the waits.
 function inbox.within(ctx, id, wid)
@@ -108,9 +108,9 @@ end
 
 -- taken lists the signals that the condition of the current or last suspension took. One that came again under another key counts as one.
 function inbox.taken(ctx, id, u)
-  if not u.gm or u.gm == '0' then return {} end
-  if u.ts then return { u.ts } end
-  local came, at = u.mk and redis.call('HVALS', keys.matched(ctx.r, id)) or {}, {}
+  if not u.matched or u.matched == '0' then return {} end
+  if u.timeout_signal then return { u.timeout_signal } end
+  local came, at = u.has_matched and redis.call('HVALS', keys.matched(ctx.r, id)) or {}, {}
   for i = 1, #came do at[string.sub(came[i], 1, 36)] = i end
   local inside = waits.of(ctx, id).signals or {}
   for i = 1, #inside do
@@ -150,14 +150,14 @@ local function apart(ctx, id, g, expiry, text, u)
   redis.call('HSET', keys.delivered(ctx.r, id, g.waitpoint), inbox.mark(g), g.id .. ' ' .. g.effect .. ' ' .. expiry)
   if u then
     redis.call('HSET', keys.matched(ctx.r, id), g.id, text)
-    u.mk = '1'
+    u.has_matched = '1'
   end
 end
 
 -- part moves all signals from the waits to keys of their own.
 local function part(ctx, id)
   local all = waits.of(ctx, id)
-  local u = not all.u.ts and all.u.gm and all.u.gm ~= '0' and all.u
+  local u = not all.u.timeout_signal and all.u.matched and all.u.matched ~= '0' and all.u
   for i = 1, #all.signals do
     local g = look(all.signals[i])
     if g.id then apart(ctx, id, g, g.expiry, g.text, u and takes[g.effect] and member(u, g.waitpoint) and u) end

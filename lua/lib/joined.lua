@@ -44,11 +44,11 @@ end
 local function ended(ctx, id)
   local c = core.read(ctx, id)
   ctx.cost = ctx.cost + 1
-  if not c.s then
+  if not c.state then
     local code = purge.read(ctx, id)
     return code and graph.outcomes[code] or false, ''
   end
-  return graph.outcomes[c.s], core.attempt(c), true
+  return graph.outcomes[c.state], core.attempt(c), true
 end
 
 -- gap walks over the numbers behind one, and returns the first that no member has, entries of nobody left aside. Whether an entry is a member at all is looked
@@ -60,7 +60,7 @@ local function gap(ctx, key, flow_id, behind)
     for i = 1, #list, 2 do
       local number = audit.score(list[i + 1])
       looked = looked + 1
-      if looked > 200 or record.read(ctx, list[i]).fl == flow_id then
+      if looked > 200 or record.read(ctx, list[i]).flow == flow_id then
         if number > expected then return expected end
         expected = number + 1
       end
@@ -92,11 +92,11 @@ end
 
 -- counted: the counters of a group are those of its edges, and decide it. A decision stays.
 local function counted(ctx, h, c, id, incoming)
-  local own, x = links.of(ctx, id), { s = 0, f = 0, x = 0 }
-  local text = own.g and group.text(own.g) or ''
+  local own, x = links.of(ctx, id), { succeeded = 0, failed = 0, skipped = 0 }
+  local text = own.group and group.text(own.group) or ''
   local g = group.parse(text) -- one that may be looked at without changing the other
-  if not g or own.damaged or #incoming / 2 ~= g.n or c.g ~= reply.int(g.n) then
-    audit.broken(ctx, 'm', id, 'depends on ' .. c.g .. ', the group ' .. text .. ', and ' .. reply.int(#incoming / 2) .. ' edges')
+  if not g or own.damaged or #incoming / 2 ~= g.upstreams or c.upstreams ~= reply.int(g.upstreams) then
+    audit.broken(ctx, 'm', id, 'depends on ' .. c.upstreams .. ', the group ' .. text .. ', and ' .. reply.int(#incoming / 2) .. ' edges')
     return nil
   end
   for i = 2, #incoming, 2 do
@@ -107,20 +107,20 @@ local function counted(ctx, h, c, id, incoming)
     end
     group.count(x, mark, 1)
   end
-  local same = x.s == g.s and x.f == g.f and x.x == g.x
-  g.s, g.f, g.x = x.s, x.f, x.x
+  local same = x.succeeded == g.succeeded and x.failed == g.failed and x.skipped == g.skipped
+  g.succeeded, g.failed, g.skipped = x.succeeded, x.failed, x.skipped
   local now = not graph.barred(ctx, h.id) and group.decide(g)
   if same and not now then return g end
   if audit.note(ctx, 'flag', 'm', id, 'the group ' .. text .. ', its edges say ' .. group.text(g)) then
-    own.g = g
+    own.group = g
     links.touch(ctx, id)
     if now then flow.decided(ctx, h, c, id, g) end
   end
   return g, now
 end
 
--- told: whoever depends on others was told how they ended, or the backlog has it. What failed is open again for one that was
--- replayed (60 §8.4).
+-- told: a member was told how those it depends on ended, or the backlog has it. What failed is open again for one that was
+-- replayed.
 local function told(ctx, h, c, id, incoming)
   local needless = false
   for i = 1, #incoming, 2 do
@@ -131,7 +131,7 @@ local function told(ctx, h, c, id, incoming)
     needless = needless or mark == '.' and outcome == nil
     if open and outcome == false then
       audit.broken(ctx, 'm', id, 'its upstream ' .. up .. ' is gone, and nothing tells how it ended')
-    elseif open and outcome and not (c.pc and outcome ~= 's') and not graph.barred(ctx, h.id) and not due(ctx, 'u', up) then
+    elseif open and outcome and not (c.replays and outcome ~= 's') and not graph.barred(ctx, h.id) and not due(ctx, 'u', up) then
       if audit.note(ctx, 'missing', 'm', id, 'it was not told how ' .. up .. ' ended') then
         flow.edge(ctx, h, { id = up, outcome = outcome, attempt = attempt }, id)
       end
@@ -142,7 +142,7 @@ end
 
 -- stuck: a member that waits is waited for by something: its group, the release of its flow, or work.
 local function stuck(ctx, h, c, id, g)
-  if not core.blocked(c) or c.s == 'R3i' or g and g.state == 'p' or graph.barred(ctx, h.id) then return end
+  if not core.blocked(c) or c.state == 'R3i' or g and g.state == 'p' or graph.barred(ctx, h.id) then return end
   if g and g.state == 'i' then
     if not due(ctx, 'k', id) and audit.note(ctx, 'phantom', 'blocked', id, 'its group cannot be satisfied') then flow.skip(ctx, c, id) end
     return
@@ -162,7 +162,7 @@ end
 -- waits: one that waits for children goes on when enough of them have ended. What the wait was is known to the handler, so one
 -- whose wait is lost runs and says it again.
 local function waits(ctx, h, c, id, children)
-  local w, s, o, n = wait.parse(c.wt), 0, 0, 0
+  local w, s, o, n = wait.parse(c.children_wait), 0, 0, 0
   for i = 1, #children, 2 do
     local mark = #children[i] == 36 and group.record(children[i + 1])
     if mark then
@@ -172,18 +172,18 @@ local function waits(ctx, h, c, id, children)
   end
   if not w then
     if audit.note(ctx, 'phantom', 'blocked', id, 'it waits for children, and for none') then
-      if c.wt then record.clear(ctx, id, 'wt') end
+      if c.children_wait then record.clear(ctx, id, 'children_wait') end
       flow.promote(ctx, c, id)
     end
     return
   end
-  local same = w.s == s and w.o == o and w.n == n
-  w.s, w.o, w.n = s, o, n
+  local same = w.succeeded == s and w.others == o and w.children == n
+  w.succeeded, w.others, w.children = s, o, n
   local now = wait.decide(w) or w.state == 'd'
   if same and not now then return end
-  local detail = 'the wait ' .. c.wt .. ', its children say ' .. wait.text(w)
+  local detail = 'the wait ' .. c.children_wait .. ', its children say ' .. wait.text(w)
   if audit.note(ctx, now and 'phantom' or 'flag', now and 'blocked' or 'x', id, detail) then
-    record.set(ctx, id, 'wt', wait.text(w))
+    record.set(ctx, id, 'children_wait', wait.text(w))
     if now then flow.promote(ctx, c, id) end
   end
 end
@@ -203,7 +203,7 @@ local function children(ctx, h, c, id)
       end
     end
   end
-  if left and core.terminal(c) and string.find(c.wt or '', ' [pm] cancel$') and not due(ctx, 'w', id) and
+  if left and core.terminal(c) and string.find(c.children_wait or '', ' [pm] cancel$') and not due(ctx, 'w', id) and
       audit.note(ctx, 'missing', 'work', 'w:' .. id, 'its children were not cancelled') then
     graph.push(ctx, 'w', id, h.id)
   end
@@ -213,36 +213,36 @@ end
 -- look compares one member and returns how much it has looked at, an execution being one.
 function joined.look(ctx, c, id)
   ctx.cost = 0
-  local h = graph.head(ctx, c.fl)
+  local h = graph.head(ctx, c.flow)
   if not h then
-    audit.broken(ctx, 'x', id, 'its flow ' .. c.fl .. ' has no header')
+    audit.broken(ctx, 'x', id, 'its flow ' .. c.flow .. ' has no header')
     return 1
   end
   local incoming = links.edges(ctx, id)
   ctx.cost = ctx.cost + #incoming / 50
   listed(ctx, h, id, incoming)
-  if graph.cancels(h, graph.class(c.s)) and not core.terminal(c) and not due(ctx, 'c', h.id) and not due(ctx, 'x', id) and
+  if graph.cancels(h, graph.class(c.state)) and not core.terminal(c) and not due(ctx, 'c', h.id) and not due(ctx, 'x', id) and
       audit.note(ctx, 'missing', 'work', 'x:' .. id, 'its flow was cancelled') then
     graph.push(ctx, 'x', id, h.id)
   end
   local g, now
-  if c.g then
+  if c.upstreams then
     g, now = counted(ctx, h, c, id, incoming)
   elseif #incoming > 0 or links.group(ctx, id) then
     audit.broken(ctx, 'm', id, 'it depends on others and its record says that it does not')
     return ctx.cost
   end
   local needless = told(ctx, h, c, id, incoming)
-  if c.g and not g then return ctx.cost end
+  if c.upstreams and not g then return ctx.cost end
   if not now then stuck(ctx, h, c, id, g) end
-  if needless and g and g.after == 'cancel' and g.state ~= 'p' and not now and not c.pc and not graph.barred(ctx, h.id) and
+  if needless and g and g.after == 'cancel' and g.state ~= 'p' and not now and not c.replays and not graph.barred(ctx, h.id) and
       not due(ctx, 's', id) and audit.note(ctx, 'missing', 'work', 's:' .. id, 'what its group does not need was not cancelled') then
     graph.push(ctx, 's', id, h.id, '', g.state)
   end
   local v = children(ctx, h, c, id)
-  if c.s == 'R3i' and not graph.barred(ctx, h.id) then
-    if ctx.heal then c = core.read(ctx, id) end -- it may have been told just now
-    if c.s == 'R3i' then waits(ctx, h, c, id, ctx.heal and redis.call('HGETALL', keys.children(ctx.r, id)) or v) end
+  if c.state == 'R3i' and not graph.barred(ctx, h.id) then
+    if ctx.repair then c = core.read(ctx, id) end -- it may have been told just now
+    if c.state == 'R3i' then waits(ctx, h, c, id, ctx.repair and redis.call('HGETALL', keys.children(ctx.r, id)) or v) end
   end
   return ctx.cost
 end

@@ -50,7 +50,7 @@ function keys.lost(r, session) return r .. ':l:' .. session end       -- list: n
 function keys.open(r, kid) return r .. ':open:' .. kid end            -- zset: open waitpoint of a token key by when it ends
 function keys.worker(r, instance) return r .. ':wk:' .. instance end  -- hash: a registered worker instance
 function keys.schedule(r, name) return r .. ':sc:' .. name end        -- hash: a schedule
-function keys.bell(r, instance) return r .. ':bell:' .. instance end  -- channel
+function keys.doorbell(r, instance) return r .. ':bell:' .. instance end  -- channel
 
 -- One per budget or quota, in partitions of their own.
 function keys.budget(r, name) return r .. ':bd:' .. name end        -- hash: definition

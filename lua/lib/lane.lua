@@ -56,7 +56,7 @@ end
 -- score, as text: higher priority first, older first within it (10 §3.1). Exact: |score| < 2^53. Where a lane has ageing, a step
 -- of priority is worth that many ms of waiting, and no more.
 function lane.score(ctx, c)
-  if not c.pr then return c.ct end
-  local step = ctx.lanes and lane.of(ctx, c.r).age or 0
-  return reply.int(tonumber(c.ct) - tonumber(c.pr) * (step > 0 and step or 1000000000000))
+  if not c.priority then return c.created_at end
+  local step = ctx.lanes and lane.of(ctx, c.route).age or 0
+  return reply.int(tonumber(c.created_at) - tonumber(c.priority) * (step > 0 and step or 1000000000000))
 end

@@ -10,7 +10,7 @@ links.near = 16
 
 local none, empty = { out = 0, ins = '', outs = '' }, '-\0310\30'
 
--- decode reads links into a table: g the group, out how many depend on it, and ins and outs as they are stored. A text that is nothing of
+-- decode reads links into a table: group, out how many depend on it, and ins and outs as they are stored. A text that is nothing of
 -- the kind becomes the links of nobody, and damaged says so.
 function links.decode(text)
   local words, out, at = string.match(text, '^([^\31]*)\31(%d+)()')
@@ -18,13 +18,13 @@ function links.decode(text)
   local g = words and words ~= '-' and group.parse(words) or nil
   if not stop or not g and words ~= '-' then return { out = 0, ins = '', outs = '', damaged = true } end
   out = tonumber(out)
-  local l = { g = g, out = out, ins = string.sub(text, at, stop - 1), outs = string.sub(text, stop + 1) }
+  local l = { group = g, out = out, ins = string.sub(text, at, stop - 1), outs = string.sub(text, stop + 1) }
   if #l.outs ~= (out > links.near and 0 or 37 * out) then l.damaged = true end
   return l
 end
 
 function links.encode(l)
-  return (l.g and group.text(l.g) or '-') .. '\31' .. reply.int(l.out) .. l.ins .. '\30' .. l.outs
+  return (l.group and group.text(l.group) or '-') .. '\31' .. reply.int(l.out) .. l.ins .. '\30' .. l.outs
 end
 
 -- load reads with one command what the call does not have yet: the links of members and, with cores, their records.
@@ -70,7 +70,7 @@ function links.of(ctx, id)
 end
 
 -- group is the group of a member, nil if it depends on nobody.
-function links.group(ctx, id) return links.of(ctx, id).g end
+function links.group(ctx, id) return links.of(ctx, id).group end
 
 -- touch plans to write what changed.
 function links.touch(ctx, id)
@@ -89,12 +89,12 @@ local function own(ctx, id)
   return l
 end
 
-local function far(l) return l.g and l.g.n > links.near end
+local function far(l) return l.group and l.group.upstreams > links.near end
 
 -- add makes the links of a new member: its group, nil if it depends on nobody, and the edges as upstream and "mark,attempt,input".
 function links.add(ctx, id, g, edges)
   if not ctx.cache.links then ctx.cache.links = {} end
-  local l = { g = g, out = 0, ins = '', outs = '' }
+  local l = { group = g, out = 0, ins = '', outs = '' }
   ctx.cache.links[id] = l
   if not g then return end
   links.touch(ctx, id)

@@ -76,9 +76,9 @@ local function known(ctx, h, item, answer, parent)
     return nil, reply.err(code, detail, item.node)
   end
   local c = core.read(ctx, id)
-  if c.fl and c.fl ~= h.id then return nil, reply.err('already_member_of_different_flow', c.fl, item.node) end
+  if c.flow and c.flow ~= h.id then return nil, reply.err('already_member_of_different_flow', c.flow, item.node) end
   local mine = not parent or links.dependants(ctx, id, 0, 1)[1] == 'w' .. parent
-  if not c.fl or c.nd ~= item.node or not mine then return nil, reply.err('idempotency_conflict', id, item.node) end
+  if not c.flow or c.node ~= item.node or not mine then return nil, reply.err('idempotency_conflict', id, item.node) end
   return true
 end
 
@@ -155,7 +155,7 @@ local function resolve(ctx, item, g, new)
     local from, record = item.ups[e], '.,,'
     if known then
       local c = core.read(ctx, from)
-      local mark = c.s and graph.outcomes[c.s]
+      local mark = c.state and graph.outcomes[c.state]
       if mark then
         record = mark .. ',' .. core.attempt(c) .. ','
         group.count(g, mark, 1)
@@ -172,13 +172,14 @@ end
 -- written once for all.
 local function write(ctx, h, item, parent, new)
   local id, t, n, fields = item.id, item.group.template, #item.ups, {}
-  local g = { policy = item.policy, k = item.k, after = item.after, n = n, s = 0, f = 0, x = 0, state = 'p' }
-  fields.fl, fields.nd = h.id, item.node
-  if item.named then fields.ip = '1' end
+  local g = { policy = item.policy, quorum = item.k, after = item.after, upstreams = n, succeeded = 0, failed = 0, skipped = 0,
+    state = 'p' }
+  fields.flow, fields.node = h.id, item.node
+  if item.named then fields.has_inputs = '1' end
   if n > 0 then
     resolve(ctx, item, g, new)
     group.decide(g)
-    fields.g = reply.int(n)
+    fields.upstreams = reply.int(n)
   else
     links.add(ctx, id)
   end
@@ -190,15 +191,15 @@ local function write(ctx, h, item, parent, new)
   local blocked = h.st ~= 'F1' or not may_run
   local code = blocked and 'R3f' or t.state
   if blocked then
-    fields.s = code
+    fields.state = code
     local delay = item.group.delay
-    if t.delay and string.byte(delay, 1) == 43 then fields.dd = string.sub(delay, 2) end
+    if t.delay and string.byte(delay, 1) == 43 then fields.start_delay = string.sub(delay, 2) end
   end
   create.write(ctx, item, { fields = fields, blocked = blocked })
   new.members[#new.members + 1], new.members[#new.members + 2] = reply.int(graph.count(h, 'nn')), id
   graph.add(h, 'nn', 1)
   graph.add(h, 'ne', n + (parent and 1 or 0))
-  graph.moved(ctx, { fl = h.id }, id, code)
+  graph.moved(ctx, { flow = h.id }, id, code)
   if blocked and may_run then new.roots[#new.roots + 1] = id end
   if n == 0 or g.state == 'p' then return end
   if g.after == 'cancel' then graph.push(ctx, 's', id, h.id, '', g.state) end -- decided before it came

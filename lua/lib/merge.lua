@@ -19,7 +19,7 @@ local function follow(ctx, m, l)
     l.read, l.at, l.id = l.read + seen, 1, l.members[1]
     if seen < n then
       l.ended = true
-      home.counted(ctx, l.route, l.read)
+      indexes.counted(ctx, l.route, l.read)
     end
   end
   if l.id then l.score = args.score(l.members[l.at + 1]) end

@@ -44,8 +44,8 @@ end
 -- pinned tells whether a member must stay: its flow has not ended, or has its id and other members, and would be founded again
 -- by another execution of this id.
 function purge.pinned(ctx, c, id)
-  local h = c.fl and graph.head(ctx, c.fl)
-  return h and (not h.en or c.fl == id and graph.count(h, 'nn') - graph.count(h, 'pu') > 1)
+  local h = c.flow and graph.head(ctx, c.flow)
+  return h and (not h.en or c.flow == id and graph.count(h, 'nn') - graph.count(h, 'pu') > 1)
 end
 
 -- flow removes the header of a flow that has no members any more, and leaves a tombstone.
@@ -62,9 +62,9 @@ end
 local function founder(ctx, h)
   local filed = redis.call('ZSCORE', keys.done(ctx.r), h.id)
   local c = filed and core.read(ctx, h.id)
-  local ended = c and c.s and core.terminal(c) and tonumber(c.en or '')
+  local ended = c and c.state and core.terminal(c) and tonumber(c.ended_at or '')
   if not ended then return end
-  local at = math.max(ctx.now, math.max(ended, tonumber(h.en) or 0) + home.kept(ctx, c.r, c.rt))
+  local at = math.max(ctx.now, math.max(ended, tonumber(h.en) or 0) + indexes.kept(ctx, c.route, c.retention))
   if at >= args.score(filed) then return end
   redis.call('ZADD', keys.done(ctx.r), reply.int(at), h.id)
   root.need(ctx, at)
@@ -75,8 +75,8 @@ end
 function purge.member(ctx, c, id)
   links.forget(ctx, id)
   redis.call('UNLINK', keys.children(ctx.r, id))
-  redis.call('ZREM', keys.members(ctx.r, c.fl), id)
-  local h = graph.head(ctx, c.fl)
+  redis.call('ZREM', keys.members(ctx.r, c.flow), id)
+  local h = graph.head(ctx, c.flow)
   if not h then return end
   graph.add(h, 'pu', 1)
   local left = graph.count(h, 'nn') - graph.count(h, 'pu')
@@ -87,7 +87,7 @@ end
 -- keep is how long the tombstone stays, ms. Returns true when nothing is left; flow.apply writes the rest.
 function purge.run(ctx, c, id, keep)
   local r, gone = ctx.r, {}
-  local first, attempts = tonumber(c.pu or '0') or 0, core.started(c)
+  local first, attempts = tonumber(c.purged_until or '0') or 0, core.started(c)
   local last = math.min(attempts, first + 200)
   for attempt = first, last - 1 do
     local a = reply.int(attempt)
@@ -97,19 +97,19 @@ function purge.run(ctx, c, id, keep)
   end
   if last < attempts then
     unlink(gone)
-    record.set(ctx, id, 'pu', reply.int(last))
+    record.set(ctx, id, 'purged_until', reply.int(last))
     return false
   end
-  purge.write(ctx, keys.tombstone(r, id), c.s, c.pd, keep)
-  if c.uw then waitpoint.purge(ctx, id) end
+  purge.write(ctx, keys.tombstone(r, id), c.state, c.digest, keep)
+  if c.had_waits then waitpoint.purge(ctx, id) end
   local rest = { keys.core(r, id), keys.input(r, id), keys.tags(r, id), keys.steps(r, id), keys.attempts(r, id), keys.history(r, id) }
   for i = 1, #rest do gone[#gone + 1] = rest[i] end
   unlink(gone)
   record.forget(ctx, id)
   redis.call('ZREM', keys.done(r), id)
-  if c.fl then purge.member(ctx, c, id) end
-  gate.purged(ctx, c.r, id)
-  home.used(ctx, c.r, -1)
+  if c.flow then purge.member(ctx, c, id) end
+  gate.purged(ctx, c.route, id)
+  indexes.used(ctx, c.route, -1)
   ctx.moves.purged = (ctx.moves.purged or 0) + 1
   return true
 end

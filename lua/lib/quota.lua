@@ -56,7 +56,7 @@ function quota.jitter(ctx, who, limit)
   return tonumber(string.sub(redis.sha1hex(who .. ctx.t), 1, 7), 16) % limit
 end
 
--- until_rate is in how many ms there may be room in the window for one who waits, after he was registered: for the k-th who came
+-- until_rate is in how many ms there may be room in the window for a waiter that was just registered: for the k-th who came
 -- within the last 30 s (older ones wait no more) when k starts have left it, not before 100 ms are over, and somewhat later, so that
 -- they come one after the other. At most the window and its jitter, which is at least a tenth of it, but no more than 1 s.
 function quota.until_rate(ctx, q, who)

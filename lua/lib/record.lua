@@ -2,40 +2,70 @@
 -- holds the two together. A record is one line of words and, behind its end, the input and the result:
 --   <hot words> <cold words> {<name>=<value>}\n<input><result>
 -- The hot words change with every claim and end, and the first five of them are the fence of the holder. Cold words are written once.
--- Fields that most executions lack have a name. "-" stands for an absent field. Sizes are stored, so nothing ever searches behind the line end,
--- and payloads may hold any byte. An input or result of more than record.inline bytes has a key of its own. Fields:
---   s state code          r route id              pr priority            ct created at
---   attempt (number of the last) e epoch          ty attempt type        la claimed at
---   ss session            cl claim number         st first claimed at    en ended at
---   du delay until        dl deadline             to attempt timeout     ta alarm of the running attempt
---   tr attempt time left  rc retries              lc reclaims            pc replays
---   po policy             ca 1 = has categories   cr creator             pd payload digest
---   in input bytes        rz result bytes
---   tg 1 = has tags         sb step bytes          fa attempt that has frames
---   fc failure category   cb cancelled by         lr last release: op,epoch,attempt,slot
---   rq last replay request rv last revoke request  ds original deadline span  pu purged up to this attempt
---   tt suspension timeout  wp open waitpoints      uw 1 = had waitpoints or suspensions
---   rt seconds to keep it after its end, if its policy says so
---   fl flow  nd node  g how many it depends on (links)  wt wait for children
---   gx when its grant ends  gs session  gn claim number, of one that is granted and not yet claimed (G1)
---   ge epoch of the last grant that was not claimed
---   dd delay in ms once it may run  ip 1 = has named inputs  rs epoch that continued an attempt
---   gq number of the last signal it accepted, whatever the waitpoint
---   sd attempts started before a replay dropped the recorded steps
---   sg bytes of the last resumption, which the next claims bring along  rw last resume request
--- input and result, if they are small, are fields of the table, too. ss and cl stay after a release, as the record of the last holder; only s = A1 makes them a lease.
+-- Fields that most executions lack have a name, of two letters. "-" stands for an absent field. Sizes are stored, so nothing ever searches
+-- behind the line end, and payloads may hold any byte. An input or result of more than record.inline bytes has a key of its own.
+-- The rest of the library knows fields by long names. The hot words are: state (its code), session, claim_number, epoch, attempt (number of
+-- the last), ended_at, result_size (bytes), claimed_at, first_claimed_at, attempt_type, retries, reclaims. The cold words are: route (its id),
+-- created_at, priority, policy, digest (of the payload), input_size (bytes). input and result, if they are small, are fields of the table, too.
+-- session and claim_number stay after a release, as the record of the last holder; only the state A1 makes them a lease.
 local record = {}
 
 -- inline is how many bytes an input or a result may have that is part of the record.
 record.inline = 1024
 
-local names = { 'ta', 'du', 'tr', 'to', 'dl', 'rt', 'fl', 'nd', 'g', 'wt', 'ip', 'dd', 'fa', 'sb', 'tg', 'ca', 'cr', 'fc', 'cb', 'lr', 'rq',
-  'rv', 'ds', 'pu', 'pc', 'tt', 'wp', 'uw', 'sg', 'rw', 'gq', 'sd', 'rs', 'gx', 'gs', 'gn', 'ge' }
+-- layout has the other fields and the names under which they are stored, in the order in which they are.
+local layout = {
+  'attempt_deadline', 'ta', -- alarm of the running attempt
+  'delay_until', 'du',
+  'attempt_left', 'tr', -- attempt time left, ms
+  'attempt_timeout', 'to', -- ms
+  'deadline', 'dl',
+  'retention', 'rt', -- seconds to keep it after its end, if its policy says so
+  'flow', 'fl',
+  'node', 'nd',
+  'upstreams', 'g', -- how many it depends on (lib/links.lua)
+  'children_wait', 'wt', -- wait for children (lib/wait.lua)
+  'has_inputs', 'ip', -- 1 = has named inputs
+  'start_delay', 'dd', -- delay in ms once it may run
+  'frames_attempt', 'fa', -- attempt that has frames
+  'step_bytes', 'sb',
+  'has_tags', 'tg', -- 1
+  'has_categories', 'ca', -- 1
+  'creator', 'cr',
+  'failure_category', 'fc',
+  'cancelled_by', 'cb',
+  'last_release', 'lr', -- op,epoch,attempt,slot
+  'replay_request', 'rq', -- the last one
+  'revoke_request', 'rv', -- the last one
+  'deadline_span', 'ds', -- the original one
+  'purged_until', 'pu', -- purged up to this attempt
+  'replays', 'pc',
+  'suspension_deadline', 'tt',
+  'open_waitpoints', 'wp',
+  'had_waits', 'uw', -- 1 = had waitpoints or suspensions
+  'resume_bytes', 'sg', -- of the last resumption, which the next claims bring along
+  'resume_request', 'rw', -- the last one
+  'last_signal', 'gq', -- number of the last signal it accepted, whatever the waitpoint
+  'dropped_attempts', 'sd', -- attempts started before a replay dropped the recorded steps
+  'resumed_epoch', 'rs', -- epoch that continued an attempt
+  'grant_deadline', 'gx', -- when the grant ends of one that is granted and not yet claimed (G1)
+  'grant_session', 'gs',
+  'grant_number', 'gn', -- its claim number
+  'grant_epoch', 'ge', -- epoch of the last grant that was not claimed
+}
+
+-- long has the field of a stored name, stored the name of a field; both are made when first needed.
+local long, stored = {}, {}
+
+local function learn()
+  for i = 1, #layout, 2 do long[layout[i + 1]], stored[layout[i]] = layout[i], layout[i + 1] end
+end
 
 -- numbers are the named fields that are reckoned with.
-local numbers = { ta = true, du = true, tr = true, to = true, dl = true, rt = true, g = true, dd = true,
-  sb = true, ds = true, pu = true, pc = true,
-  tt = true, wp = true, sg = true, gq = true, sd = true, gx = true, gn = true, ge = true }
+local numbers = { attempt_deadline = true, delay_until = true, attempt_left = true, attempt_timeout = true, deadline = true, retention =
+  true, upstreams = true, start_delay = true, step_bytes = true, deadline_span = true, purged_until = true, replays = true,
+  suspension_deadline = true, open_waitpoints = true, resume_bytes = true, last_signal = true, dropped_attempts = true, grant_deadline =
+  true, grant_number = true, grant_epoch = true }
 
 local line = '^(%S+) (%S+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ' ..
     '(%S+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) (%S+) (%S+) ([%d-]+)([^\n]*)\n()'
@@ -60,40 +90,42 @@ end
 -- fields but damaged, which says why.
 function record.decode(text)
   local c = {}
-  local s, ss, cl, e, a, en, rz, la, st, ty, rc, lc, r, ct, pr, po, pd, size, named, body =
-      string.match(text, line)
-  if not s then return { damaged = 'it is no record' } end
-  c.s = s
-  if ss ~= '-' then c.ss = unescape(ss) end
-  if cl ~= '-' then c.cl = cl end
-  if e ~= '-' then c.e = e end
-  if a ~= '-' then c.attempt = a end
-  if en ~= '-' then c.en = en end
-  if rz ~= '-' then c.rz = rz end
-  if la ~= '-' then c.la = la end
-  if st ~= '-' then c.st = st end
-  if ty ~= '-' then c.ty = ty end
-  if rc ~= '-' then c.rc = rc end
-  if lc ~= '-' then c.lc = lc end
-  c.r, c.ct = r, ct
-  if pr ~= '-' then c.pr = pr end
-  if po ~= '-' then c.po = unescape(po) end
-  if pd ~= '-' then c.pd = unescape(pd) end
+  local state, session_id, claim, epoch, attempt, ended, result_size, claimed, first, type_, retries, reclaims, route_id, created, priority,
+    policy_, digest, size, named, body = string.match(text, line)
+  if not state then return { damaged = 'it is no record' } end
+  c.state = state
+  if session_id ~= '-' then c.session = unescape(session_id) end
+  if claim ~= '-' then c.claim_number = claim end
+  if epoch ~= '-' then c.epoch = epoch end
+  if attempt ~= '-' then c.attempt = attempt end
+  if ended ~= '-' then c.ended_at = ended end
+  if result_size ~= '-' then c.result_size = result_size end
+  if claimed ~= '-' then c.claimed_at = claimed end
+  if first ~= '-' then c.first_claimed_at = first end
+  if type_ ~= '-' then c.attempt_type = type_ end
+  if retries ~= '-' then c.retries = retries end
+  if reclaims ~= '-' then c.reclaims = reclaims end
+  c.route, c.created_at = route_id, created
+  if priority ~= '-' then c.priority = priority end
+  if policy_ ~= '-' then c.policy = unescape(policy_) end
+  if digest ~= '-' then c.digest = unescape(digest) end
   if size ~= '-' then
-    c['in'] = size
+    c.input_size = size
     size = tonumber(size)
     if size <= record.inline then
       c.input = string.sub(text, body, body + size - 1)
       body = body + size
     end
   end
-  if rz ~= '-' and tonumber(rz) <= record.inline then c.result = string.sub(text, body) end
+  if result_size ~= '-' and tonumber(result_size) <= record.inline then c.result = string.sub(text, body) end
   if named ~= '' then
+    if not long.fl then learn() end
     for name, value in string.gmatch(named, '(%l+)=(%S+)') do
-      if numbers[name] and not (tonumber(value) and string.find(value, '^%d+$')) then
-        return { damaged = 'field ' .. name .. ' is no number' }
+      local field = long[name] or name
+      if numbers[field] and not (tonumber(value) and string.find(value, '^%d+$')) then
+        return { damaged = 'field ' .. field .. ' is no number' }
       end
-      c[name] = unescape(value)
+      c[field] = unescape(value)
     end
   end
   return c
@@ -101,15 +133,16 @@ end
 
 -- encode is the reverse of decode.
 function record.encode(c)
-  local out = { c.s, c.ss and escape(c.ss) or '-', c.cl or '-', c.e or '-', c.attempt or '-', c.en or '-', c.rz or '-', c.la or '-',
-    c.st or '-', c.ty or '-', c.rc or '-', c.lc or '-', c.r, c.ct, c.pr or '-', c.po and escape(c.po) or '-', c.pd and escape(c.pd) or '-',
-    c['in'] or '-' }
+  local out = { c.state, c.session and escape(c.session) or '-', c.claim_number or '-', c.epoch or '-', c.attempt or '-', c.ended_at or '-',
+    c.result_size or '-', c.claimed_at or '-', c.first_claimed_at or '-', c.attempt_type or '-', c.retries or '-', c.reclaims or '-',
+    c.route, c.created_at, c.priority or '-', c.policy and escape(c.policy) or '-', c.digest and escape(c.digest) or '-',
+    c.input_size or '-' }
   local n = 18
-  for i = 1, #names do
-    local value = c[names[i]]
+  for i = 1, #layout, 2 do
+    local value = c[layout[i]]
     if value then
       n = n + 1
-      out[n] = names[i] .. '=' .. escape(value)
+      out[n] = layout[i + 1] .. '=' .. escape(value)
     end
   end
   return table.concat(out, ' ') .. '\n' .. (c.input or '') .. (c.result or '')
@@ -159,7 +192,7 @@ function record.read(ctx, id)
   return c
 end
 
--- change returns the table that the call may change, and plans to write it. Whoever read the fields before keeps them as they were.
+-- change returns the table that the call may change, and plans to write it. A table that was read before keeps the fields as they were.
 local function change(ctx, id)
   if ctx.cache.own and ctx.cache.own[id] then return ctx.cache.own[id] end
   local new = {}
@@ -226,11 +259,12 @@ function record.fresh(c)
 end
 
 -- joining makes of the parts of a plain new execution those of a member of a flow, whose further fields are m; nil if the parts or the
--- fields have more names than a plain member has. Its state is m.s, if that is given.
+-- fields have more names than a plain member has. Its state is m.state, if that is given.
 function record.joining(before, named, m)
-  if named ~= '\n' or m.dd then return nil end
-  if m.s then before = m.s .. string.sub(before, 4) end
-  return before, ' fl=' .. escape(m.fl) .. ' nd=' .. escape(m.nd) .. (m.g and ' g=' .. m.g or '') .. (m.ip and ' ip=1' or '') .. '\n'
+  if named ~= '\n' or m.start_delay then return nil end
+  if m.state then before = m.state .. string.sub(before, 4) end
+  return before, ' fl=' .. escape(m.flow) .. ' nd=' .. escape(m.node) .. (m.upstreams and ' g=' .. m.upstreams or '') ..
+      (m.has_inputs and ' ip=1' or '') .. '\n'
 end
 
 function record.compose(before, named, digest, payload)
@@ -260,7 +294,8 @@ function record.blocked(text)
   if not route or string.byte(text, 2) ~= 51 then return nil end -- 3
   local plain, flow_id = simple(named)
   if not plain or not flow_id then return nil end
-  return { s = 'R3f', r = route, ct = created, pr = priority ~= '-' and priority or nil, fl = flow_id, plain = true }
+  return { state = 'R3f', route = route, created_at = created, priority = priority ~= '-' and priority or nil, flow = flow_id,
+    plain = true }
 end
 
 -- freed is that record once it may run.
@@ -340,7 +375,7 @@ local words = '^' .. four .. four .. four .. four .. word .. '%S+()'
 -- half the work of set.
 function record.move(ctx, id, code, fields)
   if ctx.cache.dirty and ctx.cache.dirty[id] then
-    record.set(ctx, id, 's', code)
+    record.set(ctx, id, 'state', code)
     for field, value in pairs(fields) do
       if value then record.set(ctx, id, field, value) else record.clear(ctx, id, field) end
     end
@@ -350,10 +385,12 @@ function record.move(ctx, id, code, fields)
   local first, from = string.find(text, ' ', 1, true), string.match(text, words)
   local line = string.find(text, '\n', from, true)
   local named = string.sub(text, from, line - 1)
+  if not stored.flow then learn() end
   for field, value in pairs(fields) do
-    local a, b = string.find(named, ' ' .. field .. '=%S+')
+    local name = ' ' .. stored[field] .. '='
+    local a, b = string.find(named, name .. '%S+')
     if a then named = string.sub(named, 1, a - 1) .. string.sub(named, b + 1) end
-    if value then named = named .. ' ' .. field .. '=' .. escape(value) end
+    if value then named = named .. name .. escape(value) end
   end
   record.splice(ctx, id, code .. string.sub(text, first, from - 1) .. named .. string.sub(text, line))
   ctx.cache.records[id] = nil
@@ -362,9 +399,9 @@ end
 -- started is how many attempts there were.
 function record.started(c) return (tonumber(c.attempt or '') or -1) + 1 end
 
--- list returns names and values of the fields, for readers in Go. They are told how many attempts were started, as n, not the last one's number.
+-- list returns names and values of the fields, for readers in Go. They are told how many attempts were started, not the last one's number.
 function record.list(c)
-  local out = c.attempt and { 'n', reply.int(record.started(c)) } or {}
+  local out = c.attempt and { 'attempts', reply.int(record.started(c)) } or {}
   for field, value in pairs(c) do
     if field ~= 'attempt' and field ~= 'input' and field ~= 'result' then
       out[#out + 1] = field

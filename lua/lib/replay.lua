@@ -3,21 +3,22 @@ local replay = {}
 
 -- clear removes what the last run left on the core and beside it.
 local function clear(ctx, c, id, drop)
-  record.clear(ctx, id, 'en', 'rc', 'lc', 'fc', 'cb', 'lr', 'du', 'ta', 'tr')
+  record.clear(ctx, id, 'ended_at', 'retries', 'reclaims', 'failure_category', 'cancelled_by', 'last_release', 'delay_until',
+    'attempt_deadline', 'attempt_left')
   redis.call('HDEL', keys.attempts(ctx.r, id), 'cancel', 'progress')
   if drop then
-    if c.attempt then record.set(ctx, id, 'sd', reply.int(core.started(c))) end
-    if c.sb then
-      record.clear(ctx, id, 'sb')
+    if c.attempt then record.set(ctx, id, 'dropped_attempts', reply.int(core.started(c))) end
+    if c.step_bytes then
+      record.clear(ctx, id, 'step_bytes')
       redis.call('UNLINK', keys.steps(ctx.r, id))
     end
-    if c.sg then record.clear(ctx, id, 'sg') end
-  elseif c.sb and (c.uw or c.fl) then
+    if c.resume_bytes then record.clear(ctx, id, 'resume_bytes') end
+  elseif c.step_bytes and (c.had_waits or c.flow) then
     replay.reopen(ctx, c, id)
   end
-  if c.fl then -- who is asked for again is looked at anew
+  if c.flow then -- who is asked for again is looked at anew
     redis.call('UNLINK', keys.children(ctx.r, id))
-    record.clear(ctx, id, 'wt')
+    record.clear(ctx, id, 'children_wait')
   end
 end
 
@@ -36,7 +37,7 @@ end
 
 -- reopen forgets the steps that the next run cannot use.
 function replay.reopen(ctx, c, id)
-  local all, gone, bytes = redis.call('HKEYS', keys.steps(ctx.r, id)), {}, tonumber(c.sb)
+  local all, gone, bytes = redis.call('HKEYS', keys.steps(ctx.r, id)), {}, tonumber(c.step_bytes)
   for i = 1, #all do
     if stale(ctx, id, all[i]) then
       gone[#gone + 1] = all[i]
@@ -46,19 +47,19 @@ function replay.reopen(ctx, c, id)
   if #gone == 0 then return end
   redis.call('HDEL', keys.steps(ctx.r, id), unpack(gone))
   if #gone == #all then
-    record.clear(ctx, id, 'sb')
+    record.clear(ctx, id, 'step_bytes')
   else
-    record.set(ctx, id, 'sb', reply.int(bytes))
+    record.set(ctx, id, 'step_bytes', reply.int(bytes))
   end
 end
 
 -- rearm gives the deadline its original span again (spec README, settled questions).
 local function rearm(ctx, c, id)
-  if not c.dl then return end
-  local span = c.ds or reply.int(math.max(1, tonumber(c.dl) - tonumber(c.ct)))
+  if not c.deadline then return end
+  local span = c.deadline_span or reply.int(math.max(1, tonumber(c.deadline) - tonumber(c.created_at)))
   local due = ctx.now + tonumber(span)
-  record.set(ctx, id, 'dl', reply.int(due), 'ds', span)
-  home.alarm(ctx, due, id)
+  record.set(ctx, id, 'deadline', reply.int(due), 'deadline_span', span)
+  indexes.alarm(ctx, due, id)
 end
 
 -- parse reads request, steps, force, by and reason from position i; it returns them, or nil and an error reply.
@@ -74,24 +75,24 @@ end
 
 -- refuse returns why an execution is not replayed, or that this request has replayed it before; nil when it may be.
 function replay.refuse(ctx, c, q)
-  if not c.s or c.pu then return reply.err('execution_not_found') end
-  if c.rq == q.request then return reply.already(c.s, c.pc) end
-  if not core.terminal(c) then return reply.err('execution_not_terminal', c.s) end
-  local h = c.fl and graph.head(ctx, c.fl)
-  if h and graph.barred(ctx, c.fl) then return reply.err('flow_cancelled', c.fl) end
-  if h and graph.count(h, 'bl') > 0 then return reply.err('resolution_pending', c.fl) end
-  if c.s == 'T1' and q.force == '0' then
+  if not c.state or c.purged_until then return reply.err('execution_not_found') end
+  if c.replay_request == q.request then return reply.already(c.state, c.replays) end
+  if not core.terminal(c) then return reply.err('execution_not_terminal', c.state) end
+  local h = c.flow and graph.head(ctx, c.flow)
+  if h and graph.barred(ctx, c.flow) then return reply.err('flow_cancelled', c.flow) end
+  if h and graph.count(h, 'bl') > 0 then return reply.err('resolution_pending', c.flow) end
+  if c.state == 'T1' and q.force == '0' then
     return reply.err('replay_not_allowed', 'it succeeded; a success is replayed only if forced')
   end
-  local cap = policy.read(c.po).replays
-  if tonumber(c.pc or '0') >= cap then return reply.err('max_replays_exhausted', reply.int(cap)) end
+  local cap = policy.read(c.policy).replays
+  if tonumber(c.replays or '0') >= cap then return reply.err('max_replays_exhausted', reply.int(cap)) end
   return nil
 end
 
 -- regroup makes the group of a member ready for another run: what did not succeed is open again. It returns the code of
 -- the state that follows. Nothing of a flow that is not released may run; the release comes to a member without a group.
 local function regroup(ctx, c, id)
-  local g, h = c.fl and links.group(ctx, id), c.fl and graph.head(ctx, c.fl)
+  local g, h = c.flow and links.group(ctx, id), c.flow and graph.head(ctx, c.flow)
   local free = h and h.st == 'F0' and 'R3p' or 'R1p'
   if not g then return free end
   local v = links.edges(ctx, id)
@@ -103,7 +104,7 @@ local function regroup(ctx, c, id)
     end
   end
   if g.state == 'i' then
-    g.f, g.x, g.state = 0, 0, 'p'
+    g.failed, g.skipped, g.state = 0, 0, 'p'
     group.decide(g)
     links.touch(ctx, id)
   end
@@ -112,21 +113,21 @@ end
 
 -- run replays an execution that refuse let pass. It returns its code and how often it was replayed.
 function replay.run(ctx, c, id, q)
-  local count, code = tonumber(c.pc or '0') + 1, regroup(ctx, c, id)
-  record.set(ctx, id, 's', code, 'pc', reply.int(count), 'rq', q.request)
-  if c.s == 'T1' then settle.fold(ctx, c, id, 'ended_success', '', '', c.en) end
-  if c.rz then -- the result of that attempt stays readable
+  local count, code = tonumber(c.replays or '0') + 1, regroup(ctx, c, id)
+  record.set(ctx, id, 'state', code, 'replays', reply.int(count), 'replay_request', q.request)
+  if c.state == 'T1' then settle.fold(ctx, c, id, 'ended_success', '', '', c.ended_at) end
+  if c.result_size then -- the result of that attempt stays readable
     if c.result then record.write(ctx, keys.result(ctx.r, id, core.attempt(c)), c.result) end
-    record.clear(ctx, id, 'rz', 'result')
+    record.clear(ctx, id, 'result_size', 'result')
   end
-  history.add(ctx, c, id, 'replayed', q.by, table.concat({ c.s, c.en or '', c.fc or '', q.steps, q.reason }, ' '))
+  history.add(ctx, c, id, 'replayed', q.by, table.concat({ c.state, c.ended_at or '', c.failure_category or '', q.steps, q.reason }, ' '))
   clear(ctx, c, id, q.steps == 'drop')
   rearm(ctx, c, id)
   redis.call('ZREM', keys.done(ctx.r), id)
   if code == 'R1p' then
-    home.enqueue(ctx, c.r, lane.score(ctx, c), id)
+    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   else
-    home.block(ctx, id, c.ct)
+    indexes.block(ctx, id, c.created_at)
   end
   core.announce(ctx, c, id, code)
   return code, reply.int(count)

@@ -1,7 +1,7 @@
 -- root: the entrance of every function that works on a partition. It checks the partition root and the caller's protocol, reads the clock
 -- once, and hands out ctx, which is the request, and reaches the rest of the call's state:
 --   r       the root key            now    server time, ms       t    the same as text
---   moves   what the call changes in indexes, headers of flows and the feed, until home.apply, flow.apply and feed.flush write it
+--   moves   what the call changes in indexes, headers of flows and the feed, until indexes.apply, flow.apply and feed.flush write it
 --   cache   what the call has read, and what of it changed: records, waits and links are written when it ends
 --   wake    when the tick is due, or nil
 --   lanes   set when an operator said something about a lane
@@ -20,7 +20,7 @@ function root.mismatch(stored, given)
   return reply.err('protocol_mismatch', '@PROTOCOL@', given, 'library')
 end
 
--- Claims ask for the route table's version at the same time, the tick for who ticks, whom to ring, and what is quiet.
+-- Claims ask for the route table's version at the same time, the tick for who ticks, whom to wake, and what is quiet.
 function root.enter(k, argv, claims, tick)
   root.current = nil
   local r, h = k[1], nil
@@ -79,19 +79,19 @@ function root.overdue(ctx)
   return '0'
 end
 
--- need lowers the wake time to due and rings the tick's owner. While anything waits for its time, the tick looks every root.span at the
+-- need lowers the wake time to due and wakes the tick's owner. While anything waits for its time, the tick looks every root.span at the
 -- latest: then it is noticed that its owner died, though nothing is due for long.
 function root.need(ctx, due)
   local wake = math.max(ctx.now, math.min(due, ctx.now + root.span)) -- what is overdue already makes no tick late
   if ctx.wake and ctx.wake <= wake then return end
   ctx.wake = wake
   redis.call('HSET', ctx.r, 'wake', reply.int(wake))
-  if root.owner(ctx) then publish.to(keys.bell(ctx.r, ctx.owner), 't') end
+  if root.owner(ctx) then publish.to(keys.doorbell(ctx.r, ctx.owner), 't') end
 end
 
 -- What is kept for hours (ended executions, schedules, flows, registrations) need not be looked at with every tick: the root's field quiet
--- is until when nothing of it comes due, at most this many ms ahead. Whoever files something for sooner says so, and whoever files anything
--- after the clock stepped back, since it may be sooner than what another clock said.
+-- is until when nothing of it comes due, at most this many ms ahead. A function that files something for sooner says so, and so does any
+-- that files something after the clock stepped back, since it may be sooner than what another clock said.
 root.span = 10000
 
 function root.filed(ctx, due)

@@ -46,11 +46,11 @@ function session.valid(id)
   return args.name(id, 64) and string.find(id, '^.+~[^~]+$') and true or nil
 end
 
--- lost tells a holder that an execution was taken from it: a notice that the next renewal carries, and a ring.
+-- lost tells a holder that an execution was taken from it: a notice that the next renewal carries, and a wake-up.
 function session.lost(ctx, id, execution, epoch, cause)
   local s = session.read(ctx, id)
   if not s.alive then return end
   s.lg = redis.call('HINCRBY', keys.session(ctx.r, id), 'lg', 1)
   redis.call('RPUSH', keys.lost(ctx.r, id), execution .. ' ' .. epoch .. ' ' .. cause)
-  publish.to(keys.bell(ctx.r, session.instance(id)), 'l')
+  publish.to(keys.doorbell(ctx.r, session.instance(id)), 'l')
 end

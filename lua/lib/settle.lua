@@ -1,19 +1,21 @@
 -- settle: the ways an attempt or an execution ends or pauses. Callers have checked everything; nothing here can
--- fail on its arguments. The core is written first, indexes through home.
+-- fail on its arguments. The core is written first, indexes through lib/indexes.lua.
 local settle = {}
 
 -- open tells whether the last attempt is still to be finished.
 function settle.open(c)
-  return c.s == 'A1' or c.s == 'A3' or c.s == 'R1i' or c.s == 'R2ai' or c.s == 'R2c' or c.s == 'R3i' or c.s == 'R4i' or c.s == 'G1i' or
+  return c.state == 'A1' or c.state == 'A3' or c.state == 'R1i' or c.state == 'R2ai' or c.state == 'R2c' or
+      c.state == 'R3i' or c.state == 'R4i' or c.state == 'G1i' or
       core.suspended(c)
 end
 
 -- fold keeps the record of an attempt that did not end in success, or that a replay is about to follow. ended is
 -- when it ended, now unless given.
 function settle.fold(ctx, c, id, state, category, reason, ended)
-  if c.s == 'A3' then category = 'lease_revoked' end -- the first end of an attempt is what readers were told
+  if c.state == 'A3' then category = 'lease_revoked' end -- the first end of an attempt is what readers were told
   local key, attempt = keys.attempts(ctx.r, id), core.attempt(c)
-  local folded = table.concat({ c.ty or '', c.la or '', ended or ctx.t, state, category, c.ss or '', c.e or '', c.cl or '' }, '\31')
+  local folded = table.concat({ c.attempt_type or '', c.claimed_at or '', ended or ctx.t, state, category, c.session or '', c.epoch or '',
+    c.claim_number or '' }, '\31')
   if reason ~= '' then
     redis.call('HSET', key, attempt, folded, attempt .. 'r', reason)
   else
@@ -26,15 +28,18 @@ end
 function settle.finish(ctx, c, id, code, reason, extra)
   if not c.attempt and code ~= 'T1' then code = code .. 'n' end
   if extra then
-    record.set(ctx, id, 's', code, 'en', ctx.t, unpack(extra))
+    record.set(ctx, id, 'state', code, 'ended_at', ctx.t, unpack(extra))
   else
-    record.set(ctx, id, 's', code, 'en', ctx.t)
+    record.set(ctx, id, 'state', code, 'ended_at', ctx.t)
   end
-  if c.ta or c.tr or c.tt or c.du or c.gx then record.clear(ctx, id, 'ta', 'tr', 'tt', 'du', 'gx', 'gs', 'gn') end
-  home.leave(ctx, c, id)
-  if c.dl or c.ta or c.tt or c.gx or c.s == 'A3' then home.alarm(ctx, nil, id) end
+  if c.attempt_deadline or c.attempt_left or c.suspension_deadline or c.delay_until or c.grant_deadline then
+    record.clear(ctx, id, 'attempt_deadline', 'attempt_left', 'suspension_deadline', 'delay_until', 'grant_deadline', 'grant_session',
+      'grant_number')
+  end
+  indexes.leave(ctx, c, id)
+  if c.deadline or c.attempt_deadline or c.suspension_deadline or c.grant_deadline or c.state == 'A3' then indexes.alarm(ctx, nil, id) end
   if ctx.gates and c.attempt then gate.ended(ctx, c, id, code) end
-  home.done(ctx, id, c.r, c.rt)
+  indexes.done(ctx, id, c.route, c.retention)
   suspension.finish(ctx, c, id, reason)
   stream.close(ctx, c, id, reason)
   core.announce(ctx, c, id, code)
@@ -43,28 +48,28 @@ end
 -- complete is finish for the hottest transition, an active execution that succeeded. c are its fields.
 function settle.complete(ctx, c, id, result)
   local attempt = core.attempt(c)
-  record.set(ctx, id, 's', 'T1', 'en', ctx.t)
+  record.set(ctx, id, 'state', 'T1', 'ended_at', ctx.t)
   if #result > 0 then
-    record.set(ctx, id, 'rz', reply.int(#result))
+    record.set(ctx, id, 'result_size', reply.int(#result))
     if #result <= record.inline then
       record.set(ctx, id, 'result', result)
     else
       record.write(ctx, keys.result(ctx.r, id, attempt), result)
     end
   end
-  if c.ta then record.clear(ctx, id, 'ta', 'tr') end
-  if c.dl or c.ta then home.alarm(ctx, nil, id) end
-  if c.fa == attempt then stream.finish(ctx, id, attempt, 'attempt_success') end
+  if c.attempt_deadline then record.clear(ctx, id, 'attempt_deadline', 'attempt_left') end
+  if c.deadline or c.attempt_deadline then indexes.alarm(ctx, nil, id) end
+  if c.frames_attempt == attempt then stream.finish(ctx, id, attempt, 'attempt_success') end
   waitpoint.abandon(ctx, c, id, 'attempt_ended')
-  home.unhold(ctx, c.ss, id)
-  if ctx.gates then gate.leave(ctx, c.r, id, c.e, '1') end
-  home.done(ctx, id, c.r, c.rt)
+  indexes.unhold(ctx, c.session, id)
+  if ctx.gates then gate.leave(ctx, c.route, id, c.epoch, '1') end
+  indexes.done(ctx, id, c.route, c.retention)
   publish.to(keys.events(ctx.r, id), 'T1 ' .. attempt)
-  if c.fl then
+  if c.flow then
     ctx.moves.members = (ctx.moves.members or 0) + 1
     graph.moved(ctx, c, id, 'T1', attempt)
   end
-  if ctx.feed then feed.state(ctx, id, 'T1', attempt, c.r, c.e, c.ss) end
+  if ctx.feed then feed.state(ctx, id, 'T1', attempt, c.route, c.epoch, c.session) end
 end
 
 -- splice is complete for an execution with a plain record. f is its fence, with the token that the record begins with, its route, the flow if
@@ -73,13 +78,13 @@ function settle.splice(ctx, f)
   local result, route_id, flow_id = f.result, f.route, f.flow
   record.splice(ctx, f.id, record.completed(ctx.cache.texts[f.id], f.token, ctx.t, result))
   if #result > record.inline then record.write(ctx, keys.result(ctx.r, f.id, f.attempt), result) end
-  home.unhold(ctx, f.session, f.id)
+  indexes.unhold(ctx, f.session, f.id)
   if ctx.gates then gate.leave(ctx, route_id, f.id, f.epoch, '1') end
-  home.done(ctx, f.id, route_id)
+  indexes.done(ctx, f.id, route_id)
   publish.to(keys.events(ctx.r, f.id), 'T1 ' .. f.attempt)
   if flow_id then
     ctx.moves.members = (ctx.moves.members or 0) + 1
-    graph.moved(ctx, { s = 'A1', fl = flow_id }, f.id, 'T1', f.attempt)
+    graph.moved(ctx, { state = 'A1', flow = flow_id }, f.id, 'T1', f.attempt)
   end
   if ctx.feed then feed.state(ctx, f.id, 'T1', f.attempt, route_id, f.epoch, f.session) end
 end
@@ -88,21 +93,21 @@ end
 -- attempt timeout is remembered.
 function settle.pause(ctx, c, id, at, release)
   if at then
-    record.set(ctx, id, 's', 'R2ai', 'du', reply.int(at), 'lr', release)
+    record.set(ctx, id, 'state', 'R2ai', 'delay_until', reply.int(at), 'last_release', release)
   else
-    record.set(ctx, id, 's', 'R1i', 'lr', release)
+    record.set(ctx, id, 'state', 'R1i', 'last_release', release)
   end
-  if c.ta then
-    record.set(ctx, id, 'tr', reply.int(math.max(1, tonumber(c.ta) - ctx.now)))
-    record.clear(ctx, id, 'ta')
-    home.alarm(ctx, c.dl and tonumber(c.dl), id)
+  if c.attempt_deadline then
+    record.set(ctx, id, 'attempt_left', reply.int(math.max(1, tonumber(c.attempt_deadline) - ctx.now)))
+    record.clear(ctx, id, 'attempt_deadline')
+    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end
-  history.add(ctx, c, id, at and 'delayed' or 'released', at and reply.int(at) or '', c.la)
-  home.leave(ctx, c, id)
+  history.add(ctx, c, id, at and 'delayed' or 'released', at and reply.int(at) or '', c.claimed_at)
+  indexes.leave(ctx, c, id)
   if at then
-    home.delay(ctx, at, id)
+    indexes.delay(ctx, at, id)
   else
-    home.enqueue(ctx, c.r, lane.score(ctx, c), id)
+    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   end
   core.announce(ctx, c, id, at and 'R2ai' or 'R1i')
 end
@@ -111,9 +116,9 @@ end
 -- ms, or nil), timeout (the end is expired instead of failed), release (prefix for the repeat record, or nil).
 -- Returns 'retry', instant or 'failed', ''.
 function settle.fail(ctx, c, id, f)
-  local p, k = policy.read(c.po), tonumber(c.rc or '0')
+  local p, k = policy.read(c.policy), tonumber(c.retries or '0')
   local listed = true
-  if c.ca then
+  if c.has_categories then
     local categories = redis.call('HGET', keys.attempts(ctx.r, id), 'categories') or ''
     listed = string.find(',' .. categories .. ',', ',' .. f.category .. ',', 1, true) and true or false
   end
@@ -122,30 +127,30 @@ function settle.fail(ctx, c, id, f)
   settle.fold(ctx, c, id, 'ended_failure', f.category, f.reason)
   if not retry then
     if f.release then release = fence.release('f', f.release.epoch, f.release.attempt, 'failed') end
-    local extra = { 'fc', f.category }
-    if release then extra[3], extra[4] = 'lr', release end
+    local extra = { 'failure_category', f.category }
+    if release then extra[3], extra[4] = 'last_release', release end
     settle.finish(ctx, c, id, f.timeout and 'T4' or 'T2', closed, extra)
     return 'failed', ''
   end
   local at = ctx.now + (f.after or policy.pause(p, id, k))
   local code = at > ctx.now and 'R2b' or 'R1t'
   if f.release then release = fence.release('f', f.release.epoch, f.release.attempt, reply.int(at)) end
-  local fields = { 's', code, 'rc', reply.int(k + 1), 'fc', f.category }
-  if release then fields[7], fields[8] = 'lr', release end
+  local fields = { 'state', code, 'retries', reply.int(k + 1), 'failure_category', f.category }
+  if release then fields[7], fields[8] = 'last_release', release end
   if code == 'R2b' then
-    fields[#fields + 1] = 'du'
+    fields[#fields + 1] = 'delay_until'
     fields[#fields + 1] = reply.int(at)
   end
   record.set(ctx, id, unpack(fields))
-  if c.ta or c.tr then
-    record.clear(ctx, id, 'ta', 'tr')
-    home.alarm(ctx, c.dl and tonumber(c.dl), id)
+  if c.attempt_deadline or c.attempt_left then
+    record.clear(ctx, id, 'attempt_deadline', 'attempt_left')
+    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end
-  home.leave(ctx, c, id)
+  indexes.leave(ctx, c, id)
   if code == 'R2b' then
-    home.delay(ctx, at, id)
+    indexes.delay(ctx, at, id)
   else
-    home.enqueue(ctx, c.r, lane.score(ctx, c), id)
+    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   end
   stream.close(ctx, c, id, closed)
   core.announce(ctx, c, id, code)
@@ -156,32 +161,32 @@ end
 -- the reclaim cap is reached. A reclaim is not a retry. An operator who revokes a lease has lost no worker, so that has no pause.
 -- Returns 'requeued' or 'exhausted'.
 function settle.requeue(ctx, c, id)
-  local why = c.s == 'A3' and 'lease_revoked' or 'lease_expired'
-  local count = tonumber(c.lc or '0')
-  local said = c.s == 'A1' and redis.call('HGET', keys.session(ctx.r, c.ss), 'why') or '' -- by who declared it dead
-  local last = count >= policy.read(c.po).reclaims
-  if last and c.s == 'A1' and said == '' then -- name the suspect
-    said = 'worker ' .. session.instance(c.ss) .. ' was lost while it ran this, loss ' .. reply.int(count + 1) ..
+  local why = c.state == 'A3' and 'lease_revoked' or 'lease_expired'
+  local count = tonumber(c.reclaims or '0')
+  local said = c.state == 'A1' and redis.call('HGET', keys.session(ctx.r, c.session), 'why') or '' -- by who declared it dead
+  local last = count >= policy.read(c.policy).reclaims
+  if last and c.state == 'A1' and said == '' then -- name the suspect
+    said = 'worker ' .. session.instance(c.session) .. ' was lost while it ran this, loss ' .. reply.int(count + 1) ..
         ' of a worker: its handler may be the cause'
   end
   settle.fold(ctx, c, id, 'interrupted_reclaimed', why, said)
   if last then
-    settle.finish(ctx, c, id, 'T2', why, { 'fc', 'max_reclaims_exceeded' })
+    settle.finish(ctx, c, id, 'T2', why, { 'failure_category', 'max_reclaims_exceeded' })
     return 'exhausted'
   end
-  local pause = c.s == 'A1' and policy.respite(count) or 0
+  local pause = c.state == 'A1' and policy.respite(count) or 0
   local code = pause > 0 and 'R2r' or 'R1r'
-  record.set(ctx, id, 's', code, 'lc', reply.int(count + 1))
-  if pause > 0 then record.set(ctx, id, 'du', reply.int(ctx.now + pause)) end
-  if c.ta or c.tr then record.clear(ctx, id, 'ta', 'tr') end
-  if c.ta or c.tr or c.s == 'A3' then
-    home.alarm(ctx, c.dl and tonumber(c.dl), id)
+  record.set(ctx, id, 'state', code, 'reclaims', reply.int(count + 1))
+  if pause > 0 then record.set(ctx, id, 'delay_until', reply.int(ctx.now + pause)) end
+  if c.attempt_deadline or c.attempt_left then record.clear(ctx, id, 'attempt_deadline', 'attempt_left') end
+  if c.attempt_deadline or c.attempt_left or c.state == 'A3' then
+    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end
-  home.leave(ctx, c, id)
+  indexes.leave(ctx, c, id)
   if pause > 0 then
-    home.delay(ctx, ctx.now + pause, id)
+    indexes.delay(ctx, ctx.now + pause, id)
   else
-    home.enqueue(ctx, c.r, lane.score(ctx, c), id)
+    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   end
   stream.close(ctx, c, id, why)
   core.announce(ctx, c, id, code)
@@ -191,21 +196,21 @@ end
 -- ungrant returns a granted execution to its queue; it was not claimed, so nothing else has happened to it. With quiet, no
 -- quota has a slot for it.
 function settle.ungrant(ctx, c, id, quiet)
-  home.leave(ctx, c, id, quiet)
-  c.s = 'R1' .. string.sub(c.s, 3)
-  record.set(ctx, id, 's', c.s)
-  record.clear(ctx, id, 'gx', 'gs', 'gn') -- ge stays: the next grant has a later one
-  home.alarm(ctx, c.dl and tonumber(c.dl), id)
-  home.enqueue(ctx, c.r, lane.score(ctx, c), id)
+  indexes.leave(ctx, c, id, quiet)
+  c.state = 'R1' .. string.sub(c.state, 3)
+  record.set(ctx, id, 'state', c.state)
+  record.clear(ctx, id, 'grant_deadline', 'grant_session', 'grant_number') -- ge stays: the next grant has a later one
+  indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
+  indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
 end
 
 -- escalate leaves a suspension that ran into its timeout to an operator; signals still resume it.
 local function escalate(ctx, c, id, u)
-  record.set(ctx, id, 's', 'S5')
-  record.clear(ctx, id, 'tt')
-  local was = u.rc
-  u.to, u.bh = nil, nil
-  waits.set(ctx, id, { 'rc', 'waiting_for_operator_review', 'wa', was })
+  record.set(ctx, id, 'state', 'S5')
+  record.clear(ctx, id, 'suspension_deadline')
+  local was = u.reason
+  u.timeout_at, u.behaviour = nil, nil
+  waits.set(ctx, id, { 'reason', 'waiting_for_operator_review', 'first_reason', was })
   local list = suspension.list(u)
   for i = 1, #list do
     local w = waitpoint.read(ctx, id, list[i])
@@ -215,7 +220,7 @@ local function escalate(ctx, c, id, u)
       waitpoint.index(ctx, id, list[i], w)
     end
   end
-  home.alarm(ctx, c.dl and tonumber(c.dl), id)
+  indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   history.add(ctx, c, id, 'escalated', was)
   core.announce(ctx, c, id, 'S5')
 end
@@ -223,12 +228,12 @@ end
 -- timeout does what a suspension asked for in case it lasted too long. No retry policy applies.
 function settle.timeout(ctx, c, id)
   local u = suspension.read(ctx, id)
-  u.bh = u.bh or 'fail' -- a record that somebody removed must not stop the clock for the others
-  if u.bh == 'escalate' then return escalate(ctx, c, id, u) end
-  history.add(ctx, c, id, 'suspension_timeout', u.bh)
-  if u.bh == 'auto_resume' or u.bh == 'auto_resume_with_timeout_signal' then
+  u.behaviour = u.behaviour or 'fail' -- a record that somebody removed must not stop the clock for the others
+  if u.behaviour == 'escalate' then return escalate(ctx, c, id, u) end
+  history.add(ctx, c, id, 'suspension_timeout', u.behaviour)
+  if u.behaviour == 'auto_resume' or u.behaviour == 'auto_resume_with_timeout_signal' then
     local g = nil
-    if u.bh == 'auto_resume_with_timeout_signal' then
+    if u.behaviour == 'auto_resume_with_timeout_signal' then
       g = { id = u.id, waitpoint = '', waitpoint_key = '', name = '__timeout', category = '', source_type = 'system', source = '',
         correlation = '', key = '', created = '', accepted = ctx.t, encoding = 'json', effect = 'timeout', late = '', order = '0' }
     end
@@ -236,10 +241,10 @@ function settle.timeout(ctx, c, id)
       signal = g and inbox.encode(g, '') })
     return
   end
-  local cancel = u.bh == 'cancel'
+  local cancel = u.behaviour == 'cancel'
   settle.fold(ctx, c, id, cancel and 'ended_cancelled' or 'ended_failure', 'suspension_timeout',
-    'no answer within the time limit (on timeout: ' .. u.bh .. ')')
-  local extra = { 'fc', 'suspension_timeout' }
-  if cancel then extra[3], extra[4] = 'cb', 'system_timeout_policy' end
-  settle.finish(ctx, c, id, cancel and 'T3' or (u.bh == 'expire' and 'T4' or 'T2'), 'suspension_timeout', extra)
+    'no answer within the time limit (on timeout: ' .. u.behaviour .. ')')
+  local extra = { 'failure_category', 'suspension_timeout' }
+  if cancel then extra[3], extra[4] = 'cancelled_by', 'system_timeout_policy' end
+  settle.finish(ctx, c, id, cancel and 'T3' or (u.behaviour == 'expire' and 'T4' or 'T2'), 'suspension_timeout', extra)
 end

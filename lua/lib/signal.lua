@@ -1,4 +1,4 @@
--- signal: delivery to a waitpoint, pending or active, by whoever holds its token or by an operator.
+-- signal: delivery to a waitpoint, pending or active, by a holder of its token or by an operator.
 local signal = {}
 
 local limits = { { field = 'name', most = 128 }, { field = 'category', most = 64 }, { field = 'source_type', most = 64 },
@@ -59,7 +59,7 @@ local function buffer(ctx, id, wid, w, g)
   if count >= buffered_signals then return reply.err('signal_limit_exceeded', 'buffered signals: at most 1000') end
   if bytes > buffered_bytes then return reply.err('signal_limit_exceeded', 'buffered bytes: at most 262144') end
   inbox.keep(ctx, id, wid, w, g, text)
-  record.set(ctx, id, 'gq', g.order)
+  record.set(ctx, id, 'last_signal', g.order)
   w.signals, w.bytes, w.last = reply.int(tonumber(w.signals) + 1), reply.int(tonumber(w.bytes) + #text), ctx.t
   waitpoint.save(ctx, id, wid, w)
   return reply.ok(g.id, g.effect, w.state)
@@ -90,22 +90,22 @@ end
 -- evaluate delivers to an active waitpoint.
 local function evaluate(ctx, c, id, wid, w, g)
   local u = suspension.read(ctx, id)
-  local at = core.suspended(c) and not u.cl and w.suspension == u.id and number(u, wid)
+  local at = core.suspended(c) and not u.closed_at and w.suspension == u.id and number(u, wid)
   if not at then return reply.err('waitpoint_closed', 'superseded', w.closed) end
-  if tonumber(u.gn or '0') >= most_signals then return reply.err('signal_limit_exceeded', 'signals of a suspension: at most 10000') end
-  local nodes = condition.parse(u.c, #suspension.list(u))
+  if tonumber(u.signals or '0') >= most_signals then return reply.err('signal_limit_exceeded', 'signals of a suspension: at most 10000') end
+  local nodes = condition.parse(u.condition, #suspension.list(u))
   if not nodes then return reply.err('corrupt', 'condition') end
   local s, added = state(ctx, id, u, nodes), nil
   g.effect, added = condition.take(s, nodes, at, g)
   local text = inbox.encode(g, g.payload)
-  local bytes = tonumber(u.gb or '0') + #text
+  local bytes = tonumber(u.matched_bytes or '0') + #text
   if #added > 0 and bytes > matched_bytes then
     return reply.err('signal_limit_exceeded', 'bytes of the signals that a condition took: at most 262144')
   end
 
-  u.gn, u.gl = reply.int(tonumber(u.gn or '0') + 1), ctx.t
+  u.signals, u.last_signal_at = reply.int(tonumber(u.signals or '0') + 1), ctx.t
   if #added > 0 then
-    u.gm, u.gb = reply.int(tonumber(u.gm or '0') + 1), reply.int(bytes)
+    u.matched, u.matched_bytes = reply.int(tonumber(u.matched or '0') + 1), reply.int(bytes)
     w.matched = reply.int(tonumber(w.matched) + 1)
   end
   inbox.keep(ctx, id, wid, w, g, text, #added > 0 and u)
@@ -113,11 +113,11 @@ local function evaluate(ctx, c, id, wid, w, g)
   if g.effect == 'resume_condition_satisfied' then
     suspension.resume(ctx, c, id, u, { reason = 'resumed', cause = 'signal', trigger = 'signal', closer = g.id,
       who = g.source ~= '' and g.source_type .. ' ' .. g.source or nil,
-      known = { [wid] = w }, core = { gq = g.order } })
+      known = { [wid] = w }, core = { last_signal = g.order } })
     return reply.ok(g.id, g.effect, 'c')
   end
   for i in pairs(s.changed) do u['n' .. reply.int(i)] = reply.int(s.counts[i]) end
-  record.set(ctx, id, 'gq', g.order)
+  record.set(ctx, id, 'last_signal', g.order)
   waitpoint.save(ctx, id, wid, w)
   local tokens = {}
   for i = 1, #added do
@@ -132,10 +132,10 @@ function signal.deliver(ctx, id, wid, w, g)
   local again = signal.repeated(ctx, id, wid, w, g)
   if again then return again end
   local c = core.read(ctx, id)
-  if core.terminal(c) then return reply.err('target_not_signalable', c.s) end
+  if core.terminal(c) then return reply.err('target_not_signalable', c.state) end
   if not waitpoint.open(w) then return reply.err('waitpoint_closed', w.reason, w.closed) end
   g.waitpoint, g.waitpoint_key, g.accepted = wid, w.key, ctx.t
-  g.order = reply.int(tonumber(c.gq or '0') + 1)
+  g.order = reply.int(tonumber(c.last_signal or '0') + 1)
   if w.expires ~= '' and tonumber(w.expires) <= ctx.now then
     if w.state == 'p' then return reply.err('waitpoint_closed', 'pending_expired', w.expires) end
     g.late = reply.int(ctx.now - tonumber(w.expires))
@@ -261,7 +261,7 @@ function signal.apply(ctx, id, u, list, bound, plan)
     end
     bound[at].matched = reply.int(l.matched)
   end
-  if #plan.matched > 0 then u.mk = '1' end
+  if #plan.matched > 0 then u.has_matched = '1' end
   chunks(plan.matched, function(_, ...) redis.call('HSET', keys.matched(r, id), ...) end)
   if not plan.satisfied then
     chunks(plan.tokens, function(_, ...) redis.call('HSET', keys.satisfied(r, id), ...) end)

@@ -27,13 +27,13 @@ end
 
 -- again notes that the handler runs again under the claim that it has; why is u for a wait, k for a wait for children.
 function stream.again(ctx, c, f, why)
-  if c.fa == f.attempt then redis.call('HSET', keys.meta(ctx.r, f.id, f.attempt), 'e', f.epoch .. why) end
+  if c.frames_attempt == f.attempt then redis.call('HSET', keys.meta(ctx.r, f.id, f.attempt), 'e', f.epoch .. why) end
 end
 
 -- recorded notes that a step of this fence was recorded: the frames of its run until now are not repeated. A run that has
 -- appended nothing leaves the frames of an earlier one as they are.
 function stream.recorded(ctx, c, f)
-  if c.fa ~= f.attempt then return end
+  if c.frames_attempt ~= f.attempt then return end
   local meta = keys.meta(ctx.r, f.id, f.attempt)
   local v = redis.call('HMGET', meta, 'e', 'q', 'i')
   if v[1] == f.epoch and v[2] and v[3] then redis.call('HSET', meta, 'r', v[2] .. ' ' .. v[3]) end
@@ -49,5 +49,5 @@ end
 -- close does that for the current attempt of a core.
 function stream.close(ctx, c, id, reason)
   local attempt = core.attempt(c)
-  if attempt ~= '' and c.fa == attempt then stream.finish(ctx, id, attempt, reason) end
+  if attempt ~= '' and c.frames_attempt == attempt then stream.finish(ctx, id, attempt, reason) end
 end

@@ -1,13 +1,16 @@
 -- suspension: how an attempt stops without a lease, and what ends that. The record of the last one
--- stays until the next, so that whoever claims learns what it was resumed by. Fields:
---   id suspension   nm name the handler waits under  rc reason code    rq request key      ho epoch and attempt
---   cr created at   to timeout at                    bh behaviour      rd resume delay     c  condition
---   wp waitpoints, by comma                          n<i> satisfied parts of node i
---   gn signals      gm matched ones                  gb their bytes    gl last signal at
---   cl closed at    cs close reason                  ca cause          tr trigger          cz signal that closed it
---   by who resumed  why the reason given             wh source of the signal that resumed
---   wa reason before it was escalated                ss session, la claimed at: of who suspended, once closed
---   mk 1 = signals that it took have a key of their own                  ts signal of its timeout
+-- stays until the next, so that a claim tells what it was resumed by. Fields:
+--   id              of the suspension            name             the handler waits under
+--   reason          code; first_reason is the one before it was escalated
+--   request_key                                  holder           epoch and attempt
+--   created_at  timeout_at  behaviour (at the timeout)  resume_delay  condition
+--   waitpoints      ids, by comma                n<i>             satisfied parts of node i
+--   signals         how many came                last_signal_at
+--   matched         how many matched             matched_bytes    has_matched: 1 = those that it took have a key of their own
+--   closed_at  close_reason  cause  trigger      closing_signal   the signal that closed it
+--   resumed_by      an operator                  why              the reason that the operator gave
+--   signal_source   of the signal that resumed   timeout_signal   the signal of its timeout
+--   session, claimed_at: of the holder that suspended, once closed
 local suspension = {}
 
 local US = '\31'
@@ -33,7 +36,7 @@ function suspension.holder(f) return f.epoch .. ' ' .. f.attempt end
 
 -- held tells whether a suspension was made under a fence. As long as nobody has claimed the execution again, its record tells the rest.
 function suspension.held(c, u, f)
-  return u.ho == suspension.holder(f) and (c.e ~= f.epoch or c.ss == f.session and c.cl == f.claim)
+  return u.holder == suspension.holder(f) and (c.epoch ~= f.epoch or c.session == f.session and c.claim_number == f.claim)
 end
 
 -- resumed are the close reasons after which the attempt went on.
@@ -42,26 +45,29 @@ local resumed = { resumed = true, resumed_by_operator = true, timed_out_auto_res
 -- events are what the history tells of a suspension: that it began, and that the attempt went on. While the record is there nothing else
 -- tells it.
 function suspension.events(c, u)
-  local epoch, attempt = string.match(u.ho or '', '^(%d+) (%d+)$')
-  if not epoch or not u.cr or u.ca == 'already_satisfied' then return {} end
-  local session = u.ss or not u.cl and c.ss or ''
-  local out = { history.entry('suspended', u.cr, attempt, epoch, session, (u.wa or u.rc or '') .. ' ' .. (u.nm or ''),
-    u.la or not u.cl and c.la or u.cr) }
-  if resumed[u.cs] then
-    out[2] = history.entry('resumed', u.cl, attempt, epoch, session, u.ca or '', u.by or u.wh or u.cz and 'signal ' .. u.cz or '')
+  local epoch, attempt = string.match(u.holder or '', '^(%d+) (%d+)$')
+  if not epoch or not u.created_at or u.cause == 'already_satisfied' then return {} end
+  local session = u.session or not u.closed_at and c.session or ''
+  local out = { history.entry('suspended', u.created_at, attempt, epoch, session,
+    (u.first_reason or u.reason or '') .. ' ' .. (u.name or ''),
+    u.claimed_at or not u.closed_at and c.claimed_at or u.created_at) }
+  if resumed[u.close_reason] then
+    out[2] = history.entry('resumed', u.closed_at, attempt, epoch, session, u.cause or '',
+      u.resumed_by or u.signal_source or u.closing_signal and 'signal ' .. u.closing_signal or '')
   end
   return out
 end
 
 function suspension.list(u)
-  if not u.wp or u.wp == '' then return {} end
-  return pack.split(u.wp, ',')
+  if not u.waitpoints or u.waitpoints == '' then return {} end
+  return pack.split(u.waitpoints, ',')
 end
 
 -- outcome is what a resumption tells the handler: eight parts and the number of signals, then each signal with its length.
 function suspension.outcome(ctx, id, u)
   local signals = inbox.taken(ctx, id, u)
-  local out = { table.concat({ u.nm or '', u.ca or '', u.id or '', u.cl or '', u.to or '', u.cz or '', u.by or '', u.why or '',
+  local out = { table.concat({ u.name or '', u.cause or '', u.id or '', u.closed_at or '', u.timeout_at or '',
+    u.closing_signal or '', u.resumed_by or '', u.why or '',
     reply.int(#signals) }, US) }
   for i = 1, #signals do
     out[#out + 1] = US
@@ -75,11 +81,11 @@ end
 -- remember plans to keep the outcome of the last suspension as a step, before its record is replaced. It returns name,
 -- value and the step bytes after that; nil when it told nobody anything; or nil and an error when it does not fit.
 function suspension.remember(ctx, c, id, u)
-  if not u.nm or not c.sg then return nil end
-  local name, value = memo .. u.nm, suspension.outcome(ctx, id, u)
+  if not u.name or not c.resume_bytes then return nil end
+  local name, value = memo .. u.name, suspension.outcome(ctx, id, u)
   local key = keys.steps(ctx.r, id)
   if redis.call('HEXISTS', key, name) == 1 then return nil end
-  local total = tonumber(c.sb or '0') + #name + #value
+  local total = tonumber(c.step_bytes or '0') + #name + #value
   if total > 8388608 then return nil, reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
   if redis.call('HLEN', key) >= 1000 then return nil, reply.err('step_limit_exceeded', 'steps: at most 1000') end
   return { name = name, value = value, total = reply.int(total) }
@@ -90,7 +96,7 @@ end
 function suspension.replace(ctx, c, id, u, kept)
   local all, points = waits.of(ctx, id), {}
   if kept then
-    record.set(ctx, id, 'sb', kept.total)
+    record.set(ctx, id, 'step_bytes', kept.total)
     redis.call('HSET', keys.steps(ctx.r, id), kept.name, kept.value)
   end
   if all.u.id then
@@ -110,18 +116,18 @@ end
 -- that were read and changed but not yet saved.
 function suspension.shut(ctx, c, id, u, e)
   local list = suspension.list(u)
-  u.cl, u.cs, u.ca, u.tr, u.cz, u.wh = ctx.t, e.reason, e.cause, e.trigger, e.closer, e.who
-  if e.by and e.by ~= '' then u.by = e.by end
+  u.closed_at, u.close_reason, u.cause, u.trigger, u.closing_signal, u.signal_source = ctx.t, e.reason, e.cause, e.trigger, e.closer, e.who
+  if e.by and e.by ~= '' then u.resumed_by = e.by end
   if e.why and e.why ~= '' then u.why = e.why end
-  if e.cause ~= 'already_satisfied' then u.ss, u.la = c.ss, c.la end
-  if u.gm and (u.gm ~= '1' or e.cause ~= 'signal') then -- earlier signals met parts of the condition
+  if e.cause ~= 'already_satisfied' then u.session, u.claimed_at = c.session, c.claimed_at end
+  if u.matched and (u.matched ~= '1' or e.cause ~= 'signal') then -- earlier signals met parts of the condition
     redis.call('UNLINK', keys.satisfied(ctx.r, id))
   end
   if e.cause ~= 'signal' and e.cause ~= 'already_satisfied' then -- what came before did not resume it
-    if u.mk then redis.call('UNLINK', keys.matched(ctx.r, id)) end
-    u.mk, u.ts = nil, e.signal
+    if u.has_matched then redis.call('UNLINK', keys.matched(ctx.r, id)) end
+    u.has_matched, u.timeout_signal = nil, e.signal
     inbox.fade(ctx, id)
-    u.gm, u.gb = e.signal and '1' or '0', e.signal and reply.int(#e.signal) or '0'
+    u.matched, u.matched_bytes = e.signal and '1' or '0', e.signal and reply.int(#e.signal) or '0'
   end
   waits.touch(ctx, id)
   local closed = 0
@@ -137,28 +143,28 @@ end
 
 -- told is how many bytes the next claim brings along; an execution that ended needs none.
 function suspension.told(u)
-  return reply.int(512 + tonumber(u.gb or '0') + #(u.why or '') + #(u.nm or ''))
+  return reply.int(512 + tonumber(u.matched_bytes or '0') + #(u.why or '') + #(u.name or ''))
 end
 
 -- resume makes a suspended execution claimable, at once or after the delay of its policy. The attempt goes on. e is as in shut, and may have
 -- delay, and core: fields of the execution that change, too.
 function suspension.resume(ctx, c, id, u, e)
-  local delay, fields = e.delay or tonumber(u.rd or '0'), e.core or {}
+  local delay, fields = e.delay or tonumber(u.resume_delay or '0'), e.core or {}
   local code = delay > 0 and 'R2c' or 'R1i'
   u.why = e.why ~= '' and e.why or nil
-  local open = tonumber(c.wp or '0') - suspension.shut(ctx, c, id, u, e)
-  fields.sg, fields.wp = suspension.told(u), open > 0 and reply.int(open) or false
-  if delay > 0 then fields.du = reply.int(ctx.now + delay) end
-  if c.tt then
-    fields.tt = false
-    home.alarm(ctx, c.dl and tonumber(c.dl), id)
+  local open = tonumber(c.open_waitpoints or '0') - suspension.shut(ctx, c, id, u, e)
+  fields.resume_bytes, fields.open_waitpoints = suspension.told(u), open > 0 and reply.int(open) or false
+  if delay > 0 then fields.delay_until = reply.int(ctx.now + delay) end
+  if c.suspension_deadline then
+    fields.suspension_deadline = false
+    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end
   record.move(ctx, id, code, fields)
-  home.leave(ctx, c, id)
+  indexes.leave(ctx, c, id)
   if delay > 0 then
-    home.delay(ctx, ctx.now + delay, id)
+    indexes.delay(ctx, ctx.now + delay, id)
   else
-    home.enqueue(ctx, c.r, lane.score(ctx, c), id)
+    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   end
   core.announce(ctx, c, id, code)
 end
@@ -169,7 +175,7 @@ function suspension.finish(ctx, c, id, reason)
     local cause = { attempt_cancelled = 'cancelled', expired = 'deadline' }
     local u = suspension.read(ctx, id)
     suspension.shut(ctx, c, id, u, { cause = cause[reason] or 'timeout', trigger = cause[reason] or 'timeout',
-      reason = suspension.reasons[reason] or 'timed_out_' .. (u.bh or 'fail') })
+      reason = suspension.reasons[reason] or 'timed_out_' .. (u.behaviour or 'fail') })
   end
   waitpoint.abandon(ctx, c, id, 'attempt_ended') -- none is open then, whatever was counted
 end

@@ -46,7 +46,7 @@ function token.mintable(ctx, kid, until_ms)
   return reply.err('kid_not_current', v[1])
 end
 
--- verify answers whoever presents a token by its digest, before anything else is looked at: whether there is such a
+-- verify judges a token, presented by its digest, before anything else is looked at: whether there is such a
 -- waitpoint is told only to those who hold its token. w is the waitpoint, or nil. Digests are hashes, so how long their
 -- comparison takes says nothing of the token.
 function token.verify(ctx, w, digest)

@@ -1,4 +1,4 @@
--- wait: a member that waits for children it made, in one core field: "mode n succeeded others state rest".
+-- wait: a member that waits for children it made, in one core field: "mode children succeeded others state rest".
 -- mode is all, first or success (the first that succeeds); state is m (its children are being made), p or d, decided; rest is cancel or leave, what becomes of
 -- the children if the parent ends first. The children are a hash beside it: child -> "mark,attempt,node", and under
 -- the name 'name' what the handler calls the wait. It stays until the next one. When a wait is decided, its outcomes become the step
@@ -8,23 +8,24 @@ local wait = {}
 function wait.parse(text)
   local mode, n, s, o, state, rest = string.match(text or '', '^(%l+) (%d+) (%d+) (%d+) (%l) (%l+)$')
   if not mode then return nil end
-  return { mode = mode, n = tonumber(n), s = tonumber(s), o = tonumber(o), state = state, rest = rest }
+  return { mode = mode, children = tonumber(n), succeeded = tonumber(s), others = tonumber(o), state = state, rest = rest }
 end
 
 function wait.text(w)
-  return w.mode .. ' ' .. reply.int(w.n) .. ' ' .. reply.int(w.s) .. ' ' .. reply.int(w.o) .. ' ' .. w.state .. ' ' .. w.rest
+  return w.mode .. ' ' .. reply.int(w.children) .. ' ' .. reply.int(w.succeeded) .. ' ' .. reply.int(w.others) ..
+      ' ' .. w.state .. ' ' .. w.rest
 end
 
 -- count adds an outcome and tells whether that decided the wait.
 function wait.count(w, mark)
-  if mark == 's' then w.s = w.s + 1 else w.o = w.o + 1 end
+  if mark == 's' then w.succeeded = w.succeeded + 1 else w.others = w.others + 1 end
   return wait.decide(w)
 end
 
 function wait.decide(w)
   if w.state ~= 'p' then return false end
-  local ended = w.s + w.o
-  if ended >= w.n or (w.mode == 'first' and ended > 0) or (w.mode == 'success' and w.s > 0) then w.state = 'd' end
+  local ended = w.succeeded + w.others
+  if ended >= w.children or (w.mode == 'first' and ended > 0) or (w.mode == 'success' and w.succeeded > 0) then w.state = 'd' end
   return w.state == 'd'
 end
 
@@ -44,6 +45,6 @@ function wait.step(name) return '\31c:' .. name end
 function wait.remember(ctx, c, id, name, value)
   local key, step = keys.steps(ctx.r, id), wait.step(name)
   if redis.call('HEXISTS', key, step) == 1 then return end
-  record.set(ctx, id, 'sb', reply.int(tonumber(c.sb or '0') + #step + #value))
+  record.set(ctx, id, 'step_bytes', reply.int(tonumber(c.step_bytes or '0') + #step + #value))
   redis.call('HSET', key, step, value)
 end

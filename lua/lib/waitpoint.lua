@@ -24,9 +24,9 @@ function waitpoint.decode(text, u)
   end
   if of == '=' then
     of = u.id or ''
-    if created == '=' then created = u.cr or '' end
-    if activated == '=' then activated = u.cr or '' end
-    if expires == '=' then expires = u.to or '' end
+    if created == '=' then created = u.created_at or '' end
+    if activated == '=' then activated = u.created_at or '' end
+    if expires == '=' then expires = u.timeout_at or '' end
   end
   local w = { state = state, key = key, kid = kid, digest = digest, nonce = nonce, created = created, activated = activated,
     expires = expires, suspension = of, signals = '0', matched = '0', last = '', closed = '', reason = '', bytes = '0' }
@@ -48,9 +48,9 @@ function waitpoint.encode(w, u)
   local created, activated, expires, of = w.created, w.activated or '', w.expires or '', w.suspension or ''
   if of ~= '' and of == u.id then
     of = '='
-    if created == u.cr then created = '=' end
-    if activated == u.cr then activated = '=' end
-    if expires == u.to then expires = '=' end
+    if created == u.created_at then created = '=' end
+    if activated == u.created_at then activated = '=' end
+    if expires == u.timeout_at then expires = '=' end
   end
   return w.state .. US .. w.key .. US .. w.kid .. US .. w.digest .. US .. w.nonce .. US .. created .. US .. activated .. US .. expires ..
       US .. of .. ((w.signals ~= '0' or w.closed and w.closed ~= '') and tail(w) or '')
@@ -95,12 +95,12 @@ end
 
 -- count changes how many open waitpoints the core says there are.
 function waitpoint.count(ctx, c, id, change)
-  local n = tonumber(c.wp or '0') + change
-  c.wp = n > 0 and reply.int(n) or nil
-  if c.wp then
-    record.set(ctx, id, 'wp', c.wp, 'uw', '1')
+  local n = tonumber(c.open_waitpoints or '0') + change
+  c.open_waitpoints = n > 0 and reply.int(n) or nil
+  if c.open_waitpoints then
+    record.set(ctx, id, 'open_waitpoints', c.open_waitpoints, 'had_waits', '1')
   else
-    record.clear(ctx, id, 'wp')
+    record.clear(ctx, id, 'open_waitpoints')
   end
 end
 
@@ -116,7 +116,7 @@ function waitpoint.step(ctx, id, wid)
 end
 
 -- room tells whether more pending waitpoints may be opened.
-function waitpoint.room(c) return tonumber(c.wp or '0') < most_open end
+function waitpoint.room(c) return tonumber(c.open_waitpoints or '0') < most_open end
 
 function waitpoint.save(ctx, id, wid, w)
   local all = waits.of(ctx, id)
@@ -148,7 +148,7 @@ end
 
 -- abandon closes what is still open when an execution ends.
 function waitpoint.abandon(ctx, c, id, reason)
-  if not c.wp then return end
+  if not c.open_waitpoints then return end
   local pending, kids = {}, {}
   for wid, w in pairs(waitpoint.all(ctx, id)) do
     if waitpoint.open(w) then
@@ -162,8 +162,8 @@ function waitpoint.abandon(ctx, c, id, reason)
   end
   if #pending > 0 then redis.call('ZREM', keys.pending(ctx.r), unpack(pending)) end
   for kid, members in pairs(kids) do redis.call('ZREM', keys.open(ctx.r, kid), unpack(members)) end
-  record.clear(ctx, id, 'wp')
-  c.wp = nil
+  record.clear(ctx, id, 'open_waitpoints')
+  c.open_waitpoints = nil
 end
 
 -- prune removes the waitpoints that were closed first, with their signals, once there are too many to keep. Called

@@ -3,14 +3,44 @@
 -- they came (signal says which). Its Go twin is internal/record; a test holds the two together. Read once a call, and written once,
 -- when the call ends:
 --   [<nine values, joined by GS> {GS <field>=<value>}] {FS <waitpoint id> US <waitpoint>} [FS FS {<bytes> <expiry> <signal>}]
--- The nine are id nm rc ho cr to bh c wp, which most suspensions have; an absent one is empty. wp is "*n" if it lists the first n waitpoints.
+-- The nine are id name reason holder created_at timeout_at behaviour condition waitpoints, which most suspensions have; an absent one is
+-- empty. The last is "*n" if it lists the first n waitpoints. Other fields have a short name here.
 -- Free texts are escaped. No other value, and no waitpoint, contains ESC, FS or GS; a signal may hold any byte.
 local waits = {}
 
 local marks = { ['\27'] = '\27e', ['\28'] = '\27f', ['\29'] = '\27g' }
 local meanings = { e = '\27', f = '\28', g = '\29' }
-local placed = { id = true, nm = true, rc = true, ho = true, cr = true, to = true, bh = true, c = true, wp = true }
-local free = { nm = true, rq = true, by = true, why = true, wh = true, ts = true }
+local placed = { id = true, name = true, reason = true, holder = true, created_at = true, timeout_at = true, behaviour = true,
+  condition = true, waitpoints = true }
+local free = { name = true, request_key = true, resumed_by = true, why = true, signal_source = true, timeout_signal = true }
+
+-- stored has the names under which the other fields are stored, long the reverse, made when first needed. Fields that are in neither are
+-- stored as they are.
+local stored = {
+  request_key = 'rq',
+  resume_delay = 'rd',
+  signals = 'gn',
+  matched = 'gm',
+  matched_bytes = 'gb',
+  last_signal_at = 'gl',
+  closed_at = 'cl',
+  close_reason = 'cs',
+  cause = 'ca',
+  trigger = 'tr',
+  closing_signal = 'cz',
+  resumed_by = 'by',
+  signal_source = 'wh',
+  first_reason = 'wa',
+  session = 'ss',
+  claimed_at = 'la',
+  has_matched = 'mk',
+  timeout_signal = 'ts',
+}
+local long = {}
+
+local function learn()
+  for field, name in pairs(stored) do long[name] = field end
+end
 local two = '([^\29]*)\29([^\29]*)\29'
 local nine = '^' .. two .. two .. two .. two .. '([^\29]*)()'
 
@@ -46,14 +76,15 @@ function waits.decode(text)
       points[id], order[#order + 1] = point, id
     end
   end
-  local id, nm, rc, ho, cr, to, bh, c, wp, rest = string.match(head, nine)
+  local id, name, reason, holder, created, timeout, behaviour, condition, waitpoints, rest = string.match(head, nine)
   if not id then return { u = {}, points = points, signals = came } end
-  local listed = string.match(wp, '^%*(%d+)$')
-  if listed then wp = table.concat(order, ',', 1, math.min(tonumber(listed), #order)) end
-  local u = { id = given(id), nm = given(nm), rc = given(rc), ho = given(ho), cr = given(cr), to = given(to), bh = given(bh), c = given(c),
-    wp = given(wp) }
+  local listed = string.match(waitpoints, '^%*(%d+)$')
+  if listed then waitpoints = table.concat(order, ',', 1, math.min(tonumber(listed), #order)) end
+  local u = { id = given(id), name = given(name), reason = given(reason), holder = given(holder), created_at = given(created),
+    timeout_at = given(timeout), behaviour = given(behaviour), condition = given(condition), waitpoints = given(waitpoints) }
   if rest <= #head then
-    for field, value in string.gmatch(string.sub(head, rest), '\29(%w+)=([^\29]*)') do u[field] = value end
+    if not long.rq then learn() end
+    for short, value in string.gmatch(string.sub(head, rest), '\29(%w+)=([^\29]*)') do u[long[short] or short] = value end
   end
   if string.find(head, '\27', 1, true) then
     for field, value in pairs(u) do u[field] = string.gsub(value, '\27(.)', meanings) end
@@ -68,8 +99,8 @@ end
 
 -- listed returns the waitpoints that a suspension lists if all of them are known; they come first, so that their ids are written once.
 local function listed(u, points)
-  if not u.wp then return nil end
-  local list = #u.wp == 36 and { u.wp } or pack.split(u.wp, ',')
+  if not u.waitpoints then return nil end
+  local list = #u.waitpoints == 36 and { u.waitpoints } or pack.split(u.waitpoints, ',')
   for i = 1, #list do
     if not points[list[i]] then return nil end
   end
@@ -80,14 +111,14 @@ function waits.encode(w)
   local u, points, out, n = w.u, w.points, {}, 0
   local list = listed(u, points) or {}
   if some(u) then
-    out[1] = (u.id or '') .. '\29' .. (plain(u.nm) or '') .. '\29' .. (u.rc or '') .. '\29' .. (u.ho or '') .. '\29' .. (u.cr or '') ..
-        '\29' .. (u.to or '') .. '\29' .. (u.bh or '') .. '\29' .. (u.c or '') .. '\29' ..
-        (#list > 0 and '*' .. reply.int(#list) or u.wp or '')
+    out[1] = (u.id or '') .. '\29' .. (plain(u.name) or '') .. '\29' .. (u.reason or '') .. '\29' .. (u.holder or '') ..
+        '\29' .. (u.created_at or '') .. '\29' .. (u.timeout_at or '') .. '\29' .. (u.behaviour or '') ..
+        '\29' .. (u.condition or '') .. '\29' .. (#list > 0 and '*' .. reply.int(#list) or u.waitpoints or '')
     n = 1
     for field, value in pairs(u) do
       if not placed[field] then
         n = n + 1
-        out[n] = '\29' .. field .. '=' .. (free[field] and plain(value) or value)
+        out[n] = '\29' .. (stored[field] or field) .. '=' .. (free[field] and plain(value) or value)
       end
     end
   end

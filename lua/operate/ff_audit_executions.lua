@@ -1,18 +1,19 @@
--- ff_audit_executions: compares up to 100 executions with what the indexes say of them: the one home that the state names,
--- at its place; the one alarm; the grant; the open waitpoints, among the pending ones and under their token key; the session of a
--- held one; the row of its route; the edges, group and children of a member of a flow (lib/joined.lua). With heal 1 what is missing or misplaced is put right. Entries that no record names
+-- ff_audit_executions: compares up to 100 executions with what the indexes say of them: the one index that the state names,
+-- and the place in it; the one alarm; the grant; the open waitpoints, among the pending ones and under their token key; the session of a
+-- held one; the row of its route; the edges, group and children of a member of a flow (lib/joined.lua). With repair 1 what is missing or misplaced is put right. Entries that no record names
 -- are found by ff_audit_index. It may look at fewer than it was given, and answers at how many; a code is '' for an id
 -- without a core.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditExecutions
--- Args:    protocol heal count {id}
--- Replies: OK now count {code route created} findings {kind index member detail healed}
+-- Args:    protocol repair count {id}
+-- Replies: OK now count {code route created} findings {kind index member detail repaired}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_audit = {}
 
 -- readable tells whether the fields that an audit reckons with are whole numbers.
 function ff_audit.readable(ctx, c, id)
-  local fields = { 'ct', 'pr', 'du', 'dl', 'ta', 'tt', 'cl', 'en', 'rt', 'wp', 'gx', 'gn', 'ge' }
+  local fields = { 'created_at', 'priority', 'delay_until', 'deadline', 'attempt_deadline', 'suspension_deadline', 'claim_number',
+    'ended_at', 'retention', 'open_waitpoints', 'grant_deadline', 'grant_number', 'grant_epoch' }
   for i = 1, #fields do
     local f = fields[i]
     if c[f] and not audit.whole(c[f]) then
@@ -20,12 +21,12 @@ function ff_audit.readable(ctx, c, id)
       return false
     end
   end
-  local own = core.delayed(c) and 'du' or core.terminal(c) and 'en' or c.s == 'A1' and 'cl' or 'ct'
-  local needs = { 'ct', 'r', own, c.s == 'A1' and 'ss' or 'r' }
-  if core.granted(c) then needs = { 'ct', 'r', 'gx', 'gs', 'gn', 'ge' } end
+  local own = core.delayed(c) and 'delay_until' or core.terminal(c) and 'ended_at' or c.state == 'A1' and 'claim_number' or 'created_at'
+  local needs = { 'created_at', 'route', own, c.state == 'A1' and 'session' or 'route' }
+  if core.granted(c) then needs = { 'created_at', 'route', 'grant_deadline', 'grant_session', 'grant_number', 'grant_epoch' } end
   for i = 1, #needs do
     if not c[needs[i]] then
-      audit.broken(ctx, 'x', id, 'state ' .. c.s .. ' without field ' .. needs[i])
+      audit.broken(ctx, 'x', id, 'state ' .. c.state .. ' without field ' .. needs[i])
       return false
     end
   end
@@ -40,29 +41,29 @@ function ff_audit.paused(ctx, id)
   return filed >= 0 and filed <= ctx.now and reply.int(filed) or ctx.t
 end
 
--- home returns index, key and score of the one home, nil when there is none or no record tells.
-function ff_audit.home(ctx, c, id)
-  if core.waiting(c) then return 'q:' .. c.r, keys.queue(ctx.r, c.r), lane.score(ctx, c) end
-  if core.delayed(c) then return 'delayed', keys.delayed(ctx.r), c.du end
-  if c.s == 'A1' then return 'h:' .. c.ss, keys.held(ctx.r, c.ss), c.cl end
-  if core.granted(c) then return 'h:' .. c.gs, keys.held(ctx.r, c.gs), c.gn end
+-- index returns name, key and score of the one index that lists an execution, nil when there is none or no record tells.
+function ff_audit.index(ctx, c, id)
+  if core.waiting(c) then return 'q:' .. c.route, keys.queue(ctx.r, c.route), lane.score(ctx, c) end
+  if core.delayed(c) then return 'delayed', keys.delayed(ctx.r), c.delay_until end
+  if c.state == 'A1' then return 'h:' .. c.session, keys.held(ctx.r, c.session), c.claim_number end
+  if core.granted(c) then return 'h:' .. c.grant_session, keys.held(ctx.r, c.grant_session), c.grant_number end
   if core.paused(c) then return 'paused', keys.paused(ctx.r), ff_audit.paused(ctx, id) end
-  if core.blocked(c) then return 'blocked', keys.blocked(ctx.r), c.ct end
-  if core.terminal(c) then return 'done', keys.done(ctx.r), reply.int(tonumber(c.en) + home.kept(ctx, c.r, c.rt)) end
+  if core.blocked(c) then return 'blocked', keys.blocked(ctx.r), c.created_at end
+  if core.terminal(c) then return 'done', keys.done(ctx.r), reply.int(tonumber(c.ended_at) + indexes.kept(ctx, c.route, c.retention)) end
   if core.suspended(c) then
-    local since = suspension.read(ctx, id).cr
+    local since = suspension.read(ctx, id).created_at
     if audit.whole(since) then return 'parked', keys.parked(ctx.r), since end
     audit.broken(ctx, 'u', id, 'a suspended execution without the record of its suspension')
   end
   return nil
 end
 
--- settle files an execution in its home.
+-- settle files an execution in its index.
 function ff_audit.settle(ctx, c, id, key, score)
   if core.waiting(c) then
-    home.enqueue(ctx, c.r, score, id)
+    indexes.enqueue(ctx, c.route, score, id)
   elseif core.delayed(c) then
-    home.delay(ctx, tonumber(score), id)
+    indexes.delay(ctx, tonumber(score), id)
   else
     redis.call('ZADD', key, score, id)
     if core.terminal(c) and not (ctx.wake and ctx.wake <= tonumber(score)) then root.need(ctx, tonumber(score)) end
@@ -71,20 +72,20 @@ end
 
 -- pinned tells whether an ended member may lie behind its own time, because its flow had not ended when that came.
 function ff_audit.pinned(ctx, c, at, score)
-  local h = core.terminal(c) and c.fl and graph.head(ctx, c.fl)
+  local h = core.terminal(c) and c.flow and graph.head(ctx, c.flow)
   if not h or at < score then return false end
-  return at <= math.max(ctx.now + 3600000, (audit.whole(h.en) or 0) + home.kept(ctx, c.r, c.rt))
+  return at <= math.max(ctx.now + 3600000, (audit.whole(h.en) or 0) + indexes.kept(ctx, c.route, c.retention))
 end
 
 -- refiled tells whether an ended execution may lie elsewhere because somebody changed for how long its lane keeps things.
 function ff_audit.refiled(ctx, c)
-  if not core.terminal(c) or c.rt then return false end
-  local row = redis.call('HGET', keys.routes(ctx.r), c.r) or ''
+  if not core.terminal(c) or c.retention then return false end
+  local row = redis.call('HGET', keys.routes(ctx.r), c.route) or ''
   return redis.call('HEXISTS', keys.lanes(ctx.r), string.match(row, '^([^\31]*\31[^\31]*)') or '') == 1
 end
 
 function ff_audit.place(ctx, c, id)
-  local index, key, score = ff_audit.home(ctx, c, id)
+  local index, key, score = ff_audit.index(ctx, c, id)
   if not index then return end
   if not audit.typed(ctx, key, index, 'zset') then return end
   local at = redis.call('ZSCORE', key, id)
@@ -100,16 +101,16 @@ function ff_audit.alarm(ctx, c, id)
   if not due or not audit.typed(ctx, keys.alarms(ctx.r), 'alarms', 'zset') then return end
   local at = redis.call('ZSCORE', keys.alarms(ctx.r), id)
   local set = at and audit.score(at)
-  if set == due or c.s == 'A3' and set and set >= 0 and set <= due then return end
+  if set == due or c.state == 'A3' and set and set >= 0 and set <= due then return end
   if audit.note(ctx, at and 'score' or 'missing', 'alarms', id, (at or 'nowhere') .. ', belongs at ' .. reply.int(due)) then
-    home.alarm(ctx, due, id)
+    indexes.alarm(ctx, due, id)
   end
 end
 
 -- session: who is held under a session without a record is requeued by the next tick. Sessions with one are looked at
 -- by ff_audit_index.
 function ff_audit.session(ctx, c)
-  local id = c.s == 'A1' and c.ss or core.granted(c) and c.gs
+  local id = c.state == 'A1' and c.session or core.granted(c) and c.grant_session
   if not id or ctx.known[id] then return end
   ctx.known[id] = true
   if session.read(ctx, id).exp then return end
@@ -123,14 +124,14 @@ end
 
 -- route reports a route without a row once a call, unless its id tells the row: that is for ff_audit_index to repair.
 function ff_audit.route(ctx, c, id)
-  if ctx.cache.rows[c.r] then return end
-  ctx.cache.rows[c.r] = true
-  if redis.call('HEXISTS', keys.routes(ctx.r), c.r) == 1 then return end
+  if ctx.cache.rows[c.route] then return end
+  ctx.cache.rows[c.route] = true
+  if redis.call('HEXISTS', keys.routes(ctx.r), c.route) == 1 then return end
   local ids = redis.call('HVALS', keys.route_ids(ctx.r))
   for i = 1, #ids do
-    if ids[i] == c.r then return end
+    if ids[i] == c.route then return end
   end
-  audit.broken(ctx, 'routes', c.r, 'no row for execution ' .. id)
+  audit.broken(ctx, 'routes', c.route, 'no row for execution ' .. id)
 end
 
 -- waitpoint compares one open waitpoint with the two indexes.
@@ -154,7 +155,7 @@ end
 
 -- waitpoints returns how many there are to look at.
 function ff_audit.waitpoints(ctx, c, id)
-  if not c.uw and not c.wp then return 0 end
+  if not c.had_waits and not c.open_waitpoints then return 0 end
   local count, opened = 0, 0
   for wid, text in pairs(waits.of(ctx, id).points) do
     local state = string.sub(text, 1, 2)
@@ -166,9 +167,13 @@ function ff_audit.waitpoints(ctx, c, id)
   end
   if core.terminal(c) and opened > 0 then
     audit.broken(ctx, 'wp', id, 'it has ended with open waitpoints')
-  elseif opened ~= tonumber(c.wp or '0') and
-      audit.note(ctx, 'flag', 'x', id, 'wp ' .. (c.wp or '0') .. ', open are ' .. reply.int(opened)) then
-    if opened > 0 then record.set(ctx, id, 'wp', reply.int(opened), 'uw', '1') else record.clear(ctx, id, 'wp') end
+  elseif opened ~= tonumber(c.open_waitpoints or '0') and
+      audit.note(ctx, 'flag', 'x', id, 'wp ' .. (c.open_waitpoints or '0') .. ', open are ' .. reply.int(opened)) then
+    if opened > 0 then
+      record.set(ctx, id, 'open_waitpoints', reply.int(opened), 'had_waits', '1')
+    else
+      record.clear(ctx, id, 'open_waitpoints')
+    end
   end
   return count
 end
@@ -176,13 +181,13 @@ end
 -- grant: only work with gates is granted, under an epoch of its own, and only what is granted says until when.
 function ff_audit.grant(ctx, c, id)
   if core.granted(c) then
-    if gate.of(ctx, c.r) == '' and redis.call('HEXISTS', keys.routes(ctx.r), c.r) == 1 then
+    if gate.of(ctx, c.route) == '' and redis.call('HEXISTS', keys.routes(ctx.r), c.route) == 1 then
       audit.broken(ctx, 'x', id, 'it is granted and its route has no gates')
-    elseif tonumber(c.ge) <= (tonumber(c.e or '0') or 0) then
-      audit.broken(ctx, 'x', id, 'it is granted under epoch ' .. c.ge .. ', its last lease had ' .. (c.e or '0'))
+    elseif tonumber(c.grant_epoch) <= (tonumber(c.epoch or '0') or 0) then
+      audit.broken(ctx, 'x', id, 'it is granted under epoch ' .. c.grant_epoch .. ', its last lease had ' .. (c.epoch or '0'))
     end
-  elseif (c.gx or c.gs or c.gn) and audit.note(ctx, 'flag', 'x', id, 'of a grant that is over') then
-    record.clear(ctx, id, 'gx', 'gs', 'gn')
+  elseif (c.grant_deadline or c.grant_session or c.grant_number) and audit.note(ctx, 'flag', 'x', id, 'of a grant that is over') then
+    record.clear(ctx, id, 'grant_deadline', 'grant_session', 'grant_number')
   end
 end
 
@@ -194,7 +199,7 @@ function ff_audit.execution(ctx, c, id)
   ff_audit.alarm(ctx, c, id)
   ff_audit.session(ctx, c)
   local cost = (core.paused(c) and 8 or 6) + 2 * ff_audit.waitpoints(ctx, c, id)
-  if c.fl then return cost + joined.look(ctx, c, id) end
+  if c.flow then return cost + joined.look(ctx, c, id) end
   if core.blocked(c) then audit.broken(ctx, 'x', id, 'it waits for others and is in no flow') end
   return cost
 end
@@ -212,15 +217,15 @@ local function ff_audit_executions(ctx, argv)
   for i = 1, #ids do
     if touched > 700 then break end
     local c = core.read(ctx, ids[i])
-    local known = audit.codes[c.s or ''] or redis.call('EXISTS', keys.core(ctx.r, ids[i])) == 0
+    local known = audit.codes[c.state or ''] or redis.call('EXISTS', keys.core(ctx.r, ids[i])) == 0
     if not known then
-      local why = c.damaged or 'state ' .. string.sub(c.s or '', 1, 16)
+      local why = c.damaged or 'state ' .. string.sub(c.state or '', 1, 16)
       audit.aside(ctx, keys.core(ctx.r, ids[i]), 'x:' .. ids[i], 'x', ids[i], why)
       c = {}
     end
-    seen[#seen + 1], seen[#seen + 2], seen[#seen + 3] = c.s or '', c.r or '', c.ct or ''
+    seen[#seen + 1], seen[#seen + 2], seen[#seen + 3] = c.state or '', c.route or '', c.created_at or ''
     touched = touched + 1
-    if c.s then touched = touched + ff_audit.execution(ctx, c, ids[i]) end
+    if c.state then touched = touched + ff_audit.execution(ctx, c, ids[i]) end
   end
   flow.apply(ctx)
   local out = { 1, 'OK', ctx.t, reply.int(#seen / 3) }

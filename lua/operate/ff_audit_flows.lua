@@ -1,12 +1,12 @@
--- ff_audit_flows: compares the headers of flows with their members, up to 100 members of a flow a call, and with heal 1 puts them
+-- ff_audit_flows: compares the headers of flows with their members, up to 100 members of a flow a call, and with repair 1 puts them
 -- right: the counters, what the end of a flow follows from, its place among the flows and among those that the tick tends. A flow
 -- with more members takes several calls: next, version and seen are what the call before answered, 0, 0 and '' at first. next is
 -- -1 behind the last page, and -2 when the header has changed between two pages: nothing can be said then, one begins anew.
 -- It may look at fewer flows than it was given, and answers at how many. Members are looked at by ff_audit_executions.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditFlows
--- Args:    protocol heal count {flow next version seen}
--- Replies: OK count {next version seen} findings {kind index member detail healed}
+-- Args:    protocol repair count {flow next version seen}
+-- Replies: OK count {next version seen} findings {kind index member detail repaired}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_flows = { open = { 'mb', 'mw', 'md', 'ma', 'mu' }, ended = { 'ms', 'mf', 'mc', 'me', 'mk' } }
 
@@ -45,8 +45,8 @@ function ff_flows.page(ctx, h, seen, from)
   for i = 1, #list, 2 do
     local id = list[i]
     local c = core.read(ctx, id)
-    if c.s and c.fl == h.id then
-      local class, outcome = 'm' .. graph.class(c.s), graph.outcomes[c.s]
+    if c.state and c.flow == h.id then
+      local class, outcome = 'm' .. graph.class(c.state), graph.outcomes[c.state]
       if seen[class] then seen[class] = seen[class] + 1 end
       if outcome and outcome ~= 's' and links.leads(ctx, id) == 0 then seen.lv = seen.lv + 1 end
       seen.left, seen.high = seen.left + 1, math.max(seen.high, math.min(audit.score(list[i + 1]) + 1, 10000000))

@@ -1,4 +1,4 @@
--- ff_audit_index: looks at one page of an index from its own side, and with heal 1 removes what no record names or
+-- ff_audit_index: looks at one page of an index from its own side, and with repair 1 removes what no record names or
 -- restores what the records tell. Indexes: delayed alarms parked blocked paused done pending sessions routelog workers schedules
 -- scnames flows flowdue backlog closed q:<route> h:<session> open:<kid> fx:<flow> (entries by place, of which none hides what is behind
 -- it), ready gready types routes routeids work closings attached shares (in no order), outbox (oldest first), and at
@@ -6,8 +6,8 @@
 -- qd:<quota>. The cursor is '' for the first page, and in the answer when there is no more.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditIndex
--- Args:    protocol heal index cursor limit
--- Replies: OK cursor checked findings {kind index member detail healed}
+-- Args:    protocol repair index cursor limit
+-- Replies: OK cursor checked findings {kind index member detail repaired}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_index = {}
 

@@ -1,10 +1,10 @@
 -- ff_audit_keys: looks at up to 100 keys that belong to executions or flows, named by area, execution (or flow) and attempt or
--- waitpoint. One whose execution (or flow, or waitpoint) is gone is an orphan, with heal 1 it is removed; one whose execution does not
+-- waitpoint. One whose execution (or flow, or waitpoint) is gone is an orphan, with repair 1 it is removed; one whose execution does not
 -- know that it has it is noted in the core.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditKeys
--- Args:    protocol heal count {area id of}
--- Replies: OK findings {kind index member detail healed}
+-- Args:    protocol repair count {area id of}
+-- Replies: OK findings {kind index member detail repaired}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_keys = {}
 
@@ -19,7 +19,7 @@ ff_keys.several = { o = keys.result, f = keys.stream, fm = keys.meta, fd = keys.
 ff_keys.flows = { fx = true, fu = true, ft = true }
 
 -- flags are the fields by which a core knows of a key.
-ff_keys.flags = { t = 'tg', u = 'uw' }
+ff_keys.flags = { t = 'has_tags', u = 'had_waits' }
 
 -- judge returns what is wrong with the arguments of one key.
 function ff_keys.judge(area, id, of)

@@ -6,8 +6,8 @@
 -- what there is, and a row never goes while it is used. After another recount nothing is compared.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditRoutes
--- Args:    protocol heal purged recounts count {route stored low high}
--- Replies: OK now purged recounts compared count {route uses} findings {kind index member detail healed}
+-- Args:    protocol repair purged recounts count {route stored low high}
+-- Replies: OK now purged recounts compared count {route uses} findings {kind index member detail repaired}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_recount = {}
 

@@ -33,7 +33,7 @@ end
 -- running tells whether the schedule's last execution has not ended.
 function ff_fire.running(ctx, c)
   if not c.lx then return false end
-  local s = record.read(ctx, c.lx).s
+  local s = record.read(ctx, c.lx).state
   return s and string.sub(s, 1, 1) ~= 'T'
 end
 
@@ -78,7 +78,7 @@ local function ff_fire_schedule(ctx, argv)
   if outcome == 'created' then
     redis.call('HINCRBY', key, 'fc', 1)
     create.write(ctx, item)
-    home.apply(ctx)
+    indexes.apply(ctx)
     create.close(ctx)
   end
   schedule.file(ctx, name, c, q.next)

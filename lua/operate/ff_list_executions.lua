@@ -1,18 +1,19 @@
--- ff_list_executions: what lives in one home of a partition, a page at a time: waiting (key: a route id), active (key: a
--- session id), delayed, suspended, blocked, paused or ended (no key), in the order of the home, or with newest the other way round. A page may
+-- ff_list_executions: the executions in one index of a partition, a page at a time: waiting (key: a route id), active (key: a
+-- session id), delayed, suspended, blocked, paused or ended (no key), in the order of the index, or with newest the other way round. A page may
 -- be shorter than its limit; more tells whether there is another behind its last entry. An entry without a record has an
 -- empty code, one whose record cannot be read "!" and why as its code: it is drift, and the page goes on. alive is that of the session.
 -- Flags:   no-writes
 -- Go:      Engine.ListExecutions
--- Args:    protocol home key newest score member limit tags
+-- Args:    protocol index key newest score member limit tags
 -- Replies: OK now size alive more count {id score code route priority created started ended attempts type category session epoch claimed until deadline retries reclaims canceller tags {key value}} routes {id row}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_list = {}
 
-ff_list.fields = { 's', 'r', 'pr', 'ct', 'st', 'en', 'attempt', 'ty', 'fc', 'ss', 'e', 'la', 'du', 'dl', 'rc', 'lc', 'cb' }
+ff_list.fields = { 'state', 'route', 'priority', 'created_at', 'first_claimed_at', 'ended_at', 'attempt', 'attempt_type',
+  'failure_category', 'session', 'epoch', 'claimed_at', 'delay_until', 'deadline', 'retries', 'reclaims', 'cancelled_by' }
 
--- home returns the key of a home, nil when there is no such home.
-function ff_list.home(ctx, name, key)
+-- index returns the key of an index, nil when there is no such index.
+function ff_list.index(ctx, name, key)
   if name == 'waiting' then return args.int(key, 1, 9007199254740991) and keys.queue(ctx.r, key) end
   if name == 'active' then return key and #key >= 1 and #key <= 64 and keys.held(ctx.r, key) end
   if key ~= '' then return nil end
@@ -29,16 +30,16 @@ function ff_list.add(ctx, out, entry, routes, tagged)
   local c = core.read(ctx, entry.member)
   out[#out + 1] = entry.member
   out[#out + 1] = entry.score
-  out[#out + 1] = c.s or c.damaged and '!' .. c.damaged or ''
+  out[#out + 1] = c.state or c.damaged and '!' .. c.damaged or ''
   for i = 2, #ff_list.fields do
     local field = ff_list.fields[i]
     out[#out + 1] = field == 'attempt' and reply.int(core.started(c)) or c[field] or ''
   end
-  if c.r and not routes[c.r] then
-    routes[c.r] = true
-    routes[#routes + 1] = c.r
+  if c.route and not routes[c.route] then
+    routes[c.route] = true
+    routes[#routes + 1] = c.route
   end
-  local tags, bytes = tagged and c.tg and redis.call('HGETALL', keys.tags(ctx.r, entry.member)) or {}, 0
+  local tags, bytes = tagged and c.has_tags and redis.call('HGETALL', keys.tags(ctx.r, entry.member)) or {}, 0
   out[#out + 1] = reply.int(#tags / 2)
   for i = 1, #tags do
     out[#out + 1] = tags[i]
@@ -48,9 +49,11 @@ function ff_list.add(ctx, out, entry, routes, tagged)
 end
 
 local function ff_list_executions(ctx, argv)
-  local q = args.named(argv, 2, { 'home', 'key', 'newest', 'score', 'member', 'limit', 'tags' })
-  local key = ff_list.home(ctx, q.home, q.key)
-  if not key then return reply.err('invalid_input', 'home: waiting route, active session, delayed, suspended, blocked, paused or ended') end
+  local q = args.named(argv, 2, { 'index', 'key', 'newest', 'score', 'member', 'limit', 'tags' })
+  local key = ff_list.index(ctx, q.index, q.key)
+  if not key then
+    return reply.err('invalid_input', 'index: waiting route, active session, delayed, suspended, blocked, paused or ended')
+  end
   if q.newest ~= '0' and q.newest ~= '1' then return reply.err('invalid_input', 'newest: 0 or 1') end
   local cursor = listing.cursor(argv, 5)
   if cursor == false then return reply.err('invalid_input', 'cursor: score and member, or neither') end
@@ -59,7 +62,7 @@ local function ff_list_executions(ctx, argv)
   if q.tags ~= '0' and q.tags ~= '1' then return reply.err('invalid_input', 'tags: 0 or 1') end
 
   local page, more, size = listing.page(key, cursor, q.newest == '1', limit)
-  local alive = q.home == 'active' and session.read(ctx, q.key).alive and '1' or '0'
+  local alive = q.index == 'active' and session.read(ctx, q.key).alive and '1' or '0'
   local out, routes, bytes, count = { 1, 'OK', ctx.t, reply.int(size), alive, '', '' }, {}, 0, 0
   for i = 1, #page do
     bytes = bytes + ff_list.add(ctx, out, page[i], routes, q.tags == '1')

@@ -13,7 +13,7 @@ local ff_queues = {}
 -- entry returns when an execution was created, and its priority; nil if there is no record of it.
 function ff_queues.entry(ctx, id)
   local c = core.read(ctx, id)
-  return tonumber(c.ct or ''), tonumber(c.pr or '0')
+  return tonumber(c.created_at or ''), tonumber(c.priority or '0')
 end
 
 -- next looks at the first 16 of a queue.

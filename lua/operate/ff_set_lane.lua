@@ -29,7 +29,7 @@ function ff_lane.routes(ctx, name)
   return found
 end
 
--- open and close put the routes of a lane into ready, or take them out. Many routes are rung for by a tick at once.
+-- open and close put the routes of a lane into ready, or take them out. Waiters for many routes are woken by a tick at once.
 function ff_lane.open(ctx, routes)
   local rung = 0
   for i = 1, #routes do
@@ -38,7 +38,7 @@ function ff_lane.open(ctx, routes)
       redis.call('SADD', gate.ready(ctx, routes[i]), routes[i])
       root.need(ctx, ctx.now + 1000)
       rung = rung + 1
-      if rung <= 16 then bell.ring(ctx, routes[i], math.min(waiting, 64)) end
+      if rung <= 16 then doorbell.wake(ctx, routes[i], math.min(waiting, 64)) end
     end
   end
   if rung > 16 then root.need(ctx, ctx.now) end

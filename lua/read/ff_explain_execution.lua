@@ -12,21 +12,21 @@ local ff_explain = {}
 -- claims look at it.
 function ff_explain.queue(ctx, c, id)
   if not core.waiting(c) then return '-1', '0', '0' end
-  local key = keys.queue(ctx.r, c.r)
+  local key = keys.queue(ctx.r, c.route)
   local rank = redis.call('ZRANK', key, id)
   return rank and reply.int(rank) or '-1', reply.int(redis.call('ZCARD', key)),
-    reply.int(redis.call('SISMEMBER', gate.ready(ctx, c.r), c.r))
+    reply.int(redis.call('SISMEMBER', gate.ready(ctx, c.route), c.route))
 end
 
 -- gates tells of one with gates until when its route is closed (0: it is open), why, and how many entries quotas have not been
 -- told of; of one that an operator paused when, who, and why.
 function ff_explain.gates(ctx, c, id)
   local closed, why, outbox, paused, by, reason = '0', '', '0', '0', '', ''
-  if gate.of(ctx, c.r) ~= '' then
-    local at = core.waiting(c) and redis.call('ZSCORE', keys.closed(ctx.r), c.r)
+  if gate.of(ctx, c.route) ~= '' then
+    local at = core.waiting(c) and redis.call('ZSCORE', keys.closed(ctx.r), c.route)
     if at then
       closed = reply.int(args.score(at))
-      why = redis.call('HGET', keys.closings(ctx.r), c.r) or ''
+      why = redis.call('HGET', keys.closings(ctx.r), c.route) or ''
     end
     outbox = reply.int(redis.call('XLEN', keys.outbox(ctx.r)))
   end
@@ -41,12 +41,12 @@ function ff_explain.gates(ctx, c, id)
   return { closed, why, outbox, paused, by, reason }
 end
 
--- listeners counts the instances that are registered to be rung for a route, and their interests.
+-- listeners counts the instances that are registered to be woken for a route, and their interests.
 function ff_explain.listeners(ctx, c)
   if not core.waiting(c) then return '0', '0' end
   local all, waiters, interests = redis.call('SMEMBERS', keys.digests(ctx.r)), 0, 0
   for i = 1, math.min(#all, 64) do
-    if redis.call('SISMEMBER', keys.interest(ctx.r, all[i]), c.r) == 1 then
+    if redis.call('SISMEMBER', keys.interest(ctx.r, all[i]), c.route) == 1 then
       local n = redis.call('ZCOUNT', keys.waiters(ctx.r, all[i]), '(' .. ctx.t, '+inf')
       if n > 0 then waiters, interests = waiters + n, interests + 1 end
     end
@@ -77,7 +77,7 @@ end
 -- suspension is the record of what it waits for, or of what it was resumed from, and the waitpoints of that in the order in
 -- which the condition numbers them.
 function ff_explain.suspension(ctx, c, id)
-  if not core.suspended(c) and not c.sg then return {}, {} end
+  if not core.suspended(c) and not c.resume_bytes then return {}, {} end
   local u, fields, points = suspension.read(ctx, id), {}, {}
   for field, value in pairs(u) do
     fields[#fields + 1], fields[#fields + 2] = field, value
@@ -94,7 +94,7 @@ end
 function ff_explain.fields(ctx, c, id)
   local list, g = record.list(c), links.group(ctx, id)
   for i = 1, #list, 2 do
-    if list[i] == 'g' then list[i + 1] = g and group.text(g) or '' end
+    if list[i] == 'upstreams' then list[i + 1] = g and group.text(g) or '' end
   end
   return list
 end
@@ -102,7 +102,7 @@ end
 -- others counts the upstreams or children that have not told a blocked execution how they ended, and reads up to 64 of them.
 function ff_explain.others(ctx, c, id)
   if not core.blocked(c) then return '0', {} end
-  local v, ids, out = c.s == 'R3i' and redis.call('HGETALL', keys.children(ctx.r, id)) or links.edges(ctx, id), {}, {}
+  local v, ids, out = c.state == 'R3i' and redis.call('HGETALL', keys.children(ctx.r, id)) or links.edges(ctx, id), {}, {}
   for i = 1, #v, 2 do
     local mark = #v[i] == 36 and group.record(v[i + 1])
     if mark == '.' or mark == '~' then ids[#ids + 1] = v[i] end
@@ -110,7 +110,7 @@ function ff_explain.others(ctx, c, id)
   table.sort(ids)
   for i = 1, math.min(#ids, 64) do
     local x = core.read(ctx, ids[i])
-    out[#out + 1], out[#out + 2], out[#out + 3] = ids[i], x.nd or '', x.s or ''
+    out[#out + 1], out[#out + 2], out[#out + 3] = ids[i], x.node or '', x.state or ''
   end
   return reply.int(#ids), out
 end
@@ -125,18 +125,18 @@ local function ff_explain_execution(k, argv)
   if not id then return reply.err('invalid_input', 'execution id') end
   local c = core.read(ctx, id)
   if c.damaged then return reply.err('corrupt', c.damaged) end
-  if not c.s then
+  if not c.state then
     local code, _, expiry = purge.read(ctx, id)
     if code then return reply.err('result_purged', code, reply.int(expiry)) end
     return reply.err('execution_not_found')
   end
   local alive, expiry, why = '0', '0', ''
-  if c.s == 'A1' then
-    local s = session.read(ctx, c.ss)
+  if c.state == 'A1' then
+    local s = session.read(ctx, c.session)
     alive, expiry = s.alive and '1' or '0', reply.int(s.exp or 0)
-    why = not s.alive and redis.call('HGET', keys.session(ctx.r, c.ss), 'why') or ''
+    why = not s.alive and redis.call('HGET', keys.session(ctx.r, c.session), 'why') or ''
   end
-  local row, l = redis.call('HGET', keys.routes(ctx.r), c.r) or '', lane.of(ctx, c.r)
+  local row, l = redis.call('HGET', keys.routes(ctx.r), c.route) or '', lane.of(ctx, c.route)
   local ahead, queued, ready = ff_explain.queue(ctx, c, id)
   local waiters, interests = ff_explain.listeners(ctx, c)
   local out = { 1, 'OK', ctx.t, row, alive, expiry, why, l.state, reply.int(l.keep), l.since, l.by, ahead, queued, ready, waiters,
@@ -146,7 +146,7 @@ local function ff_explain_execution(k, argv)
   reply.add(out, ff_explain.attempts(ctx, c, id), 2)
   reply.add(out, fields, 2)
   reply.add(out, points, 2)
-  reply.add(out, c.fl and redis.call('HGETALL', keys.flow(ctx.r, c.fl)) or {}, 2)
+  reply.add(out, c.flow and redis.call('HGETALL', keys.flow(ctx.r, c.flow)) or {}, 2)
   local open, others = ff_explain.others(ctx, c, id)
   out[#out + 1], out[#out + 2] = open, reply.int(#others / 3)
   for i = 1, #others do out[#out + 1] = others[i] end

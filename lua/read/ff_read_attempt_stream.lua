@@ -27,7 +27,7 @@ local function ff_read_attempt_stream(ctx, argv)
   if not id then return reply.err('invalid_input', 'execution id') end
   if not attempt then return reply.err('invalid_input', 'attempt') end
   local c = core.read(ctx, id)
-  if not c.s then return purge.missing(ctx, id) end
+  if not c.state then return purge.missing(ctx, id) end
   local started = core.started(c)
   local m = redis.call('HMGET', keys.meta(ctx.r, id, argv[3]), 'c', 'b', 'q', 'i', 'z', 'y', 'v', 'l', 'n', 'r')
   local first, retained = '0-0', 0
@@ -43,13 +43,13 @@ local function ff_read_attempt_stream(ctx, argv)
       closed = core.terminal(c)
     else
       closed = attempt < started - 1 or not settle.open(c)
-      if closed then reason = ff_stream.reason(ctx, id, argv[3], c.s) end
-      if not closed and c.s == 'A3' then closed, reason = true, 'lease_revoked' end
+      if closed then reason = ff_stream.reason(ctx, id, argv[3], c.state) end
+      if not closed and c.state == 'A3' then closed, reason = true, 'lease_revoked' end
     end
   end
   local recorded, place = '0', '0-0'
-  if m[10] and attempt >= tonumber(c.sd or '0') then recorded, place = string.match(m[10], '^(%d+) (%d+%-%d+)$') end
+  if m[10] and attempt >= tonumber(c.dropped_attempts or '0') then recorded, place = string.match(m[10], '^(%d+) (%d+%-%d+)$') end
   return reply.ok(m[1] and '1' or '0', m[1] or '0', m[2] or '0', m[3] or '0', m[4] or '0-0', first, reply.int(retained),
-    closed and '1' or '0', m[5] or '0', reason, reply.int(started), c.s, m[7] or '0', m[8] or '0',
+    closed and '1' or '0', m[5] or '0', reason, reply.int(started), c.state, m[7] or '0', m[8] or '0',
     m[9] or (m[1] and '1' or '0'), recorded or '0', place or '0-0')
 end

@@ -8,17 +8,17 @@ local function ff_read_execution(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
   local c = core.read(ctx, id)
-  if not c.s then return purge.missing(ctx, id) end
-  if c.pu then return reply.err('result_purged', c.s) end -- half of it is gone already
+  if not c.state then return purge.missing(ctx, id) end
+  if c.purged_until then return reply.err('result_purged', c.state) end -- half of it is gone already
   local alive, expiry, steps = '0', '0', 0
-  if c.s == 'A1' then
-    local s = session.read(ctx, c.ss)
+  if c.state == 'A1' then
+    local s = session.read(ctx, c.session)
     alive, expiry = s.alive and '1' or '0', reply.int(s.exp or 0)
   end
-  if c.sb then steps = redis.call('HLEN', keys.steps(ctx.r, id)) end
-  local out = { 1, 'OK', reply.int(ctx.now), redis.call('HGET', keys.routes(ctx.r), c.r) or '', alive, expiry, reply.int(steps) }
+  if c.step_bytes then steps = redis.call('HLEN', keys.steps(ctx.r, id)) end
+  local out = { 1, 'OK', reply.int(ctx.now), redis.call('HGET', keys.routes(ctx.r), c.route) or '', alive, expiry, reply.int(steps) }
   reply.add(out, record.list(c), 2)
   reply.add(out, redis.call('HGETALL', keys.attempts(ctx.r, id)), 2)
-  reply.add(out, c.tg and redis.call('HGETALL', keys.tags(ctx.r, id)) or {}, 2)
+  reply.add(out, c.has_tags and redis.call('HGETALL', keys.tags(ctx.r, id)) or {}, 2)
   return out
 end

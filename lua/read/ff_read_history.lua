@@ -9,12 +9,12 @@ local function ff_read_history(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
   local c = core.read(ctx, id)
-  if not c.s then return purge.missing(ctx, id) end
+  if not c.state then return purge.missing(ctx, id) end
   local out = { 1, 'OK' }
   reply.add(out, record.list(c), 2)
   reply.add(out, redis.call('HGETALL', keys.attempts(ctx.r, id)), 2)
   local events = redis.call('LRANGE', keys.history(ctx.r, id), 0, -1)
-  local told = c.uw and suspension.events(c, suspension.read(ctx, id)) or {}
+  local told = c.had_waits and suspension.events(c, suspension.read(ctx, id)) or {}
   for i = 1, #told do events[#events + 1] = told[i] end
   reply.add(out, events)
   return out

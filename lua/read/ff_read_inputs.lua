@@ -8,7 +8,7 @@
 local function ff_read_inputs(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
-  if not core.read(ctx, id).s then return reply.err('execution_not_found') end
+  if not core.read(ctx, id).state then return reply.err('execution_not_found') end
   local v, out = links.edges(ctx, id), { 1, 'OK', '' }
   local ups = {}
   for i = 1, #v, 2 do ups[#ups + 1] = v[i] end

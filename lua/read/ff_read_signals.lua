@@ -10,7 +10,7 @@ local function ff_read_signals(ctx, argv)
   if not id then return reply.err('invalid_input', 'execution id') end
   if not wid then return reply.err('invalid_input', 'waitpoint id') end
   if not offset then return reply.err('invalid_input', 'offset') end
-  if not core.read(ctx, id).s then return purge.missing(ctx, id) end
+  if not core.read(ctx, id).state then return purge.missing(ctx, id) end
   if not waits.of(ctx, id).points[wid] then return reply.err('waitpoint_not_found') end
   local list, kept = inbox.log(ctx, id, wid, offset, 100)
   local out = { 1, 'OK', reply.int(kept), reply.int(#list) }

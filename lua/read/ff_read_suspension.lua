@@ -9,9 +9,9 @@ local function ff_read_suspension(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
   local c = core.read(ctx, id)
-  if not c.s then return purge.missing(ctx, id) end
+  if not c.state then return purge.missing(ctx, id) end
   local u = suspension.read(ctx, id)
-  local out = { 1, 'OK', c.s, c.sg and suspension.outcome(ctx, id, u) or '' }
+  local out = { 1, 'OK', c.state, c.resume_bytes and suspension.outcome(ctx, id, u) or '' }
   local fields = {}
   for field, value in pairs(u) do
     fields[#fields + 1], fields[#fields + 2] = field, value

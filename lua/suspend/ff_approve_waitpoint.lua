@@ -31,7 +31,7 @@ local function ff_approve_waitpoint(ctx, argv)
   if g.source_type ~= 'operator' or g.source == '' then
     return reply.err('invalid_input', 'source: an operator who is named')
   end
-  if not core.read(ctx, id).s then return purge.missing(ctx, id) end
+  if not core.read(ctx, id).state then return purge.missing(ctx, id) end
   local wid, w = ff_approve.find(ctx, id, which, g)
   if not w then return reply.err('waitpoint_not_found', which) end
   local answer = signal.deliver(ctx, id, wid, w, g)

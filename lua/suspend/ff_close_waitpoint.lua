@@ -9,14 +9,14 @@ local ff_close = {}
 
 -- forget removes the step of the waitpoint, if it is its.
 function ff_close.forget(ctx, c, id, wid)
-  if not c.sb then return end
+  if not c.step_bytes then return end
   local key, step, value = keys.steps(ctx.r, id), waitpoint.step(ctx, id, wid)
   if not step then return end
   redis.call('HDEL', key, step)
   if redis.call('EXISTS', key) == 0 then
-    record.clear(ctx, id, 'sb')
+    record.clear(ctx, id, 'step_bytes')
   else
-    record.set(ctx, id, 'sb', reply.int(tonumber(c.sb) - #step - #value))
+    record.set(ctx, id, 'step_bytes', reply.int(tonumber(c.step_bytes) - #step - #value))
   end
 end
 

@@ -37,7 +37,7 @@ local function ff_create_pending_waitpoint(ctx, argv)
   if answer then return answer end
   local step, value = '\31w:' .. name, wid .. ' ' .. w.kid .. ' ' .. w.nonce .. ' ' .. w.expires .. ' ' .. w.key
   if name ~= '' then
-    answer = c.sb and ff_pend.recorded(ctx, f.id, step)
+    answer = c.step_bytes and ff_pend.recorded(ctx, f.id, step)
     if answer then return answer end
   end
   local known = waitpoint.read(ctx, f.id, wid)
@@ -50,19 +50,19 @@ local function ff_create_pending_waitpoint(ctx, argv)
   if not waitpoint.room(c) then return reply.err('waitpoint_limit_exceeded', 'open waitpoints: at most 64') end
   answer = token.mintable(ctx, w.kid, tonumber(w.expires))
   if answer then return answer end
-  local total = tonumber(c.sb or '0') + #step + #value
+  local total = tonumber(c.step_bytes or '0') + #step + #value
   if name ~= '' then
-    local old = c.sb and redis.call('HGET', keys.steps(ctx.r, f.id), step) -- its waitpoint is remembered no more
+    local old = c.step_bytes and redis.call('HGET', keys.steps(ctx.r, f.id), step) -- its waitpoint is remembered no more
     if old then total = total - #step - #old end
     if total > 8388608 then return reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
-    if c.sb and not old and redis.call('HLEN', keys.steps(ctx.r, f.id)) >= 1000 then
+    if c.step_bytes and not old and redis.call('HLEN', keys.steps(ctx.r, f.id)) >= 1000 then
       return reply.err('step_limit_exceeded', 'steps: at most 1000')
     end
   end
 
   waitpoint.pend(ctx, c, f.id, wid, w)
   if name ~= '' then
-    record.set(ctx, f.id, 'sb', reply.int(total))
+    record.set(ctx, f.id, 'step_bytes', reply.int(total))
     redis.call('HSET', keys.steps(ctx.r, f.id), step, value)
   end
   waitpoint.prune(ctx, f.id, {})

@@ -1,5 +1,5 @@
--- ff_deliver_signal: brings a signal to a waitpoint, pending or active, for whoever holds its token, of which only
--- the SHA-256 is presented. Whoever does not is told the same whatever there is or is not. A delivery
+-- ff_deliver_signal: brings a signal to a waitpoint, pending or active, from a holder of its token, of which only
+-- the SHA-256 is presented. A sender without the token gets the same answer whether the waitpoint exists or not. A delivery
 -- that was made before is answered as it was then. A token that is refused is counted, and nothing else changes.
 -- Flags:   none
 -- Go:      Engine.DeliverSignal

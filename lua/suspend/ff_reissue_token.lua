@@ -13,7 +13,7 @@ function ff_reissue.step(ctx, c, id, wid, w)
   if not step then return end
   local new = wid .. ' ' .. w.kid .. ' ' .. w.nonce .. ' ' .. string.match(value, '^%S+ %S+ %S+ (%d+)') .. ' ' .. w.key
   redis.call('HSET', key, step, new)
-  record.set(ctx, id, 'sb', reply.int(tonumber(c.sb) + #new - #value))
+  record.set(ctx, id, 'step_bytes', reply.int(tonumber(c.step_bytes) + #new - #value))
 end
 
 local function ff_reissue_token(ctx, argv)
@@ -26,7 +26,7 @@ local function ff_reissue_token(ctx, argv)
     return reply.err('invalid_input', 'by: 1..64 bytes without control characters')
   end
   local c = core.read(ctx, id)
-  if not c.s then return reply.err('execution_not_found') end
+  if not c.state then return reply.err('execution_not_found') end
   local w = waitpoint.read(ctx, id, wid)
   if not w then return reply.err('waitpoint_not_found') end
   if w.digest == digest then return reply.already(wid, w.key) end

@@ -18,14 +18,14 @@ local function ff_resume_execution(ctx, argv)
   if not why or #why > 1024 or string.find(why, '[%z\31]') then return reply.err('invalid_input', 'reason: at most 1024 bytes') end
   if not delay then return reply.err('invalid_input', 'delay: 0..2592000000 ms') end
   local c = core.read(ctx, id)
-  if not c.s then return reply.err('execution_not_found') end
-  local u = c.uw and suspension.read(ctx, id) or {}
-  if c.rw == request then return reply.already(c.s, u.id) end
-  if not core.suspended(c) then return reply.err('execution_not_suspended', c.s) end
+  if not c.state then return reply.err('execution_not_found') end
+  local u = c.had_waits and suspension.read(ctx, id) or {}
+  if c.resume_request == request then return reply.already(c.state, u.id) end
+  if not core.suspended(c) then return reply.err('execution_not_suspended', c.state) end
   if expected ~= '' and expected ~= u.id then return reply.err('suspension_changed', u.id) end
   suspension.resume(ctx, c, id, u, { reason = trigger == 'operator' and 'resumed_by_operator' or 'resumed', cause = 'operator',
     trigger = trigger, by = by, why = why, delay = delay,
-    core = { rw = request } }) -- not in the suspension: the next one replaces that
+    core = { resume_request = request } }) -- not in the suspension: the next one replaces that
   flow.apply(ctx)
   return reply.ok(delay > 0 and 'R2c' or 'R1i', u.id)
 end

@@ -47,7 +47,7 @@ end
 function ff_suspend.bind(ctx, c, id, q)
   for n = 1, q.count do
     local wid, b = q.list[n], q.bound[n]
-    local w = c.uw and waitpoint.read(ctx, id, wid) -- else it never had any
+    local w = c.had_waits and waitpoint.read(ctx, id, wid) -- else it never had any
     if b.mode == 'p' then
       if not w then return reply.err('waitpoint_not_found', b.key) end
       local expired = w.state == 'x' or (w.state == 'p' and tonumber(w.expires) <= ctx.now)
@@ -70,7 +70,7 @@ end
 function ff_suspend.answer(ctx, make, id, u, what, known)
   local list, outcome = suspension.list(u), ''
   if what == 'satisfied' then outcome = suspension.outcome(ctx, id, u) end
-  local out = make(what, u.id, u.to or '0', outcome, token.current(ctx) or '', reply.int(#list))
+  local out = make(what, u.id, u.timeout_at or '0', outcome, token.current(ctx) or '', reply.int(#list))
   for i = 1, #list do
     local w = known[list[i]] or waitpoint.read(ctx, id, list[i]) or { key = '', kid = '', nonce = '' }
     out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4] = list[i], w.key, w.kid, w.nonce
@@ -80,21 +80,21 @@ end
 
 -- repeated recognises a call that was made before under the same fence, as long as its suspension is the last one.
 function ff_suspend.repeated(ctx, c, f, q)
-  if not c.uw then return nil end
+  if not c.had_waits then return nil end
   local u = suspension.read(ctx, f.id)
-  if not suspension.held(c, u, f) or (u.id ~= q.id and (q.request == '' or u.rq ~= q.request)) then return nil end
-  return ff_suspend.answer(ctx, reply.already, f.id, u, u.ca == 'already_satisfied' and 'satisfied' or 'suspended', {})
+  if not suspension.held(c, u, f) or (u.id ~= q.id and (q.request == '' or u.request_key ~= q.request)) then return nil end
+  return ff_suspend.answer(ctx, reply.already, f.id, u, u.cause == 'already_satisfied' and 'satisfied' or 'suspended', {})
 end
 
 -- record writes the new record, and its waitpoints as they are now.
 function ff_suspend.record(ctx, c, f, q, plan, kept)
   local id = f.id
-  local u = { id = q.id, rc = q.reason, ho = suspension.holder(f), cr = ctx.t, bh = q.behaviour, c = q.condition,
-    to = q.timeout and reply.int(ctx.now + q.timeout), nm = q.name ~= '' and q.name or nil,
-    rq = q.request ~= '' and q.request or nil, rd = q.delay > 0 and reply.int(q.delay) or nil,
-    wp = q.count > 0 and table.concat(q.list, ',') or nil }
-  if plan.signals > 0 then u.gn, u.gl = reply.int(plan.signals), ctx.t end
-  if plan.bytes > 0 then u.gm, u.gb = reply.int(plan.taken), reply.int(plan.bytes) end
+  local u = { id = q.id, reason = q.reason, holder = suspension.holder(f), created_at = ctx.t, behaviour = q.behaviour,
+    condition = q.condition, timeout_at = q.timeout and reply.int(ctx.now + q.timeout), name = q.name ~= '' and q.name or nil,
+    request_key = q.request ~= '' and q.request or nil, resume_delay = q.delay > 0 and reply.int(q.delay) or nil,
+    waitpoints = q.count > 0 and table.concat(q.list, ',') or nil }
+  if plan.signals > 0 then u.signals, u.last_signal_at = reply.int(plan.signals), ctx.t end
+  if plan.bytes > 0 then u.matched, u.matched_bytes = reply.int(plan.taken), reply.int(plan.bytes) end
   if plan.state and not plan.satisfied then
     for i in pairs(plan.state.changed) do u['n' .. reply.int(i)] = reply.int(plan.state.counts[i]) end
   end
@@ -104,11 +104,11 @@ function ff_suspend.record(ctx, c, f, q, plan, kept)
   for n = 1, q.count do
     local wid, w = q.list[n], q.bound[n]
     if w.state == 'p' then redis.call('ZREM', keys.pending(ctx.r), id .. ':' .. wid) end
-    w.state, w.activated, w.expires, w.suspension, known[wid] = 'a', ctx.t, u.to or '', q.id, w
+    w.state, w.activated, w.expires, w.suspension, known[wid] = 'a', ctx.t, u.timeout_at or '', q.id, w
     waitpoint.save(ctx, id, wid, w)
     waitpoint.index(ctx, id, wid, w)
   end
-  if c.uw then waitpoint.prune(ctx, id, known) end
+  if c.had_waits then waitpoint.prune(ctx, id, known) end
   return u, known
 end
 
@@ -125,16 +125,18 @@ end
 function ff_suspend.park(ctx, c, f, q)
   local code = suspension.codes[q.reason]
   local due = q.timeout and ctx.now + q.timeout
-  local fields = { uw = '1', lr = fence.release('u', f.epoch, f.attempt, '') }
-  local open = tonumber(c.wp or '0') + ff_suspend.fresh(q)
-  if open > 0 then fields.wp = reply.int(open) end
-  if due then fields.tt = reply.int(due) end
-  if c.ta then fields.tr, fields.ta = reply.int(math.max(1, tonumber(c.ta) - ctx.now)), false end
-  if c.sg then fields.sg = false end
+  local fields = { had_waits = '1', last_release = fence.release('u', f.epoch, f.attempt, '') }
+  local open = tonumber(c.open_waitpoints or '0') + ff_suspend.fresh(q)
+  if open > 0 then fields.open_waitpoints = reply.int(open) end
+  if due then fields.suspension_deadline = reply.int(due) end
+  if c.attempt_deadline then
+    fields.attempt_left, fields.attempt_deadline = reply.int(math.max(1, tonumber(c.attempt_deadline) - ctx.now)), false
+  end
+  if c.resume_bytes then fields.resume_bytes = false end
   record.move(ctx, f.id, code, fields)
-  local deadline = c.dl and tonumber(c.dl)
+  local deadline = c.deadline and tonumber(c.deadline)
   local first = due and deadline and math.min(due, deadline) or due or deadline
-  if first or c.ta then home.alarm(ctx, first, f.id) end
+  if first or c.attempt_deadline then indexes.alarm(ctx, first, f.id) end
 end
 
 local function ff_suspend_execution(ctx, argv)
@@ -149,11 +151,11 @@ local function ff_suspend_execution(ctx, argv)
   local c = core.read(ctx, f.id)
   local answer = ff_suspend.repeated(ctx, c, f, q) or fence.check(ctx, c, f) or ff_suspend.bind(ctx, c, f.id, q)
   if answer then return answer end
-  if not c.uw then waits.none(ctx, f.id) end
+  if not c.had_waits then waits.none(ctx, f.id) end
   local plan, kept, last
   plan = signal.replay(ctx, f.id, nodes, q.list, q.bound)
   if q.expired and not plan.satisfied then return reply.err('pending_waitpoint_expired', q.expired) end
-  if c.uw then
+  if c.had_waits then
     last = suspension.read(ctx, f.id)
     kept, answer = suspension.remember(ctx, c, f.id, last)
     if answer then return answer end
@@ -167,12 +169,12 @@ local function ff_suspend_execution(ctx, argv)
     local closed = suspension.shut(ctx, c, f.id, u, { reason = 'resumed', cause = 'already_satisfied', trigger = 'signal',
       closer = plan.closer })
     waitpoint.count(ctx, c, f.id, -closed)
-    record.set(ctx, f.id, 'uw', '1', 'sg', suspension.told(u))
+    record.set(ctx, f.id, 'had_waits', '1', 'resume_bytes', suspension.told(u))
     stream.again(ctx, c, f, 'u')
     return ff_suspend.answer(ctx, reply.ok, f.id, u, 'satisfied', known)
   end
-  home.leave(ctx, c, f.id)
-  home.park(ctx, f.id)
+  indexes.leave(ctx, c, f.id)
+  indexes.park(ctx, f.id)
   core.announce(ctx, c, f.id, suspension.codes[q.reason])
   flow.apply(ctx)
   return ff_suspend.answer(ctx, reply.ok, f.id, u, 'suspended', known)

@@ -1,9 +1,9 @@
 -- ff_tick: everything that happens because time passed, for one partition: dead sessions are marked, their work
 -- and what was revoked is requeued, delays come due, attempt and suspension timeouts and deadlines fire, pending
--- waitpoints expire, what ended is purged when its time is over, lost rings are repeated, what calls
+-- waitpoints expire, what ended is purged when its time is over, lost wake-ups are repeated, what calls
 -- about flows left behind goes on, routes that gates closed open. At most about 100 executions a
--- call. Schedules that are due are counted for the caller, who alone can reckon with calendars, and so are entries of the outbox, which he delivers. Only the owner ticks; a process that hears
--- that a tick is overdue may take over. With release 1 the owner gives the tick up. With release 2 another process asks: the owner is rung
+-- call. Schedules that are due are counted for the caller, which alone can reckon with calendars, and so are entries of the outbox, which it delivers. Only the owner ticks; a process that hears
+-- that a tick is overdue may take over. With release 1 the owner gives the tick up. With release 2 another process asks: the owner is woken
 -- and has to tick within two seconds; if nobody listens under its name, the caller takes over in this call.
 -- Flags:   allow-oom
 -- Go:      Engine.Tick
@@ -39,13 +39,13 @@ function ff_tick_do.sessions(ctx, budget, n)
       local members = redis.call('ZRANGE', held, 0, budget - n.touched)
       for m = 1, #members do
         local c = core.read(ctx, members[m])
-        if c.s and core.granted(c) and c.gs == id then
+        if c.state and core.granted(c) and c.grant_session == id then
           settle.ungrant(ctx, c, members[m])
-        elseif c.s == 'A1' and c.ss == id then
+        elseif c.state == 'A1' and c.session == id then
           local what = settle.requeue(ctx, c, members[m])
           n[what] = n[what] + 1
         else
-          home.unhold(ctx, id, members[m])
+          indexes.unhold(ctx, id, members[m])
         end
         n.touched = n.touched + 1
       end
@@ -71,14 +71,14 @@ function ff_tick_do.delays(ctx, budget, n)
   local to = { R2af = 'R1f', R2ai = 'R1i', R2b = 'R1t', R2r = 'R1r', R2c = 'R1i' }
   for i = 1, #due do
     local c = core.read(ctx, due[i])
-    if c.s and to[c.s] then
-      if c.du and tonumber(c.du) > ctx.now then
-        redis.call('ZADD', keys.delayed(ctx.r), c.du, due[i])
+    if c.state and to[c.state] then
+      if c.delay_until and tonumber(c.delay_until) > ctx.now then
+        redis.call('ZADD', keys.delayed(ctx.r), c.delay_until, due[i])
       else
-        record.set(ctx, due[i], 's', to[c.s])
-        record.clear(ctx, due[i], 'du')
-        if c.fl then graph.moved(ctx, c, due[i], to[c.s]) end
-        home.enqueue(ctx, c.r, lane.score(ctx, c), due[i])
+        record.set(ctx, due[i], 'state', to[c.state])
+        record.clear(ctx, due[i], 'delay_until')
+        if c.flow then graph.moved(ctx, c, due[i], to[c.state]) end
+        indexes.enqueue(ctx, c.route, lane.score(ctx, c), due[i])
         n.promoted = n.promoted + 1
       end
     end
@@ -90,39 +90,39 @@ end
 -- fire decides what one alarm means by re-reading the core.
 function ff_tick_do.fire(ctx, id, n)
   local c = core.read(ctx, id)
-  local deadline, timeout = c.dl and tonumber(c.dl), c.ta and tonumber(c.ta)
-  if not c.s or core.terminal(c) then
+  local deadline, timeout = c.deadline and tonumber(c.deadline), c.attempt_deadline and tonumber(c.attempt_deadline)
+  if not c.state or core.terminal(c) then
     redis.call('ZREM', keys.alarms(ctx.r), id)
   elseif deadline and deadline <= ctx.now then
     if settle.open(c) then settle.fold(ctx, c, id, 'ended_failure', 'execution_deadline', '') end
     history.add(ctx, c, id, 'expired', 'execution_deadline')
-    settle.finish(ctx, c, id, 'T4', 'expired', { 'fc', 'execution_deadline' })
-    if c.s == 'A1' then session.lost(ctx, c.ss, id, c.e, 'expired') end
+    settle.finish(ctx, c, id, 'T4', 'expired', { 'failure_category', 'execution_deadline' })
+    if c.state == 'A1' then session.lost(ctx, c.session, id, c.epoch, 'expired') end
     n.expired = n.expired + 1
-  elseif core.granted(c) and tonumber(c.gx or '0') <= ctx.now then
+  elseif core.granted(c) and tonumber(c.grant_deadline or '0') <= ctx.now then
     settle.ungrant(ctx, c, id)
-  elseif c.s == 'A3' then
+  elseif c.state == 'A3' then
     local what = settle.requeue(ctx, c, id)
     n[what] = n[what] + 1
-  elseif c.s == 'A1' and timeout and timeout <= ctx.now then
-    if session.read(ctx, c.ss).alive then
+  elseif c.state == 'A1' and timeout and timeout <= ctx.now then
+    if session.read(ctx, c.session).alive then
       settle.fail(ctx, c, id, { category = 'attempt_timeout', reason = '', timeout = true })
-      session.lost(ctx, c.ss, id, c.e, 'attempt_timeout')
+      session.lost(ctx, c.session, id, c.epoch, 'attempt_timeout')
       n.timedout = n.timedout + 1
     else
       local what = settle.requeue(ctx, c, id)
       n[what] = n[what] + 1
     end
-  elseif core.suspended(c) and c.tt and tonumber(c.tt) <= ctx.now then
+  elseif core.suspended(c) and c.suspension_deadline and tonumber(c.suspension_deadline) <= ctx.now then
     settle.timeout(ctx, c, id)
     n.suspensions = n.suspensions + 1
   else
     local next_due = deadline
-    if core.suspended(c) then timeout = c.tt and tonumber(c.tt) end
-    if core.granted(c) then timeout = tonumber(c.gx or '0') end
-    local timed = c.s == 'A1' or core.granted(c) or core.suspended(c)
+    if core.suspended(c) then timeout = c.suspension_deadline and tonumber(c.suspension_deadline) end
+    if core.granted(c) then timeout = tonumber(c.grant_deadline or '0') end
+    local timed = c.state == 'A1' or core.granted(c) or core.suspended(c)
     if timed and timeout and (not next_due or timeout < next_due) then next_due = timeout end
-    home.alarm(ctx, next_due, id)
+    indexes.alarm(ctx, next_due, id)
   end
 end
 
@@ -145,7 +145,7 @@ function ff_tick_do.waitpoints(ctx, budget, n)
     local w = waitpoint.read(ctx, id, wid)
     if w and w.state == 'p' and tonumber(w.expires) <= ctx.now then
       waitpoint.close(ctx, id, wid, w, 'x', 'pending_expired')
-      waitpoint.count(ctx, { wp = record.read(ctx, id).wp }, id, -1)
+      waitpoint.count(ctx, { open_waitpoints = record.read(ctx, id).open_waitpoints }, id, -1)
       n.waitpoints = n.waitpoints + 1
     else
       redis.call('ZREM', keys.pending(ctx.r), due[i])
@@ -166,20 +166,20 @@ function ff_tick_do.retention(ctx, budget, n)
     end
     local c = core.read(ctx, due[i])
     n.touched = n.touched + 1 + math.floor(math.min(200, core.started(c)) / 4)
-    if c.fl then n.touched = n.touched + 1 end
-    if c.uw then n.touched = n.touched + math.floor(#waits.ids(ctx, due[i]) / 4) end
-    if not c.s or not core.terminal(c) then
+    if c.flow then n.touched = n.touched + 1 end
+    if c.had_waits then n.touched = n.touched + math.floor(#waits.ids(ctx, due[i]) / 4) end
+    if not c.state or not core.terminal(c) then
       redis.call('ZREM', keys.done(ctx.r), due[i])
     else
-      local ended = tonumber(c.en or '') -- a damaged record must not stop the others: it is looked at again in a day
-      local at = ended and ended + home.kept(ctx, c.r, c.rt) or ctx.now + 86400000
-      local h = c.fl and graph.head(ctx, c.fl)
+      local ended = tonumber(c.ended_at or '') -- a damaged record must not stop the others: it is looked at again in a day
+      local at = ended and ended + indexes.kept(ctx, c.route, c.retention) or ctx.now + 86400000
+      local h = c.flow and graph.head(ctx, c.flow)
       if h then -- nobody needs a member before its flow has ended, and somebody may until then
         local since = math.max(tonumber(h.en) or 0, ended or 0) -- one that must stay is looked at again after as long as it has stayed
         local again = purge.pinned(ctx, c, due[i]) and ctx.now + math.min(3600000, math.max(1000, ctx.now - since))
-        at = math.max(at, again or (tonumber(h.en) or 0) + home.kept(ctx, c.r, c.rt))
+        at = math.max(at, again or (tonumber(h.en) or 0) + indexes.kept(ctx, c.route, c.retention))
       end
-      if at > ctx.now and not c.pu then
+      if at > ctx.now and not c.purged_until then
         redis.call('ZADD', keys.done(ctx.r), reply.int(at), due[i])
       elseif purge.run(ctx, c, due[i], purge.keep(due[i])) then
         n.purged = n.purged + 1
@@ -216,13 +216,13 @@ function ff_tick_do.backlog(ctx, budget, n)
   n.drained = 1
 end
 
--- gates opens routes whose time has come: whoever claims there asks the gate again.
+-- gates opens routes whose time has come: the next claim there asks the gate again.
 function ff_tick_do.gates(ctx, n)
   if not ctx.gates then return end
   local due = redis.call('ZRANGEBYSCORE', keys.closed(ctx.r), '-inf', ctx.t, 'LIMIT', '0', '32')
   for i = 1, #due do
     gate.forget(ctx, due[i])
-    home.reopen(ctx, due[i])
+    indexes.reopen(ctx, due[i])
     n.touched = n.touched + 1
   end
   if #due == 32 then n.more = true end
@@ -233,9 +233,9 @@ function ff_tick_do.workers(ctx)
   redis.call('ZREMRANGEBYSCORE', keys.workers(ctx.r), '-inf', reply.int(ctx.now - 3600000))
 end
 
--- rering repeats rings that may have been lost: ready routes and waiters coexist.
+-- rering repeats wake-ups that may have been lost: ready routes and waiters coexist.
 function ff_tick_do.rering(ctx, n)
-  if ctx.ring then bell.table_changed(ctx, ctx.ring) end
+  if ctx.ring then doorbell.table_changed(ctx, ctx.ring) end
   if ff_tick_do.quiet(ctx) and not ff_tick_do.some(ctx, n) then return end -- nothing is ready
   ctx.cache.digests, ctx.cache.deaf = nil, 0
   local all = redis.call('SMEMBERS', keys.digests(ctx.r))
@@ -252,7 +252,7 @@ function ff_tick_do.rering(ctx, n)
     if over then
       redis.call('SREM', keys.digests(ctx.r), all[i])
     else
-      n.rung = n.rung + bell.again(ctx, all[i], left)
+      n.rung = n.rung + doorbell.again(ctx, all[i], left)
     end
   end
 end
@@ -338,9 +338,9 @@ function ff_tick_do.next_due(ctx, n, outbox)
   return least and at and math.min(least, at) or least or at
 end
 
--- ask rings the owner for a tick, and tells whether somebody heard it. An owner that hears it and does not tick is late from now on.
+-- ask wakes the owner for a tick, and tells whether somebody heard it. An owner that hears it and does not tick is late from now on.
 function ff_tick_do.ask(ctx, owner)
-  if publish.to(keys.bell(ctx.r, owner), 't') == 0 then return false end
+  if publish.to(keys.doorbell(ctx.r, owner), 't') == 0 then return false end
   if not ctx.wake or ctx.wake > ctx.now then redis.call('HSET', ctx.r, 'wake', ctx.t) end
   return true
 end
@@ -352,7 +352,7 @@ local function ff_tick(k, argv)
   if not owner then return reply.err('invalid_input', 'owner') end
   if argv[3] == '1' then
     if root.owner(ctx) ~= owner then return reply.already(root.owner(ctx) or '') end
-    bell.vacate(ctx, owner)
+    doorbell.vacate(ctx, owner)
     return reply.ok('0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0')
   end
   local current = root.owner(ctx)

@@ -1,5 +1,5 @@
 -- ff_mark_session_dead: declares a worker's session dead before it expires, so that the tick requeues what it holds
--- at once. If the worker owns the tick, it loses it, and another process is rung for it. The worker, if it lives, is rung and finds every write refused.
+-- at once. If the worker owns the tick, it loses it, and another process is asked for it. The worker, if it lives, is woken and finds every write refused.
 -- Flags:   allow-oom
 -- Go:      Engine.MarkSessionDead
 -- Args:    protocol session reason
@@ -15,8 +15,8 @@ local function ff_mark_session_dead(ctx, argv)
   redis.call('HSET', keys.session(ctx.r, id), 'dead', '1', 'why', reason)
   redis.call('ZADD', keys.sessions(ctx.r), reply.int(math.min(s.exp, ctx.now)), id)
   local instance = session.instance(id)
-  bell.vacate(ctx, instance)
+  doorbell.vacate(ctx, instance)
   root.need(ctx, ctx.now)
-  publish.to(keys.bell(ctx.r, instance), 'l')
+  publish.to(keys.doorbell(ctx.r, instance), 'l')
   return reply.ok('dead', reply.int(redis.call('ZCARD', keys.held(ctx.r, id))))
 end

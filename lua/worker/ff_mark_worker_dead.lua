@@ -1,6 +1,6 @@
 -- ff_mark_worker_dead: an operator gives a worker instance up: its name is free, and its row says dead until it is
 -- forgotten. What it holds is its sessions' affair (ff_mark_session_dead). It
--- loses this partition's tick, which another process is rung for. One that lives registers again.
+-- loses this partition's tick, and another process is asked for it. One that lives registers again.
 -- Flags:   allow-oom
 -- Go:      Engine.MarkWorkerDead
 -- Args:    protocol instance reason
@@ -16,6 +16,6 @@ local function ff_mark_worker_dead(ctx, argv)
   local key = keys.worker(ctx.r, instance)
   redis.call('HSET', key, 'dead', '1')
   if reason ~= '' then redis.call('HSET', key, 'why', reason) end
-  bell.vacate(ctx, instance)
+  doorbell.vacate(ctx, instance)
   return reply.ok('dead')
 end

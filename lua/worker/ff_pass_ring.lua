@@ -1,4 +1,4 @@
--- ff_pass_ring: a worker that was rung and has no free slot passes the ring on: one other waiter is rung for each ready
+-- ff_pass_ring: a worker that was woken and has no free slot forwards that: one other waiter is woken for each ready
 -- route of its interest.
 -- Flags:   allow-oom
 -- Go:      Engine.PassRing
@@ -10,5 +10,5 @@ local function ff_pass_ring(ctx, argv)
   if not digest or #digest < 1 or #digest > 64 or string.find(digest, '[^%x]') then
     return reply.err('invalid_input', 'interest: 1..64 hex digits')
   end
-  return reply.ok(reply.int(bell.pass(ctx, digest)))
+  return reply.ok(reply.int(doorbell.forward(ctx, digest)))
 end

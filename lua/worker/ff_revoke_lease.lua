@@ -13,20 +13,20 @@ local function ff_revoke_lease(ctx, argv)
   if not reason or #reason > 1024 then return reply.err('invalid_input', 'reason: at most 1024 bytes') end
   if not request then return reply.err('invalid_input', 'request id') end
   local c = core.read(ctx, id)
-  if not c.s then return reply.err('execution_not_found') end
-  if c.s == 'A3' or c.rv == request then return reply.already('already_revoked') end
-  if c.s ~= 'A1' then return fence.not_active(c) end
-  if not session.read(ctx, c.ss).alive then return reply.already('already_expired') end
-  if holder ~= '' and holder ~= c.ss then return reply.err('stale_lease', 'held by another session') end
+  if not c.state then return reply.err('execution_not_found') end
+  if c.state == 'A3' or c.revoke_request == request then return reply.already('already_revoked') end
+  if c.state ~= 'A1' then return fence.not_active(c) end
+  if not session.read(ctx, c.session).alive then return reply.already('already_expired') end
+  if holder ~= '' and holder ~= c.session then return reply.err('stale_lease', 'held by another session') end
 
-  record.set(ctx, id, 's', 'A3', 'rv', request)
-  if c.ta or c.tr then record.clear(ctx, id, 'ta', 'tr') end
+  record.set(ctx, id, 'state', 'A3', 'revoke_request', request)
+  if c.attempt_deadline or c.attempt_left then record.clear(ctx, id, 'attempt_deadline', 'attempt_left') end
   history.add(ctx, c, id, 'revoked', by, reason)
-  home.unhold(ctx, c.ss, id)
-  home.alarm(ctx, ctx.now, id)
+  indexes.unhold(ctx, c.session, id)
+  indexes.alarm(ctx, ctx.now, id)
   stream.close(ctx, c, id, 'lease_revoked')
   core.announce(ctx, c, id, 'A3')
-  session.lost(ctx, c.ss, id, c.e, 'revoked')
+  session.lost(ctx, c.session, id, c.epoch, 'revoked')
   flow.apply(ctx)
-  return reply.ok('revoked', c.ss, c.e)
+  return reply.ok('revoked', c.session, c.epoch)
 end

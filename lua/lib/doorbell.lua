@@ -1,14 +1,14 @@
--- bell: wakes registered waiters. A ring removes the registration; a waiter that nobody
+-- doorbell: wakes registered waiters by a message on the channel of their instance. That removes the registration; a waiter that nobody
 -- listens for is dropped and the next one tried, at most 8 times a call.
-local bell = {}
+local doorbell = {}
 
 local function digests(ctx)
   ctx.cache.digests = ctx.cache.digests or redis.call('SMEMBERS', keys.digests(ctx.r))
   return ctx.cache.digests
 end
 
--- wake rings up to count waiters of one interest and returns how many heard it.
-local function wake(ctx, digest, count, message)
+-- wake_interest wakes up to count waiters of one interest and returns how many heard it.
+local function wake_interest(ctx, digest, count, message)
   local zset, heard = keys.waiters(ctx.r, digest), 0
   ctx.cache.deaf = ctx.cache.deaf or 0
   while heard < count and ctx.cache.deaf <= 8 do
@@ -19,7 +19,7 @@ local function wake(ctx, digest, count, message)
     end
     redis.call('ZREM', zset, unpack(batch))
     for i = 1, #batch do
-      if publish.to(keys.bell(ctx.r, batch[i]), message) > 0 then
+      if publish.to(keys.doorbell(ctx.r, batch[i]), message) > 0 then
         heard = heard + 1
       else
         ctx.cache.deaf = ctx.cache.deaf + 1
@@ -29,44 +29,44 @@ local function wake(ctx, digest, count, message)
   return heard
 end
 
--- ring wakes up to count waiters whose interest contains the route.
-function bell.ring(ctx, route, count)
+-- wake wakes up to count waiters whose interest contains the route.
+function doorbell.wake(ctx, route, count)
   local all, heard = digests(ctx), 0
   for i = 1, math.min(#all, 64) do
     if count <= 0 then break end
     if redis.call('SISMEMBER', keys.interest(ctx.r, all[i]), route) == 1 then
-      local n = wake(ctx, all[i], count, 'w')
+      local n = wake_interest(ctx, all[i], count, 'w')
       count, heard = count - n, heard + n
     end
   end
   return heard
 end
 
--- again repeats rings of one interest that may have been lost; left is how many items of each route nobody was rung for.
-function bell.again(ctx, digest, left)
+-- again repeats wake-ups of one interest that may have been lost; left is for how many items of each route no waiter was woken.
+function doorbell.again(ctx, digest, left)
   local ready, heard = gate.serves(ctx, digest), 0
   for i = 1, math.min(#ready, 8) do
     local route = ready[i]
     left[route] = left[route] or math.min(redis.call('ZCARD', keys.queue(ctx.r, route)), 64)
     if left[route] > 0 then
-      local n = wake(ctx, digest, left[route], 'w')
+      local n = wake_interest(ctx, digest, left[route], 'w')
       left[route], heard = left[route] - n, heard + n
     end
   end
   return heard
 end
 
--- pass wakes one waiter for each ready route of an interest: whoever was rung has no slot free.
-function bell.pass(ctx, digest)
+-- forward wakes one waiter for each ready route of an interest: the waiter that was woken has no free slot.
+function doorbell.forward(ctx, digest)
   local ready = gate.serves(ctx, digest)
   local heard = 0
-  for i = 1, math.min(#ready, 8) do heard = heard + bell.ring(ctx, ready[i], 1) end
+  for i = 1, math.min(#ready, 8) do heard = heard + doorbell.wake(ctx, ready[i], 1) end
   return heard
 end
 
--- vacate takes the tick from an owner that leaves or is given up, and rings for a tick some other process that has work or waits for
+-- vacate takes the tick from an owner that leaves or is given up, and asks some other process for a tick that has work or waits for
 -- it here. If none is found, a poll finds a second later that the tick has no owner.
-function bell.vacate(ctx, instance)
+function doorbell.vacate(ctx, instance)
   if root.owner(ctx) ~= instance then return end
   redis.call('HDEL', ctx.r, 'owner')
   ctx.owner = false
@@ -80,7 +80,7 @@ function bell.vacate(ctx, instance)
       local other = session.instance(list[i])
       if not tried[other] then
         tried[other] = true
-        if publish.to(keys.bell(ctx.r, other), 't') > 0 then return true end
+        if publish.to(keys.doorbell(ctx.r, other), 't') > 0 then return true end
       end
     end
     return false
@@ -93,8 +93,8 @@ function bell.vacate(ctx, instance)
 end
 
 -- table_changed wakes up to 64 waiters of any interest, so that they look at new routes. If that was not all, the
--- root keeps up to which registration (they expire three minutes after they were made) the tick still has to ring.
-function bell.table_changed(ctx, upto)
+-- root keeps up to which registration (they expire three minutes after they were made) the tick still has to wake.
+function doorbell.table_changed(ctx, upto)
   upto = upto or reply.int(ctx.now + 180000)
   local all, left = digests(ctx), 64
   for i = 1, #all do
@@ -102,7 +102,7 @@ function bell.table_changed(ctx, upto)
     local batch = redis.call('ZRANGEBYSCORE', zset, '-inf', upto, 'LIMIT', '0', reply.int(left))
     if #batch > 0 then
       redis.call('ZREM', zset, unpack(batch))
-      for w = 1, #batch do publish.to(keys.bell(ctx.r, batch[w]), 'r') end
+      for w = 1, #batch do publish.to(keys.doorbell(ctx.r, batch[w]), 'r') end
       if redis.call('EXISTS', zset) == 0 then redis.call('SREM', keys.digests(ctx.r), all[i]) end
       left = left - #batch
     end

@@ -1,7 +1,7 @@
--- home: where executions live. Every non-terminal execution has exactly one home (a route's queue, the delayed
--- set, a session's held set, the parked set, the paused set, or the blocked set) and at most one alarm. Moves are collected in ctx and written by apply, so a
--- call over a hundred items touches each index once.
-local home = {}
+-- indexes: which index lists an execution. Exactly one lists each execution that has not ended (a route's queue, the delayed set, a
+-- session's held set, the parked set, the paused set, or the blocked set), and it has at most one alarm. Moves are collected in ctx and
+-- written by apply, so a call over a hundred items touches each index once.
+local indexes = {}
 
 local function list(ctx, name, key)
   local all = ctx.moves[name]
@@ -17,8 +17,8 @@ local function list(ctx, name, key)
   return one
 end
 
--- enqueue makes an execution claimable under a score (text); interested waiters are rung by apply.
-function home.enqueue(ctx, route, score, id)
+-- enqueue makes an execution claimable under a score (text); interested waiters are woken by apply.
+function indexes.enqueue(ctx, route, score, id)
   local q = list(ctx, 'enqueued', route)
   q[#q + 1] = score
   q[#q + 1] = id
@@ -26,7 +26,7 @@ end
 
 -- dequeue takes it out of its route's queue, or out of what this call is about to put there: a member that an end makes claimable
 -- may be cancelled by what else follows from that end.
-function home.dequeue(ctx, route, id)
+function indexes.dequeue(ctx, route, id)
   local coming = ctx.moves.enqueued and ctx.moves.enqueued[route]
   if coming then
     local left = {}
@@ -43,24 +43,24 @@ function home.dequeue(ctx, route, id)
 end
 
 -- counted remembers how long a queue is, so that apply need not ask.
-function home.counted(ctx, route, n)
+function indexes.counted(ctx, route, n)
   ctx.moves.counts = ctx.moves.counts or {}
   ctx.moves.counts[route] = n
 end
 
-function home.unhold(ctx, session_id, id)
+function indexes.unhold(ctx, session_id, id)
   local h = list(ctx, 'unheld', session_id)
   h[#h + 1] = id
 end
 
 -- delay parks an execution until an instant.
-function home.delay(ctx, at, id)
+function indexes.delay(ctx, at, id)
   redis.call('ZADD', keys.delayed(ctx.r), reply.int(at), id)
   root.need(ctx, at)
 end
 
 -- alarm sets (or with nil removes) the one alarm of an execution.
-function home.alarm(ctx, at, id)
+function indexes.alarm(ctx, at, id)
   if at then
     redis.call('ZADD', keys.alarms(ctx.r), reply.int(at), id)
     root.need(ctx, at)
@@ -69,48 +69,48 @@ function home.alarm(ctx, at, id)
   end
 end
 
--- leave removes an execution from the home that its state names, before it goes elsewhere, and tells quotas that it runs no more;
+-- leave removes an execution from the index that its state names, before another lists it, and tells quotas that it runs no more;
 -- quiet: they need not hear of it.
-function home.leave(ctx, c, id, quiet)
-  if c.s == 'A1' then
-    home.unhold(ctx, c.ss, id)
-    if ctx.gates then gate.leave(ctx, c.r, id, c.e, '1') end
-  elseif c.s == 'A3' then -- without a home; what it holds of quotas is given back now
-    if ctx.gates then gate.leave(ctx, c.r, id, c.e, '1') end
+function indexes.leave(ctx, c, id, quiet)
+  if c.state == 'A1' then
+    indexes.unhold(ctx, c.session, id)
+    if ctx.gates then gate.leave(ctx, c.route, id, c.epoch, '1') end
+  elseif c.state == 'A3' then -- in no index; what it holds of quotas is given back now
+    if ctx.gates then gate.leave(ctx, c.route, id, c.epoch, '1') end
   elseif core.granted(c) then
-    home.unhold(ctx, c.gs, id)
-    if not quiet then gate.leave(ctx, c.r, id, c.ge, '0') end
+    indexes.unhold(ctx, c.grant_session, id)
+    if not quiet then gate.leave(ctx, c.route, id, c.grant_epoch, '0') end
   elseif core.waiting(c) then
-    home.dequeue(ctx, c.r, id)
+    indexes.dequeue(ctx, c.route, id)
   elseif core.delayed(c) then
     redis.call('ZREM', keys.delayed(ctx.r), id)
   elseif core.suspended(c) then
     redis.call('ZREM', keys.parked(ctx.r), id)
   elseif core.blocked(c) then
-    home.unblock(ctx, id)
+    indexes.unblock(ctx, id)
   elseif core.paused(c) then
     redis.call('ZREM', keys.paused(ctx.r), id)
   end
 end
 
 -- park files a suspended execution under when it was suspended: now, unless given.
-function home.park(ctx, id, at)
+function indexes.park(ctx, id, at)
   redis.call('ZADD', keys.parked(ctx.r), at or ctx.t, id)
 end
 
 -- kept is for how many ms an ended execution is retained: what its policy says (own, seconds), or its lane, or 24 h.
-function home.kept(ctx, route, own)
+function indexes.kept(ctx, route, own)
   local keep = own and tonumber(own) or lane.of(ctx, route).keep -- an unreadable one counts as none
   return keep > 0 and keep * 1000 or 86400000
 end
 
 -- done files an ended execution under the time at which it may be purged.
-function home.done(ctx, id, route, own)
+function indexes.done(ctx, id, route, own)
   local d = list(ctx, 'ended', 'done')
   local usual = not own and not ctx.lanes -- mostly all of a call are kept as long as the first
   local text = usual and ctx.moves.purge_text
   if not text then
-    local at = ctx.now + home.kept(ctx, route, own)
+    local at = ctx.now + indexes.kept(ctx, route, own)
     text = reply.int(at)
     if usual then ctx.moves.purge_text = text end
     ctx.moves.purge = math.min(ctx.moves.purge or at, at)
@@ -120,13 +120,13 @@ function home.done(ctx, id, route, own)
 end
 
 -- used counts how many retained executions a route has; at zero the route goes.
-function home.used(ctx, route, change)
+function indexes.used(ctx, route, change)
   ctx.moves.used = ctx.moves.used or {}
   ctx.moves.used[route] = (ctx.moves.used[route] or 0) + change
 end
 
 -- unblock takes a member out of those that wait for others.
-function home.unblock(ctx, id)
+function indexes.unblock(ctx, id)
   local u = ctx.moves.unblocked or {}
   ctx.moves.unblocked, u[#u + 1] = u, id
 end
@@ -137,24 +137,24 @@ local function unblocked(ctx)
 end
 
 -- block files a member that waits for others.
-function home.block(ctx, id, created)
+function indexes.block(ctx, id, created)
   local b = ctx.moves.blocked or {}
   ctx.moves.blocked, b[#b + 1] = b, created
   b[#b + 1] = id
 end
 
 -- reopen hands out again what waits in a route that was closed, and tells whether there is anything that is handed out.
-function home.reopen(ctx, route_id)
+function indexes.reopen(ctx, route_id)
   local waiting = redis.call('ZCARD', keys.queue(ctx.r, route_id))
   if waiting == 0 or not lane.open(ctx, route_id) then return false end
   redis.call('SADD', gate.ready(ctx, route_id), route_id)
   root.need(ctx, ctx.now + 1000)
-  bell.ring(ctx, route_id, math.min(waiting, 64))
+  doorbell.wake(ctx, route_id, math.min(waiting, 64))
   return true
 end
 
--- queue writes what is enqueued, and rings waiters for it; with later they are not rung yet, and later counts by route for how much.
-function home.queue(ctx, later)
+-- queue writes what is enqueued, and wakes waiters for it; with later they are not woken yet, and later counts by route for how much.
+function indexes.queue(ctx, later)
   for route, members in pairs(ctx.moves.enqueued) do
     redis.call('ZADD', keys.queue(ctx.r, route), unpack(members))
     if lane.open(ctx, route) and gate.open(ctx, route) then
@@ -163,7 +163,7 @@ function home.queue(ctx, later)
       if later then
         later[route] = #members / 2
       else
-        bell.ring(ctx, route, #members / 2)
+        doorbell.wake(ctx, route, #members / 2)
       end
     end
   end
@@ -171,7 +171,7 @@ function home.queue(ctx, later)
 end
 
 -- file writes who was blocked.
-function home.file(ctx)
+function indexes.file(ctx)
   if ctx.moves.unblocked then unblocked(ctx) end
   redis.call('ZADD', keys.blocked(ctx.r), unpack(ctx.moves.blocked))
   ctx.moves.blocked = nil
@@ -180,7 +180,7 @@ end
 -- apply writes the collected moves, and what the feed is to hold; what may change the state of a member calls flow.apply. It returns
 -- true when a route that lost entries still has some. While ctx.moves.coming is set a claim follows in this call: what became claimable is
 -- left to it, and headers that it will change again are not written.
-function home.apply(ctx)
+function indexes.apply(ctx)
   local r, rest = ctx.r, false
   -- Only what there is is looked at and forgotten: a table made to be empty, or a field set to nil that was never there, costs
   -- as much as a small command.
@@ -213,7 +213,7 @@ function home.apply(ctx)
     ctx.moves.dequeued = nil
   end
   if ctx.moves.counts then ctx.moves.counts = nil end
-  if ctx.moves.enqueued and not ctx.moves.coming then home.queue(ctx) end
+  if ctx.moves.enqueued and not ctx.moves.coming then indexes.queue(ctx) end
   if ctx.moves.used then
     for route_id, change in pairs(ctx.moves.used) do
       if redis.call('HINCRBY', keys.route_use(r), route_id, change) <= 0 then route.remove(ctx, route_id) end
