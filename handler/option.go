@@ -58,7 +58,7 @@ func (s *settings) check() {
 	var errs [5]error
 	errs[0] = valid.Name("Lane", x.Lane)
 	if x.Capabilities, errs[1] = valid.Capabilities(x.Capabilities); errs[1] != nil {
-		errs[1] = fmt.Errorf("Capabilities: %w", errs[1])
+		errs[1] = fmt.Errorf("capabilities: %w", errs[1])
 	}
 	x.Gates, errs[2] = valid.Gates(x.Gates)
 	errs[3] = valid.Tags(x.Tags)
