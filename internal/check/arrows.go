@@ -21,7 +21,7 @@ var levels = [][]string{
 	{"."},
 	{"internal/valid", "internal/denied"},
 	{"lua", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "internal/mergepatch", "internal/waithook", "schedule"},
-	{"stream", "suspend", "admission", "internal/calendar"},
+	{"stream", "suspend", "admission", "lease", "internal/calendar"},
 	{"internal/engine"},
 	{"internal/keeper", "internal/framelog", "internal/tokenkeys", "internal/admit"},
 	{"internal/waits"},

@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/lease"
 )
 
 // Held is one claimed execution for as long as this process answers for it. Exactly one of Release and Abandon
@@ -46,7 +47,7 @@ func (h *Held) Check() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if h.lost == nil && !h.session.trusted(k.cfg.Clock()) {
-		k.lose(h.session, LostTrust)
+		k.lose(h.session, lease.LostTrust)
 	}
 	return h.lost
 }
@@ -71,7 +72,7 @@ func (h *Held) Refused(err error) {
 		k := h.session.keeper
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.lose(h.session, LostWrite)
+		k.lose(h.session, lease.LostWrite)
 	}
 }
 

@@ -1,4 +1,4 @@
-package keeper
+package lease
 
 // Why a session ended when the server did not say so in answer to a claim or a renewal: values of the label cause of the metric
 // flowfabric_sessions_lost_total.
