@@ -14,7 +14,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/link"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -57,13 +56,7 @@ func (f *fakeStore) admin(t *testing.T, over ...store) *Admin {
 
 func (f *fakeStore) Partitions() uint16 { return 4 }
 
-func (f *fakeStore) ReadBudget(context.Context, string, int, int) (admission.BudgetRecord, error) {
-	return admission.BudgetRecord{}, f.refusal
-}
-
-func (f *fakeStore) ReadQuota(context.Context, string, int, int) (admission.QuotaRecord, error) {
-	return admission.QuotaRecord{}, f.refusal
-}
+func (f *fakeStore) FindGate(context.Context, flowfabric.Gate) error { return f.refusal }
 
 func (f *fakeStore) SetShare(context.Context, string, string, int) []engine.AttachAnswer { return nil }
 

@@ -112,9 +112,9 @@ func TestNoClaimWhileDraining(t *testing.T) {
 	s := newScheduler(1, newSlots(8))
 	p := s.partitions[0]
 	p.digest = "aa"
-	r := &run{sched: s}
-	r.draining.Store(true)
-	if settled, made, err := r.completeAndClaim(0, make([]engine.Completion, 3)); made || settled != nil || err != nil {
+	c := &claimer{sched: s}
+	c.draining.Store(true)
+	if settled, made, err := c.completeAndClaim(0, make([]engine.Completion, 3)); made || settled != nil || err != nil {
 		t.Errorf("while draining: %v, made %v, %v", settled, made, err)
 	}
 	if p.visiting || s.slots.free() != 8 {

@@ -93,16 +93,16 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 		s := r.tended.sum()
 		owned, schedules, outbox = owned+s.owned, schedules+s.schedules, outbox+s.outbox
 		behind = max(behind, r.tended.undelivered(now))
-		overdue = max(overdue, int(r.late.Load()))
+		overdue = max(overdue, int(r.polls.late.Load()))
 		all.add(r.samples, now)
 		r.samples.ask()
-		for kind := range r.offer.kinds {
+		for kind := range r.claims.offer.kinds {
 			stuck[kind] += 0 // so that an alert sees it go down
 		}
 		r.watch.kinds(stuck)
-		for namespace := range r.offer.namespaces {
-			for lane := range r.offer.lanes {
-				for kind := range r.offer.kinds {
+		for namespace := range r.claims.offer.namespaces {
+			for lane := range r.claims.offer.lanes {
+				for kind := range r.claims.offer.kinds {
 					serving[work{namespace, lane, kind}]++
 				}
 			}

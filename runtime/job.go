@@ -18,7 +18,7 @@ import (
 
 // job is one claimed execution on its way through its handler. It owns the claim, and a slot until its handler has returned.
 type job struct {
-	*run
+	jobs  *jobs // it is one of
 	held  *keeper.Held
 	route engine.Route
 	kind  *served   // nil: there is no handler
@@ -29,12 +29,12 @@ type job struct {
 	frames  frames           // that its handler appends
 	slog    slog.Logger      // with what identifies the execution
 	outcome *handler.Outcome // what is left to settle, after the completer had no luck
-	atWork  atWork           // of the run's watch, while its handler is at work
+	atWork  atWork           // of the watch, while its handler is at work
 }
 
-func newJob(r *run, held *keeper.Held, route engine.Route) *job {
-	j := &job{run: r, held: held, route: route, kind: r.kinds[route.Kind]}
-	j.logs = jobLog{r.log.Handler(), j}
+func newJob(js *jobs, held *keeper.Held, route engine.Route) *job {
+	j := &job{jobs: js, held: held, route: route, kind: js.kinds[route.Kind]}
+	j.logs = jobLog{js.log.Handler(), j}
 	j.slog = *slog.New(&j.logs)
 	j.frames.job = j
 	return j
@@ -42,19 +42,19 @@ func newJob(r *run, held *keeper.Held, route engine.Route) *job {
 
 // work runs one claim from start to settlement, or hands it to the completer, which gives the claim back. The slot is given up
 // before that.
-func (r *run) work(j *job) {
+func (j *job) work() {
 	handed := false
 	defer func() {
 		if !handed {
 			j.leave()
-			r.slots.settled(1)
+			j.jobs.slots.settled(1)
 		}
 	}()
 	if j.outcome != nil { // the completer had no luck
 		j.settle(*j.outcome)
 		return
 	}
-	r.metrics.inFlight.Inc()
+	j.jobs.metrics.inFlight.Inc()
 	held, route := j.held, j.route
 	switch {
 	case !j.since.IsZero() && held.Check() != nil: // taken from us while it waited: no handler has seen it
@@ -78,9 +78,8 @@ func (r *run) work(j *job) {
 		}
 	}()
 	task := taskhook.New(taskhook.Config{
-		Claim: claim, Route: route, Frames: &j.frames, Reader: r.store, Steps: j, Progress: j, Spender: j, Lease: held, Keyring: r.keyring, Waitpoints: j,
-		Results: r.store,
-		Cancel:  j.refused, Logger: j.logger(),
+		Claim: claim, Route: route, Frames: &j.frames, Reader: j.jobs.store, Steps: j, Progress: j, Spender: j, Lease: held,
+		Keyring: j.jobs.seeds.keyring, Waitpoints: j, Results: j.jobs.store, Cancel: j.refused, Logger: j.logger(),
 	}).(*handler.Task)
 	j.kind.began(route.Kind, claim)
 	for resume := claim.Resume; ; {
@@ -95,7 +94,7 @@ func (r *run) work(j *job) {
 		settled = true
 		j.leave()
 		if handed = j.completes(outcome); handed {
-			j.done.complete(j.completion(outcome.Result, nil))
+			j.jobs.done.complete(j.completion(outcome.Result, nil))
 		} else {
 			j.settle(outcome)
 		}
@@ -109,9 +108,9 @@ func (j *job) leave() {
 		return
 	}
 	j.left = true
-	j.metrics.inFlight.Dec()
-	if next := j.slots.leave(time.Now()); next != nil {
-		j.pool.do(next)
+	j.jobs.metrics.inFlight.Dec()
+	if next := j.jobs.slots.leave(time.Now()); next != nil {
+		j.jobs.pool.do(next)
 	}
 }
 
@@ -141,8 +140,8 @@ func (j *job) context() (context.Context, context.CancelFunc) {
 // RecordStep implements [taskhook.StepRecorder] under the hold. The step's effect has happened, so its record is sent
 // until it is answered: neither a failover nor a frozen partition may repeat the effect or cost a retry.
 func (j *job) RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte) (already bool, err error) {
-	err = j.persist(ctx, j.held, func(ctx context.Context) (err error) {
-		already, err = j.store.RecordStep(ctx, fence, name, value)
+	err = persist(ctx, j.held, func(ctx context.Context) (err error) {
+		already, err = j.jobs.store.RecordStep(ctx, fence, name, value)
 		return err
 	})
 	return already, err
@@ -153,7 +152,7 @@ func (j *job) UpdateProgress(ctx context.Context, fence flowfabric.Fence, percen
 	if err := j.held.Check(); err != nil {
 		return err
 	}
-	err := j.store.UpdateProgress(ctx, fence, percent, message)
+	err := j.jobs.store.UpdateProgress(ctx, fence, percent, message)
 	j.held.Refused(err)
 	if flowfabric.ClassOf(err) == flowfabric.ClassRetry && ctx.Err() == nil {
 		j.logger().Debug("flowfabric: progress was not stored", "error", err)
@@ -172,38 +171,9 @@ func (j *job) refused(cause error) {
 	j.held.Cancel(cause)
 }
 
-// handBack returns an execution that no handler has seen, without blocking. It keeps its attempt.
-func (r *run) handBack(held *keeper.Held) {
-	r.returns.Go(func() {
-		ctx, cancel := context.WithTimeout(r.ctx, stopGrace)
-		defer cancel()
-		err := r.persist(ctx, held, func(ctx context.Context) error {
-			_, err := r.store.ReleaseExecution(ctx, held.Fence())
-			return err
-		})
-		switch {
-		case err == nil:
-			held.Release()
-		case held.Check() != nil || notOurs(err):
-			held.Release() // no longer ours: nothing to hand back
-		default:
-			r.log.Warn("flowfabric: execution was not handed back; it is requeued when the lease runs out",
-				"execution", held.Fence().Execution.String(), "error", err)
-			held.Abandon()
-		}
-	})
-}
-
-// giveBack returns executions that waited for a slot.
-func (r *run) giveBack(jobs []*job) {
-	for _, j := range jobs {
-		r.handBack(j.held)
-	}
-}
-
 // persist makes a fenced call until it is answered: nothing else than an answer, the loss of the hold, or the
 // end of ctx stops it. The answer may be that an earlier, unanswered try had taken effect.
-func (r *run) persist(ctx context.Context, held *keeper.Held, call func(context.Context) error) error {
+func persist(ctx context.Context, held *keeper.Held, call func(context.Context) error) error {
 	var pause *backoff.ExponentialBackOff // the usual case pays for none
 	for {
 		if err := held.Check(); err != nil {

@@ -2,6 +2,8 @@ package runtime
 
 import (
 	"context"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/sourcegraph/conc/pool"
@@ -24,11 +26,28 @@ const (
 //
 // A pass that fails is not repeated: a server that does not answer is found again by the poll.
 type passer struct {
-	run  *run
-	wake chan struct{} // capacity 1
+	store   passStore
+	sched   *scheduler
+	log     *slog.Logger
+	metrics *metrics
+	wake    chan struct{} // capacity 1
+	leaving atomic.Bool   // the worker takes no more work: all rings are passed on
 }
 
-func newPasser(r *run) *passer { return &passer{run: r, wake: make(chan struct{}, 1)} }
+// passStore is what a passer asks of the server.
+type passStore interface {
+	PassRing(ctx context.Context, partition uint16, interest string) (heard int, err error)
+}
+
+func newPasser(r *run) *passer {
+	return &passer{store: r.store, sched: r.sched, log: r.log, metrics: r.metrics, wake: make(chan struct{}, 1)}
+}
+
+// leave has all rings passed on from now on.
+func (p *passer) leave() {
+	p.leaving.Store(true)
+	p.poke()
+}
 
 func (p *passer) poke() {
 	select {
@@ -49,7 +68,7 @@ func (p *passer) keep(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		passes, again := p.run.sched.owed(time.Now(), p.run.leaving.Load())
+		passes, again := p.sched.owed(time.Now(), p.leaving.Load())
 		if len(passes) > 0 {
 			p.send(ctx, passes)
 			continue
@@ -70,12 +89,12 @@ func (p *passer) send(ctx context.Context, passes []pass) {
 		calls.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, passTimeout)
 			defer cancel()
-			heard, err := p.run.store.PassRing(ctx, x.partition.id, x.interest)
+			heard, err := p.store.PassRing(ctx, x.partition.id, x.interest)
 			if err != nil {
-				p.run.log.Debug("flowfabric: a ring was not passed on", "partition", x.partition.id, "error", err)
+				p.log.Debug("flowfabric: a ring was not passed on", "partition", x.partition.id, "error", err)
 				return
 			}
-			p.run.metrics.wakeUps.WithLabelValues("passed").Add(float64(heard))
+			p.metrics.wakeUps.WithLabelValues("passed").Add(float64(heard))
 		})
 	}
 	calls.Wait()

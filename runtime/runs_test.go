@@ -47,7 +47,7 @@ func (w *world) follow(id flowfabric.ExecutionID) *told {
 	}
 	x.tail.Go(func() {
 		before := 0 // frames of earlier attempts
-		for e, err := range hub.Tail(w.ctx, id, stream.TailOptions{}) {
+		for e, err := range hub.Tail(w.ctx, id, framelog.TailOptions{}) {
 			switch {
 			case err != nil:
 				w.Error(err)

@@ -3,7 +3,9 @@ package runtime
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -20,21 +22,44 @@ const (
 	unregisteredPause = 100 * time.Millisecond
 )
 
+// claimer makes the claims of a run, and hands what they bring to jobs.
+type claimer struct {
+	ctx     context.Context // of claims: one that was sent must be answered
+	store   claimStore
+	keeper  *keeper.Keeper
+	sched   *scheduler
+	slots   *slots
+	jobs    *jobs
+	offer   offer
+	log     *slog.Logger
+	metrics *metrics
+	health  *health
+	fatal   func(error) bool // ends the worker if no retry can help, and tells so
+
+	draining atomic.Bool // nothing is claimed any more; what a claim in flight brings goes back
+}
+
+// claimStore is what a claimer asks of the server beside the claims themselves, which its keeper makes.
+type claimStore interface {
+	SetInterest(ctx context.Context, partition uint16, routes []uint64) (digest string, err error)
+	CompleteExecutions(ctx context.Context, partition uint16, items []engine.Completion, next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error)
+}
+
 // visit asks one partition for as many executions as it was given slots, starts them, and leaves the partition
 // registered, hot, or in backoff. It uses the worker's own context: a claim that was sent must be answered.
-func (r *run) visit(p *partition, slots int) {
-	defer func() { r.slots.put(slots) }()
+func (c *claimer) visit(p *partition, slots int) {
+	defer func() { c.slots.put(slots) }()
 	for range visitRounds {
-		claims, again, err := r.claim(p, max(slots, 1))
-		slots -= r.start(p, claims, slots)
+		claims, again, err := c.claim(p, max(slots, 1))
+		slots -= c.start(p, claims, slots)
 		if err == nil && again {
-			err = r.declare(p)
+			err = c.declare(p)
 		}
 		if err != nil {
-			r.visitFailed(p, err)
+			c.visitFailed(p, err)
 			return
 		}
-		if !again || slots == 0 || r.draining.Load() {
+		if !again || slots == 0 || c.draining.Load() {
 			return
 		}
 	}
@@ -42,98 +67,114 @@ func (r *run) visit(p *partition, slots int) {
 
 // claim makes one claim and books what it says about the partition. again asks for another, once the interest
 // is stored.
-func (r *run) claim(p *partition, n int) (claims []*keeper.Held, again bool, err error) {
-	ctx, cancel := context.WithTimeout(r.ctx, visitTimeout)
+func (c *claimer) claim(p *partition, n int) (claims []*keeper.Held, again bool, err error) {
+	ctx, cancel := context.WithTimeout(c.ctx, visitTimeout)
 	defer cancel()
 	began := time.Now()
-	reply, err := r.keeper.Claim(ctx, engine.ClaimRequest{
+	reply, err := c.keeper.Claim(ctx, engine.ClaimRequest{
 		Partition: p.id, Max: n, Interest: p.digest, Table: p.version, Wait: !p.ahead, Rotation: p.rotation,
 	})
 	if err != nil {
-		r.metrics.claimFailed()
+		c.metrics.claimFailed()
 		if errors.Is(err, flowfabric.ErrUnknownInterest) {
 			p.digest = ""
 			return nil, true, nil
 		}
 		return nil, false, err
 	}
-	r.health.success()
+	c.health.success()
 	took := time.Since(began)
-	r.metrics.claimed(len(reply.Held), p.digest != "", took)
+	c.metrics.claimed(len(reply.Held), p.digest != "", took)
 	if len(reply.Held) > 0 && !p.gated {
-		r.slots.claimed(took)
+		c.slots.claimed(took)
 	}
-	if failures := r.sched.answered(p); failures > 0 {
-		r.log.Info("flowfabric: partition answers again", "partition", p.id, "failures", failures)
+	if failures := c.sched.answered(p); failures > 0 {
+		c.log.Info("flowfabric: partition answers again", "partition", p.id, "failures", failures)
 	}
-	if r.learned(p, reply) {
+	if c.learned(p, reply) {
 		return reply.Held, true, nil
 	}
 	found := len(reply.Held) > 0 || reply.More || reply.Duplicate
 	if found {
-		r.sched.open(p)
+		c.sched.open(p)
 	}
 	switch {
 	case reply.Registered: // there was less than this worker has slots for
-		r.sched.registered(p, time.Now())
+		c.sched.registered(p, time.Now())
 	case p.ahead && len(reply.Held) < n && !reply.More:
-		r.sched.dried(p)
+		c.sched.dried(p)
 	case !found:
-		r.sched.pause(p, time.Now().Add(unregisteredPause))
+		c.sched.pause(p, time.Now().Add(unregisteredPause))
 	}
 	return reply.Held, false, nil
 }
 
 // learned takes in what a claim says of routes, and tells whether the interest is another now: then it has to be stored.
-func (r *run) learned(p *partition, reply keeper.Reply) bool {
+func (c *claimer) learned(p *partition, reply keeper.Reply) bool {
 	p.rotation++
 	p.learn(reply.ClaimReply)
-	interest := r.offer.interest(p.table)
+	interest := c.offer.interest(p.table)
 	gated := slices.ContainsFunc(interest, func(id uint64) bool { return len(p.table[id].Gates) > 0 })
 	if gated != p.gated {
-		r.sched.gates(p, gated)
+		c.sched.gates(p, gated)
 	}
 	if p.digest != "" && slices.Equal(interest, p.interest) {
 		return false
 	}
 	p.interest, p.digest = interest, ""
-	r.sched.open(p)
+	c.sched.open(p)
 	return true
+}
+
+// completeBatch is the call of the [completer]; its context is the worker's, so no caller can end it for others.
+func (c *claimer) completeBatch(partition uint16, items []engine.Completion, heirs bool) ([]engine.Settled, error) {
+	var settled []engine.Settled
+	made, err := false, error(nil)
+	if heirs {
+		settled, made, err = c.completeAndClaim(partition, items)
+	}
+	if !made {
+		settled, _, err = c.store.CompleteExecutions(c.ctx, partition, items, nil)
+	}
+	if err == nil && len(settled) != len(items) {
+		err = flowfabric.NewError("ff_complete_execution", "parse", "an item has no answer")
+	}
+	return settled, err
 }
 
 // completeAndClaim settles members of flows and asks their partition, in the same call, for what their ends make claimable: so
 // the next member of a chain needs no ring and no call of its own. made is false if nothing was sent, because the
 // partition is being visited, is in trouble or not known yet, or because there is no slot.
-func (r *run) completeAndClaim(partition uint16, items []engine.Completion) (settled []engine.Settled, made bool, err error) {
-	if r.draining.Load() {
+func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion) (settled []engine.Settled, made bool, err error) {
+	if c.draining.Load() {
 		return nil, false, nil
 	}
-	p := r.sched.partitions[partition]
-	slots, registered := r.sched.join(p, 2*len(items)) // more than are freed, so that the claim tells whether that was all
+	p := c.sched.partitions[partition]
+	slots, registered := c.sched.join(p, 2*len(items)) // more than are freed, so that the claim tells whether that was all
 	if slots == 0 {
 		return nil, false, nil
 	}
-	defer r.sched.left(p)
-	defer func() { r.slots.put(slots) }()
-	ctx, cancel := context.WithTimeout(r.ctx, visitTimeout)
+	defer c.sched.left(p)
+	defer func() { c.slots.put(slots) }()
+	ctx, cancel := context.WithTimeout(c.ctx, visitTimeout)
 	defer cancel()
 	began := time.Now()
-	reply, made, err := r.keeper.ClaimWith(ctx, engine.ClaimRequest{
+	reply, made, err := c.keeper.ClaimWith(ctx, engine.ClaimRequest{
 		Partition: p.id, Max: slots, Interest: p.digest, Table: p.version, Wait: !registered, Rotation: p.rotation,
 	}, func(ctx context.Context, req engine.ClaimRequest) (next engine.ClaimReply, err error) {
 		var answer *engine.ClaimReply
-		if settled, answer, err = r.store.CompleteExecutions(ctx, partition, items, &req); answer != nil {
+		if settled, answer, err = c.store.CompleteExecutions(ctx, partition, items, &req); answer != nil {
 			next = *answer
 		}
 		return next, err
 	})
 	switch {
 	case !made:
-		r.sched.open(p) // what made it hot before may have been meant for this visit
+		c.sched.open(p) // what made it hot before may have been meant for this visit
 		return nil, false, nil
 	case err != nil: // of the claim, if there are answers: a visit makes it again, and deals with what is wrong
-		r.metrics.claimFailed()
-		r.sched.open(p)
+		c.metrics.claimFailed()
+		c.sched.open(p)
 		if errors.Is(err, flowfabric.ErrUnknownInterest) {
 			p.digest = ""
 		}
@@ -142,17 +183,17 @@ func (r *run) completeAndClaim(partition uint16, items []engine.Completion) (set
 		}
 		return settled, true, err
 	}
-	r.health.success()
-	r.metrics.claimed(len(reply.Held), true, time.Since(began))
+	c.health.success()
+	c.metrics.claimed(len(reply.Held), true, time.Since(began))
 	switch {
-	case r.learned(p, reply), reply.More, reply.Duplicate:
-		r.sched.open(p)
+	case c.learned(p, reply), reply.More, reply.Duplicate:
+		c.sched.open(p)
 	case reply.Registered:
-		r.sched.registered(p, time.Now())
+		c.sched.registered(p, time.Now())
 	case !registered:
-		r.sched.open(p)
+		c.sched.open(p)
 	}
-	slots -= r.start(p, reply.Held, slots)
+	slots -= c.start(p, reply.Held, slots)
 	if p.gated { // who asks the gates has not heard of these routes: the next visit reads the whole table
 		p.version = 0
 	}
@@ -160,10 +201,10 @@ func (r *run) completeAndClaim(partition uint16, items []engine.Completion) (set
 }
 
 // declare stores the partition's interest and remembers its digest.
-func (r *run) declare(p *partition) error {
-	ctx, cancel := context.WithTimeout(r.ctx, visitTimeout)
+func (c *claimer) declare(p *partition) error {
+	ctx, cancel := context.WithTimeout(c.ctx, visitTimeout)
 	defer cancel()
-	digest, err := r.store.SetInterest(ctx, p.id, p.interest)
+	digest, err := c.store.SetInterest(ctx, p.id, p.interest)
 	if err == nil {
 		p.digest = digest
 	}
@@ -172,46 +213,46 @@ func (r *run) declare(p *partition) error {
 
 // start hands claims to jobs, which run or wait for a slot, and returns how many of the given slots that took. What exceeds all slots (a
 // repeated claim may return more than it asks for) or comes after the drain began goes back at once.
-func (r *run) start(p *partition, claims []*keeper.Held, slots int) (used int) {
+func (c *claimer) start(p *partition, claims []*keeper.Held, slots int) (used int) {
 	now := time.Now()
 	for _, held := range claims {
 		route, known := p.table[held.Claim().Route]
 		switch {
 		case !known: // never seen: read the table anew
-			r.log.Error("flowfabric: claimed an execution of an unknown route", "execution", held.Fence().Execution.String(), "route", held.Claim().Route)
+			c.log.Error("flowfabric: claimed an execution of an unknown route", "execution", held.Fence().Execution.String(), "route", held.Claim().Route)
 			p.version, p.digest = 0, ""
-			r.handBack(held)
+			c.jobs.handBack(held)
 			continue
-		case !r.offer.serves(route): // a failover gave the id of a route of ours to another one
-			r.log.Warn("flowfabric: claimed an execution of another's route, handing it back", "execution", held.Fence().Execution.String(), "kind", route.Kind)
+		case !c.offer.serves(route): // a failover gave the id of a route of ours to another one
+			c.log.Warn("flowfabric: claimed an execution of another's route, handing it back", "execution", held.Fence().Execution.String(), "kind", route.Kind)
 			p.digest = ""
-			r.handBack(held)
+			c.jobs.handBack(held)
 			continue
-		case r.draining.Load():
-			r.handBack(held)
+		case c.draining.Load():
+			c.jobs.handBack(held)
 			continue
 		case used < slots:
 			used++
-		case r.slots.take(1) == 0:
-			r.handBack(held)
+		case c.slots.take(1) == 0:
+			c.jobs.handBack(held)
 			continue
 		}
-		j := newJob(r, held, route)
-		switch run, waits := r.slots.enter(j, now); {
+		j := newJob(c.jobs, held, route)
+		switch run, waits := c.slots.enter(j, now); {
 		case run:
-			r.pool.do(j)
+			c.jobs.pool.do(j)
 		case !waits: // the drain began
-			r.slots.put(1)
-			r.handBack(held)
+			c.slots.put(1)
+			c.jobs.handBack(held)
 		}
 	}
 	return used
 }
 
 // visitFailed puts the partition in backoff, or ends the worker when no retry can help.
-func (r *run) visitFailed(p *partition, err error) {
-	first := r.sched.failed(p, time.Now()) == 1
-	if first && !r.stopIfFatal(err) && r.ctx.Err() == nil && !errors.Is(err, flowfabric.ErrDraining) {
-		r.log.Warn("flowfabric: claim failed, trying again until it works", "partition", p.id, "error", err)
+func (c *claimer) visitFailed(p *partition, err error) {
+	first := c.sched.failed(p, time.Now()) == 1
+	if first && !c.fatal(err) && c.ctx.Err() == nil && !errors.Is(err, flowfabric.ErrDraining) {
+		c.log.Warn("flowfabric: claim failed, trying again until it works", "partition", p.id, "error", err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 var liveModeScenarios = []scenario{
 	{name: "a lost reply doubles nothing, in no mode", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
-		all := w.tail(w.hub(w.e).Tail(w.ctx, f.Execution, stream.TailOptions{}))
+		all := w.tail(w.hub(w.e).Tail(w.ctx, f.Execution, framelog.TailOptions{}))
 		lasting := w.tail(w.client().Tail(w.ctx, f.Execution, client.WithoutBestEffort()))
 		all.expect("0 attempt")
 		lasting.expect("0 attempt")
@@ -107,7 +107,7 @@ var liveModeScenarios = []scenario{
 		}
 		followed := make([]*tailed, tails)
 		for i, id := range ids {
-			followed[i] = w.tail(hub.Tail(w.ctx, id, stream.TailOptions{}))
+			followed[i] = w.tail(hub.Tail(w.ctx, id, framelog.TailOptions{}))
 		}
 		for _, tail := range followed {
 			tail.expect("0 attempt")

@@ -93,7 +93,7 @@ var liveScenarios = []scenario{
 		var took time.Duration
 		for range rounds {
 			f := k.one(w.create()).Fence
-			tail := w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{}))
+			tail := w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{}))
 			tail.expect("0 attempt")
 			w.frames(f, 1, 1)
 			tail.expect("0 frame 1")
@@ -122,9 +122,9 @@ var liveScenarios = []scenario{
 		for _, x := range end {
 			f := k.one(w.create(retries(0), reclaims(1))).Fence
 			only := uint32(0)
-			tail := w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{Attempt: &only}))
+			tail := w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{Attempt: &only}))
 			tail.expect("0 attempt")
-			all := w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{}))
+			all := w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{}))
 			all.expect("0 attempt")
 			x.run(f)
 			tail.expect("0 attempt_end " + x.reason)
@@ -139,7 +139,7 @@ var liveScenarios = []scenario{
 		}
 		// Cancelled before any attempt: there is nothing but the end.
 		id := w.create()
-		tail := w.tail(hub.Tail(w.ctx, id, stream.TailOptions{}))
+		tail := w.tail(hub.Tail(w.ctx, id, framelog.TailOptions{}))
 		w.cancel(id)
 		tail.expect("0 end " + string(w.read(id).State.Code))
 		tail.over()
@@ -155,7 +155,7 @@ var liveScenarios = []scenario{
 		got := make([][]stream.Frame, joins*len(hubs))
 		live := make(chan struct{}, len(got))
 		follow := func(i int) {
-			for event, err := range hubs[i%len(hubs)].Tail(w.ctx, f.Execution, stream.TailOptions{}) {
+			for event, err := range hubs[i%len(hubs)].Tail(w.ctx, f.Execution, framelog.TailOptions{}) {
 				switch {
 				case err != nil || event.Kind == stream.TailGap:
 					w.Errorf("tailer %d: %+v, %v", i, event, err)
@@ -205,13 +205,13 @@ var liveScenarios = []scenario{
 		total := 2000 / max(w.srv.Share, 1)
 		hub := w.hub(w.e)
 		f := w.worker("w1").one(w.create()).Fence
-		next, stop := iter.Pull2(hub.Tail(w.ctx, f.Execution, stream.TailOptions{}))
+		next, stop := iter.Pull2(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{}))
 		defer stop()
 		first, err, ok := next() // joined, and from now on it does not read
 		same(w, "first", words(first.Kind, err, ok), words(stream.TailAttempt, nil, true))
 		others := make([]*tailed, 5)
 		for i := range others {
-			others[i] = w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{}))
+			others[i] = w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{}))
 			others[i].expect("0 attempt")
 		}
 		w.write(f, 0, total, nil)
@@ -256,7 +256,7 @@ var liveScenarios = []scenario{
 	{name: "the writer survives killed connections", needs: []string{"Functions"}, run: func(w *world) {
 		const total = 2000
 		f := w.worker("w1").one(w.create()).Fence
-		tail := w.tail(w.hub(w.e).Tail(w.ctx, f.Execution, stream.TailOptions{}))
+		tail := w.tail(w.hub(w.e).Tail(w.ctx, f.Execution, framelog.TailOptions{}))
 		tail.expect("0 attempt")
 		var killer conc.WaitGroup
 		turn, killed := 0, int64(0)
@@ -332,7 +332,7 @@ var liveScenarios = []scenario{
 		f := w.worker("w1").one(w.create()).Fence
 		tails := make([]*tailed, 4)
 		for i := range tails {
-			tails[i] = w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{}))
+			tails[i] = w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{}))
 			tails[i].expect("0 attempt")
 		}
 		for round := range rounds {
@@ -484,7 +484,7 @@ var liveScenarios = []scenario{
 		w.numbered(p.Frames, int(m.Trimmed)+1, int(m.Count-m.Trimmed))
 		w.no(w.complete(f, "").Err)
 		for after, missing := range map[*stream.Frame]uint64{nil: m.Trimmed, &frame: m.Trimmed - 1} {
-			tail := w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{AfterFrame: after}))
+			tail := w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{AfterFrame: after}))
 			tail.expect("0 attempt", "0 gap "+strconv.FormatUint(missing, 10))
 			tail.expectFrames(0, int(m.Trimmed)+1, int(m.Count-m.Trimmed))
 			tail.expect("0 attempt_end attempt_success", "0 end T1")

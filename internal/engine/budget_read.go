@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 )
 
@@ -33,6 +34,18 @@ func (e *Engine) ReadBudget(ctx context.Context, name string, spenders, entries 
 		b.Spenders = append(b.Spenders, spender(r))
 	}
 	return b, r.fail()
+}
+
+// FindGate tells whether a budget or quota exists (lua/admission/ff_read_budget.lua, ff_read_quota.lua): nil, ErrBudgetNotFound or
+// ErrQuotaNotFound. It makes one try; to repeat it is up to the caller.
+func (e *Engine) FindGate(ctx context.Context, gate flowfabric.Gate) error {
+	on, f := e.onQuota, fnReadQuota
+	if gate.IsBudget() {
+		on, f = e.onBudget, fnReadBudget
+	}
+	f.once = true
+	_, err := on(ctx, f, gate.Name(), gate.Name(), "0", "0")
+	return err
 }
 
 func budgetFields(b *admission.BudgetRecord, r *reader) {

@@ -35,18 +35,20 @@ func TestOneCallOneRefusal(t *testing.T) {
 	}
 }
 
-// A create call is repeated by the coalescer, which knows the callers that have left; the engine makes one try.
-func TestACreateCallIsMadeOnce(t *testing.T) {
+// What its caller repeats is not repeated here: otherwise both would wait, and a caller's bound would not hold.
+func TestACallThatItsCallerRepeatsIsMadeOnce(t *testing.T) {
 	e, f := openFake(t)
-	calls := 0
+	calls := map[string]int{}
 	f.answer(func(function string) string {
-		if function == fnCreate.name {
-			calls++
-		}
+		calls[function]++
 		return "-LOADING Redis is loading the dataset in memory\r\n"
 	})
 	item := NewExecution{ID: sampleID, Namespace: "n", Lane: "l", Kind: "k"}
-	if _, err := e.CreateExecutions(t.Context(), sampleID.Partition(), []NewExecution{item}); !errors.Is(err, flowfabric.ErrTransport) || calls != 1 {
-		t.Errorf("%d calls and %v, want one and ErrTransport", calls, err)
+	_, err := e.CreateExecutions(t.Context(), sampleID.Partition(), []NewExecution{item})
+	for function, err := range map[function]error{fnCreate: err, fnReadBudget: e.FindGate(t.Context(), flowfabric.Budget("b")),
+		fnReadQuota: e.FindGate(t.Context(), flowfabric.Quota("q"))} {
+		if n := calls[function.name]; !errors.Is(err, flowfabric.ErrTransport) || n != 1 {
+			t.Errorf("%s: %d calls and %v, want one and ErrTransport", function.name, n, err)
+		}
 	}
 }

@@ -531,7 +531,7 @@ func TestTailModes(t *testing.T) {
 			var seen []string
 			var owner conc.WaitGroup
 			owner.Go(func() {
-				for e, err := range hub.Tail(t.Context(), execution, stream.TailOptions{WithoutBestEffort: without}) {
+				for e, err := range hub.Tail(t.Context(), execution, framelog.TailOptions{WithoutBestEffort: without}) {
 					switch {
 					case err != nil || e.Kind == stream.TailGap:
 						t.Error(e, err)
@@ -575,7 +575,7 @@ func TestTailFallsBehindLiveFrames(t *testing.T) {
 			var owner conc.WaitGroup
 			ctx, leave := context.WithCancel(t.Context())
 			owner.Go(func() {
-				for e, err := range hub.Tail(ctx, execution, stream.TailOptions{WithoutBestEffort: without}) {
+				for e, err := range hub.Tail(ctx, execution, framelog.TailOptions{WithoutBestEffort: without}) {
 					switch {
 					case errors.Is(err, context.Canceled):
 					case err != nil:
@@ -613,7 +613,7 @@ func TestTailFallsBehindLiveFrames(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 			late := ""
-			for e := range hub.Tail(t.Context(), execution, stream.TailOptions{WithoutBestEffort: without}) {
+			for e := range hub.Tail(t.Context(), execution, framelog.TailOptions{WithoutBestEffort: without}) {
 				if late += fmt.Sprint(e.Kind, e.Missed, " "); e.Kind == stream.TailFrame {
 					break
 				}

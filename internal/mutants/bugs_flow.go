@@ -82,7 +82,7 @@ var flowMutants = []Mutant{
 		`  ctx.moves.enqueued[route_id] = left`, `  ctx.moves.enqueued = nil`, suite("flow")},
 	{"complete: a header that waited for a refused claim is lost", "ff_complete_execution",
 		`    if members > 0 then home.apply(ctx) end`, ``, suite("flow")},
-	{"runtime: members are settled without a claim", "runtime.run.completeBatch",
+	{"runtime: members are settled without a claim", "runtime.claimer.completeBatch",
 		`	if heirs {`, `	if heirs && items == nil {`, Test{"./runtime", "TestChainsNeedNoClaims"}},
 	{"resolve: siblings are never cancelled", "flow.decided",
 		`  if g.after == 'cancel' then graph.push(ctx, 's', id, h.id, '', g.state) end`, ``, suite("flow")},
