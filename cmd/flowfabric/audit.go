@@ -9,8 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/admin"
 )
 
 func auditCommand(a *app) *cobra.Command {
@@ -29,27 +28,27 @@ unless --timeout is given. Exit code 1 says that something is wrong (still).`,
   flowfabric audit --json | jq .kinds`,
 	}
 	cmd.RunE = a.lasting(func(ctx context.Context, args []string) error {
-		e, err := a.engine(ctx)
-		if err != nil {
-			return err
-		}
-		defer e.Close()
-		chosen, err := choose(args, len(args) == 0, e.Partitions())
-		if err != nil {
-			return err
-		}
-		report, err := maintain.Audit(ctx, maintain.AuditConfig{Engine: e, Heal: heal, Partitions: chosen, Pause: pause, MaxFindings: most})
-		if err != nil {
-			return err
-		}
-		v := newAudited(report)
-		if err := a.show(v, v.text); err != nil {
-			return err
-		}
-		if !v.Sound {
-			return fmt.Errorf("%w: %s", errUnhealthy, v.summary())
-		}
-		return nil
+		return a.operate(ctx, func(o *admin.Admin) (err error) {
+			how := admin.Audit{Repair: heal, Pause: pause, MaxFindings: most} // of all partitions
+			if len(args) > 0 {
+				if how.Partitions, err = choose(args, false, partitionsOf(ctx, o)); err != nil {
+					return err
+				}
+			}
+			report, err := o.Audit(ctx, how)
+			if err != nil {
+				return err
+			}
+			v := newAudited(report)
+			v.Healing = heal
+			if err := a.show(v, v.text); err != nil {
+				return err
+			}
+			if !v.Sound {
+				return fmt.Errorf("%w: %s", errUnhealthy, v.summary())
+			}
+			return nil
+		})
 	})
 	cmd.Flags().BoolVar(&heal, "heal", false, "repair what can be repaired")
 	cmd.Flags().DurationVar(&pause, "pause", 0, "rest this long between two calls, on a busy store")
@@ -57,7 +56,7 @@ unless --timeout is given. Exit code 1 says that something is wrong (still).`,
 	return cmd
 }
 
-// audited is a maintain.AuditReport for --json.
+// audited is an admin.AuditReport for --json.
 type audited struct {
 	Sound      bool             `json:"sound"`
 	Healing    bool             `json:"healing"`
@@ -79,18 +78,18 @@ type auditedFailure struct {
 }
 
 type finding struct {
-	Partition uint16 `json:"partition"`
-	Kind      string `json:"kind"`
-	Index     string `json:"index"`
-	Member    string `json:"member"`
-	Detail    string `json:"detail,omitempty"`
-	Healed    bool   `json:"healed"`
-	Healable  bool   `json:"healable"`
+	Partition  uint16 `json:"partition"`
+	Kind       string `json:"kind"`
+	Index      string `json:"index"`
+	Member     string `json:"member"`
+	Detail     string `json:"detail,omitempty"`
+	Repaired   bool   `json:"healed"`
+	Repairable bool   `json:"healable"`
 }
 
-func newAudited(r maintain.AuditReport) audited {
-	v := audited{Sound: r.Sound(), Healing: r.Healing, TookMs: r.Took.Milliseconds(), Partitions: len(r.Partitions), Kinds: r.Kinds,
-		Healed: r.Healed, Healable: r.Healable, Lost: r.Lost, Findings: []finding{}, took: r.Took}
+func newAudited(r admin.AuditReport) audited {
+	v := audited{Sound: r.Sound, TookMs: r.Took.Milliseconds(), Partitions: len(r.Partitions), Kinds: r.Kinds,
+		Healed: r.Repaired, Healable: r.Repairable, Lost: r.Lost, Findings: []finding{}, took: r.Took}
 	if v.Kinds == nil {
 		v.Kinds = map[string]int{}
 	}
@@ -108,7 +107,7 @@ func newAudited(r maintain.AuditReport) audited {
 	return v
 }
 
-func newFinding(f engine.Finding) finding { return finding(f) }
+func newFinding(f admin.Finding) finding { return finding(f) }
 
 func (v audited) summary() string {
 	text := fmt.Sprintf("%d healed, %d healable, %d lost", v.Healed, v.Healable, v.Lost)
@@ -123,9 +122,9 @@ func (v audited) text(p *page) {
 	for _, f := range v.Findings {
 		what := styled(red, "lost")
 		switch {
-		case f.Healed:
+		case f.Repaired:
 			what = styled(green, "healed")
-		case f.Healable:
+		case f.Repairable:
 			what = styled(yellow, "healable")
 		}
 		rows = append(rows, []any{f.Partition, f.Kind, f.Index, f.Member, what, f.Detail})
