@@ -80,7 +80,7 @@ func Crashes[In, Out any](t testing.TB, def *handler.Definition[In, Out],
 	run := func(plan crash) (*Report[Out], *journal) {
 		t.Helper()
 		j := newJournal(plan)
-		r := runWith(t, runtime.Config{LeaseTTL: crashLease}, j, def, setup(&Effects{j}), in, opts)
+		r := runWith(t, stage{runtime.Config{LeaseTTL: crashLease}, j}, def, setup(&Effects{j}), in, opts)
 		if r == nil {
 			return nil, nil
 		}

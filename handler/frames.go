@@ -59,7 +59,7 @@ func (t *Task) Stream(ctx context.Context) iter.Seq2[stream.Frame, error] {
 		}
 		last := t.cfg.Frames.LastAcknowledged()
 		for after := (stream.Cursor{}); ; {
-			page, err := t.cfg.Reader.ReadFrames(ctx, t.ID(), t.Attempt(), after, nil, pageFrames)
+			page, err := t.cfg.Reader.ReadFrames(ctx, t.ID(), t.Attempt(), after, pageFrames)
 			if err != nil {
 				yield(stream.Frame{}, fmt.Errorf("read own stream: %w", err))
 				return

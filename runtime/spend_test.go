@@ -177,7 +177,7 @@ func TestHardBreachFailsTheExecution(t *testing.T) {
 	if s.FailureCategory != handler.CategoryOverBudget || s.Attempts != 1 || s.Retries != 0 || !strings.Contains(s.FailureReason, "budget b: 10 more tokens do not fit, 40 of 45 used") {
 		t.Errorf("%s after %d attempts, %d retries: %s", s.FailureCategory, s.Attempts, s.Retries, s.FailureReason)
 	}
-	frames, err := y.engine.ReadFrames(y.ctx, id, 0, stream.Cursor{}, nil, 100)
+	frames, err := y.engine.ReadFrames(y.ctx, id, 0, stream.Cursor{}, 100)
 	if err != nil || len(frames) != 5 {
 		t.Errorf("%d frames, %v", len(frames), err)
 	}

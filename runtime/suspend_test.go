@@ -137,7 +137,7 @@ func TestAwait(t *testing.T) {
 			for n := range i + 1 {
 				want = append(want, fmt.Sprintf("word-%d", n))
 			}
-			frames, err := w.engine.ReadFrames(w.ctx, id, 0, stream.Cursor{}, nil, 100)
+			frames, err := w.engine.ReadFrames(w.ctx, id, 0, stream.Cursor{}, 100)
 			var got []string
 			for _, f := range frames {
 				got = append(got, string(f.Payload))

@@ -191,7 +191,7 @@ func TestStepsAndFrames(t *testing.T) {
 		t.Errorf("%d steps recorded, run %d times", got.Steps, steps.Load())
 	}
 	for attempt, want := range []string{"t", "u"} {
-		frames, err := w.engine.ReadFrames(w.ctx, id, uint32(attempt), stream.Cursor{}, nil, 10)
+		frames, err := w.engine.ReadFrames(w.ctx, id, uint32(attempt), stream.Cursor{}, 10)
 		if err != nil || len(frames) != 1 || string(frames[0].Payload) != want {
 			t.Errorf("attempt %d: frames %v, %v", attempt, frames, err)
 		}
@@ -211,7 +211,7 @@ func TestFrameAfterTheHandler(t *testing.T) {
 	if err := (<-tasks).Frame(t.Context(), "token", "late"); !errors.Is(err, flowfabric.ErrTaskConsumed) {
 		t.Errorf("a frame after the handler: %v, want ErrTaskConsumed", err)
 	}
-	if frames, err := w.engine.ReadFrames(w.ctx, id, 0, stream.Cursor{}, nil, 10); err != nil || len(frames) > 0 {
+	if frames, err := w.engine.ReadFrames(w.ctx, id, 0, stream.Cursor{}, 10); err != nil || len(frames) > 0 {
 		t.Errorf("frames %v, %v", frames, err)
 	}
 }

@@ -184,7 +184,7 @@ var auditScenarios = []scenario{
 		}
 		walk := func(heal bool, between func(page int)) (checked, phantoms int) {
 			for cursor, page := "", 0; page == 0 || cursor != ""; page++ {
-				next, n, list, err := w.e.AuditIndex(w.ctx, w.p, heal, "delayed", cursor, 2)
+				next, n, list, err := w.e.AuditIndex(w.ctx, w.p, heal, engine.IndexPage{Index: "delayed", Cursor: cursor, Limit: 2})
 				w.no(err)
 				checked, phantoms, cursor = checked+n, phantoms+len(list), next
 				between(page)

@@ -198,7 +198,7 @@ var edgeCaseScenarios = []scenario{
 			m, err := w.e.ReadAttemptStream(w.ctx, id, attempt)
 			w.no(err)
 			same(w, "meta", words(m.Count, m.Bytes, m.LastSequence), "3 3 3")
-			frames, err := w.e.ReadFrames(w.ctx, id, attempt, stream.Cursor{}, nil, 10)
+			frames, err := w.e.ReadFrames(w.ctx, id, attempt, stream.Cursor{}, 10)
 			w.no(err)
 			for i, frame := range frames {
 				same(w, "frame", words(frame.Sequence, frame.Type, string(frame.Payload)), words(i+1, "token", i+1))
@@ -217,7 +217,7 @@ var edgeCaseScenarios = []scenario{
 		said, err := engine.DecodeFrames(ear.next())
 		w.no(err)
 		frames := said.Frames
-		stored, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, nil, 10)
+		stored, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, 10)
 		w.no(err)
 		for i := range stored {
 			stored[i].Run = 1

@@ -384,7 +384,7 @@ var writings = []writing{
 		}},
 	{"ff_audit_index", "audit an index", func(w *world, _ fixed) { w.set("ZADD", w.k.Delayed(), "1", "nobody") },
 		func(w *world, e *engine.Engine, _ fixed) (string, error) {
-			next, _, _, err := e.AuditIndex(w.ctx, w.p, true, "delayed", "", 100)
+			next, _, _, err := e.AuditIndex(w.ctx, w.p, true, engine.IndexPage{Index: "delayed", Limit: 100})
 			return next, err
 		}},
 	{"ff_audit_keys", "audit keys", func(w *world, s fixed) { w.set("HDEL", w.k.Core(s.ended.UUID()), "tg") },

@@ -158,7 +158,7 @@ var liveModeScenarios = []scenario{
 		w.check()
 		m := w.meta(f)
 		same(w, "stored and shed", words(m.Count, m.Live+wr.Shed(), wr.Shed() >= 1500-1023, wr.Dropped()), "2 1500 true 0")
-		frames, err := w.e.ReadLog(w.ctx, f.Execution, 0, stream.ModeBestEffort, stream.Cursor{}, nil, 10000)
+		frames, err := w.e.ReadLog(w.ctx, engine.LogRange{Execution: f.Execution, Mode: stream.ModeBestEffort, Limit: 10000})
 		w.no(err)
 		same(w, "the newest", string(frames[len(frames)-1].Payload), "1499")
 		if !slices.IsSortedFunc(frames, func(a, b stream.Frame) int { return a.ID.Compare(b.ID) }) {

@@ -44,11 +44,11 @@ var modeScenarios = []scenario{
 				wanted = min(retained, uint64(keep)+163)
 			}
 			same(w, "counts", words(m.Count, m.Summary, m.Live, m.LastSequence, retained), words(500, 401, 401, 1302, wanted))
-			frames, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, nil, 1000)
+			frames, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, 1000)
 			w.no(err)
 			same(w, "durable frames", words(len(frames), frames[len(frames)-1].Durables), words(retained, 500))
 			for mode, most := range map[stream.FrameMode]int{stream.ModeSummary: 64 + 200, stream.ModeBestEffort: 64 + 200} {
-				log, err := w.e.ReadLog(w.ctx, f.Execution, 0, mode, stream.Cursor{}, nil, 1000)
+				log, err := w.e.ReadLog(w.ctx, engine.LogRange{Execution: f.Execution, Mode: mode, Limit: 1000})
 				w.no(err)
 				if len(log) < 64 || len(log) > most {
 					w.Fatalf("%d %s frames are kept", len(log), mode)
@@ -102,7 +102,7 @@ var modeScenarios = []scenario{
 		s, err := w.e.ReadSummary(w.ctx, f.Execution, 0)
 		w.no(err)
 		same(w, "256 KiB", words(len(s.Document), s.Version), words(limits.MaxSummary, version+1))
-		deltas, err := w.e.ReadLog(w.ctx, f.Execution, 0, stream.ModeSummary, stream.Cursor{}, nil, 100)
+		deltas, err := w.e.ReadLog(w.ctx, engine.LogRange{Execution: f.Execution, Mode: stream.ModeSummary, Limit: 100})
 		w.no(err)
 		same(w, "deltas", len(deltas), int(version+1))
 		w.check()
@@ -414,9 +414,9 @@ type countedReader struct {
 	calls int
 }
 
-func (c *countedReader) ReadLog(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, mode stream.FrameMode, after stream.Cursor, to *stream.Cursor, limit int) ([]stream.Frame, error) {
+func (c *countedReader) ReadLog(ctx context.Context, q engine.LogRange) ([]stream.Frame, error) {
 	c.calls++
-	return c.Engine.ReadLog(ctx, id, attempt, mode, after, to, limit)
+	return c.Engine.ReadLog(ctx, q)
 }
 
 func (c *countedReader) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (engine.StreamMeta, error) {

@@ -30,7 +30,7 @@ var streamScenarios = []scenario{
 		a, err := w.e.AppendFrames(w.ctx, f, 1, []stream.Frame{sent})
 		w.no(err)
 		w.check()
-		got, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, nil, 10)
+		got, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, 10)
 		w.no(err)
 		sent.ID, sent.Sequence, sent.Durables = a.LastID, 1, 1
 		same(w, "frame", words(got), words([]stream.Frame{sent}))
@@ -106,7 +106,7 @@ var streamScenarios = []scenario{
 		w.frames(short, 301, 4)
 		spelled(long, 303, 2)
 		for _, f := range []flowfabric.Fence{short, long} {
-			got, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, nil, 1000)
+			got, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, 1000)
 			w.no(err)
 			same(w, "frames", len(got), 303)
 			for i, x := range got {

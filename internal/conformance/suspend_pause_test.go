@@ -43,7 +43,7 @@ var pauseScenarios = []scenario{
 			_, err := w.e.AppendFrames(w.ctx, c.Fence, 5, []stream.Frame{{}})
 			return err
 		})
-		list, err := w.e.ReadFrames(w.ctx, id, 0, stream.Cursor{}, nil, 10)
+		list, err := w.e.ReadFrames(w.ctx, id, 0, stream.Cursor{}, 10)
 		w.no(err)
 		for i, x := range list {
 			same(w, "frame", words(x.Sequence, string(x.Payload)), words(i+1, i+1))

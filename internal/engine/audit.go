@@ -100,19 +100,25 @@ func (e *Engine) AuditExecutions(ctx context.Context, partition uint16, heal boo
 	return list, found, r.fail()
 }
 
+// IndexPage is a part of an index: what follows the cursor of the page before, "" for the first.
+type IndexPage struct {
+	Index, Cursor string
+	Limit         int // 1..100 entries
+}
+
 // AuditIndex looks at one page of an index from its own side (lua/operate/ff_audit_index.lua, which lists the indexes) and
-// returns the cursor of the next, "" after the last. limit 1..100. Safe at any time: an entry is only removed, or
+// returns the cursor of the next, "" after the last. Safe at any time: an entry is only removed, or
 // added, when the records say so at that instant. ErrPartitionFrozen, ErrInvalidInput.
-func (e *Engine) AuditIndex(ctx context.Context, partition uint16, heal bool, index, cursor string, limit int) (next string, checked int, found []Finding, err error) {
+func (e *Engine) AuditIndex(ctx context.Context, partition uint16, heal bool, page IndexPage) (next string, checked int, found []Finding, err error) {
 	if partition >= e.Partitions() {
 		return "", 0, nil, fmt.Errorf("%s: %w: partition %d of %d", fnAuditIndex.name, flowfabric.ErrInvalidInput, partition, e.Partitions())
 	}
-	return e.auditIndex(ctx, e.roots[partition], partition, heal, index, cursor, limit)
+	return e.auditIndex(ctx, e.roots[partition], partition, heal, page)
 }
 
 // AuditGates is AuditIndex for a partition of budgets or of quotas: the index budgets or quotas, or bd:<budget> or qd:<quota>, which is
 // the definition of one. ErrPartitionMissing where there never was any.
-func (e *Engine) AuditGates(ctx context.Context, budgets bool, partition uint16, heal bool, index, cursor string, limit int) (next string, checked int, found []Finding, err error) {
+func (e *Engine) AuditGates(ctx context.Context, budgets bool, partition uint16, heal bool, page IndexPage) (next string, checked int, found []Finding, err error) {
 	roots := e.quotas
 	if budgets {
 		roots = e.budgets
@@ -120,7 +126,7 @@ func (e *Engine) AuditGates(ctx context.Context, budgets bool, partition uint16,
 	if int(partition) >= len(roots) {
 		return "", 0, nil, fmt.Errorf("%w: partition %d of %d", flowfabric.ErrInvalidInput, partition, len(roots))
 	}
-	return e.auditIndex(ctx, roots[partition], partition, heal, index, cursor, limit)
+	return e.auditIndex(ctx, roots[partition], partition, heal, page)
 }
 
 // GatePartitions are how many partitions of budgets and of quotas there are.
@@ -128,8 +134,8 @@ func (e *Engine) GatePartitions() (budgets, quotas uint16) {
 	return uint16(len(e.budgets)), uint16(len(e.quotas))
 }
 
-func (e *Engine) auditIndex(ctx context.Context, root string, partition uint16, heal bool, index, cursor string, limit int) (next string, checked int, found []Finding, err error) {
-	r, err := e.run(ctx, e.client, fnAuditIndex, []string{root}, []string{protocol, flagText(heal), index, cursor, strconv.Itoa(limit)})
+func (e *Engine) auditIndex(ctx context.Context, root string, partition uint16, heal bool, page IndexPage) (next string, checked int, found []Finding, err error) {
+	r, err := e.run(ctx, e.client, fnAuditIndex, []string{root}, []string{protocol, flagText(heal), page.Index, page.Cursor, strconv.Itoa(page.Limit)})
 	if err != nil {
 		return "", 0, nil, err
 	}

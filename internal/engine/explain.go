@@ -111,8 +111,8 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 		return Facts{}, err
 	}
 	f := Facts{Now: r.instant()}
-	row, alive, expiry := r.text(), r.flag(), r.instant()
-	f.HolderAlive, f.DeclaredDead = alive, r.text()
+	row, of := r.text(), holding{r.flag(), r.instant()}
+	f.HolderAlive, f.DeclaredDead = of.alive, r.text()
 	f.Lane.State, f.Lane.Retention = LaneState(r.text()), time.Duration(r.number())*time.Second
 	f.Lane.Since, f.Lane.By = r.instant(), r.text()
 	f.Ahead, f.Queued, f.Ready = int(r.number()), int(r.number()), r.flag()
@@ -132,7 +132,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	if r.err != nil {
 		return Facts{}, r.fail()
 	}
-	if f.Snapshot, err = snapshot(id, r, core, attempts, row, alive, expiry); err != nil {
+	if f.Snapshot, err = snapshot(id, r, core, attempts, row, of); err != nil {
 		return Facts{}, err
 	}
 	if core["dl"] == "0" { // before 1970, which is a deadline too

@@ -68,7 +68,7 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_audit_index", func(ctx context.Context, e *Engine) error {
-		_, _, _, err := e.AuditIndex(ctx, 3, true, "delayed", "", 1)
+		_, _, _, err := e.AuditIndex(ctx, 3, true, IndexPage{Index: "delayed", Limit: 1})
 		return err
 	}},
 	{"ff_audit_keys", func(ctx context.Context, e *Engine) error {
@@ -387,9 +387,9 @@ func TestForeignPartitions(t *testing.T) {
 		"mixed":    func() error { _, _, err := e.CompleteExecutions(ctx, 3, []Completion{{Fence: fence}}, nil); return err },
 		"read":     func() error { _, err := e.ReadExecution(ctx, id); return err },
 		"result":   func() error { _, _, err := e.ReadResult(ctx, id, 0); return err },
-		"frames":   func() error { _, err := e.ReadFrames(ctx, id, 0, stream.Cursor{}, nil, 1); return err },
-		"limit":    func() error { _, err := e.ReadFrames(ctx, sampleID, 0, stream.Cursor{}, nil, 10001); return err },
-		"no limit": func() error { _, err := e.ReadFrames(ctx, sampleID, 0, stream.Cursor{}, nil, 0); return err },
+		"frames":   func() error { _, err := e.ReadFrames(ctx, id, 0, stream.Cursor{}, 1); return err },
+		"limit":    func() error { _, err := e.ReadFrames(ctx, sampleID, 0, stream.Cursor{}, 10001); return err },
+		"no limit": func() error { _, err := e.ReadFrames(ctx, sampleID, 0, stream.Cursor{}, 0); return err },
 		"renew":    func() error { _, err := e.RenewSession(ctx, 4, "w~1", time.Second, 0); return err },
 		"poll":     func() error { _, _, err := e.Poll(ctx, []uint16{0, 4}); return err },
 		"no poll":  func() error { _, _, err := e.Poll(ctx, nil); return err },

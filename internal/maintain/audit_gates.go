@@ -124,7 +124,7 @@ func (g *gates) indexes(ctx context.Context) {
 	index := map[string]string{"b": "budgets", "q": "quotas"}[g.kind]
 	for partition := range g.present {
 		for cursor := ""; g.out.Err == nil; {
-			next, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", partition, g.cfg.Heal, index, cursor, auditBatch)
+			next, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", partition, g.cfg.Heal, engine.IndexPage{Index: index, Cursor: cursor, Limit: auditBatch})
 			if errors.Is(err, flowfabric.ErrPartitionMissing) {
 				break // each name in it is told
 			}
@@ -150,7 +150,7 @@ func (g *gates) one(ctx context.Context, at place) {
 	if g.kind == "b" {
 		partitions, area = budgets, "bd:"
 	}
-	_, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", at.partition, g.cfg.Heal, area+at.name, "", auditBatch)
+	_, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", at.partition, g.cfg.Heal, engine.IndexPage{Index: area + at.name, Limit: auditBatch})
 	if errors.Is(err, flowfabric.ErrPartitionMissing) {
 		g.found([]engine.Finding{{Partition: at.partition, Kind: engine.FindingRecord, Index: area[:2], Member: at.name, Detail: "its partition has lost its root"}}, nil)
 		return

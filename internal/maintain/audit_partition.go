@@ -100,7 +100,7 @@ func (p *part) begin(ctx context.Context) {
 // index goes through one index, page by page.
 func (p *part) index(ctx context.Context, index string) {
 	for cursor := ""; p.out.Err == nil; {
-		next, _, found, err := p.cfg.Engine.AuditIndex(ctx, p.id, p.cfg.Heal, index, cursor, auditBatch)
+		next, _, found, err := p.cfg.Engine.AuditIndex(ctx, p.id, p.cfg.Heal, engine.IndexPage{Index: index, Cursor: cursor, Limit: auditBatch})
 		if p.unreadable(index, "", err) {
 			return
 		}
