@@ -61,7 +61,7 @@ func (e *UnknownFlowError) Unwrap() error { return e.Cause }
 //
 // Errors before any I/O: those of flow.Flow.Build; flowfabric.ErrInvalidInput for a key or namespace out of bounds. From the server:
 // ErrBudgetNotFound and ErrQuotaNotFound for budgets and quotas that a node names, before anything is made; ErrFlowConflict; ErrFlowTerminal when the flow was cancelled while it was put together; ErrLaneClosed, ErrTooManyRoutes and
-// ErrIdempotencyConflict, with the node they are about, which leave the flow staged: once their cause is mended the same submit
+// ErrIdempotencyConflict, with the node they are about, which leave the flow staged: once their cause is removed the same submit
 // with the same key goes on; ErrOutOfMemory. [*UnknownFlowError]; an error of ctx alone when nothing was sent; [ErrClosed].
 func SubmitFlow(ctx context.Context, c *Client, f *flow.Flow, opts ...FlowOption) (*Flow, error) {
 	q := flowSubmission{namespace: c.cfg.Namespace, creator: c.cfg.Creator}

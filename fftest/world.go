@@ -266,7 +266,7 @@ func (w *World) LoseLease() {
 	w.worker.link.cut()
 	time.Sleep(w.cfg.LeaseTTL)
 	if !w.worker.dead.Load() {
-		w.worker.link.mend()
+		w.worker.link.restore()
 	}
 }
 

@@ -106,7 +106,7 @@ func TestStepRefusals(t *testing.T) {
 	}
 }
 
-// A recorded value of another type cannot be mended by a retry, and must not be silently replaced.
+// A recorded value of another type cannot be repaired by a retry, and must not be silently replaced.
 func TestStepOfAnotherType(t *testing.T) {
 	task := newTask(taskhook.Config{Claim: &engine.Claim{Steps: map[string][]byte{"a": []byte(`"text"`)}}})
 	_, err := handler.Step(context.Background(), task, "a", func(context.Context) (int, error) { panic("not called") })

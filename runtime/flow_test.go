@@ -395,11 +395,11 @@ func TestChildrenOfACancelledParent(t *testing.T) {
 // handler passes on is one for good too, until a replay: then the children are looked at anew.
 func TestChildrenInAFlow(t *testing.T) {
 	servers(t, func(w *world) {
-		var mended atomic.Bool
+		var repaired atomic.Bool
 		flaky := handler.Define[string, string]("flaky", handler.NoRetry())
 		w.start(runtime.Config{},
 			handler.Bind(flaky, func(_ context.Context, _ *handler.Task, in string) (string, error) {
-				if !mended.Load() {
+				if !repaired.Load() {
 					return "", errors.New("not yet")
 				}
 				return in, nil
@@ -425,7 +425,7 @@ func TestChildrenInAFlow(t *testing.T) {
 		if s := w.snapshot(b.ID(two)); r.State != flowfabric.FlowFailed || r.Members != 2 || s.FailureCategory != handler.CategoryChild || s.Attempts != 1 {
 			t.Errorf("growing: %s, %s %s after %d", r.State, s.FailureCategory, s.FailureReason, s.Attempts)
 		}
-		mended.Store(true)
+		repaired.Store(true)
 		child := b.ID(two).Child("w", "c")
 		for _, id := range []flowfabric.ExecutionID{child, b.ID(two)} {
 			w.eventually("nothing is left of the end", func() bool {

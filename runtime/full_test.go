@@ -92,7 +92,7 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 			if _, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{{ID: flowfabric.NewExecutionID(1), Namespace: "default", Lane: "default", Kind: "greet"}}); !errors.Is(err, flowfabric.ErrOutOfMemory) {
 				t.Errorf("it is not full any more: %v", err)
 			}
-			if r, err := maintain.Audit(ctx, maintain.AuditConfig{Engine: w.engine, Heal: true}); err != nil || !r.Sound() || r.Kinds[engine.FindingRetention] != len(ended) {
+			if r, err := maintain.Audit(ctx, maintain.AuditConfig{Engine: w.engine, Repair: true}); err != nil || !r.Sound() || r.Kinds[engine.FindingRetention] != len(ended) {
 				t.Errorf("audit: %+v, %v", r.Kinds, err)
 			}
 			for _, id := range waiting[1:] { // the tick of the new worker purges, and what was refused is handed out

@@ -43,7 +43,7 @@ func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, resume **sus
 		j.logger().Error("flowfabric: the server refuses to suspend; the attempt fails", "error", err)
 		refused := refusedOutcome("suspend", err)
 		refused.Failure.Category = handler.CategorySuspend
-		// Keys are configuration, which somebody may mend before the next attempt.
+		// Keys are configuration, which somebody may repair before the next attempt.
 		refused.Failure.Permanent = !errors.Is(err, flowfabric.ErrNoTokenKeys) && !errors.Is(err, flowfabric.ErrKidNotCurrent)
 		*outcome = refused
 	}

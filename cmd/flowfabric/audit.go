@@ -13,23 +13,23 @@ import (
 )
 
 func auditCommand(a *app) *cobra.Command {
-	var heal bool
+	var repair bool
 	var pause time.Duration
 	var most int
 	cmd := &cobra.Command{
 		Use:   "audit [PARTITION...]",
-		Short: "Hold every index of the store against the records, and repair it with --heal",
+		Short: "Hold every index of the store against the records, and repair it with --repair",
 		Long: `audit lists all keys of every primary once and reports every difference between what records say and
-what indexes say. It may run while everything else does. With --heal what can be derived is repaired in
+what indexes say. It may run while everything else does. With --repair what can be derived is repaired in
 the call that finds it; it says what it repaired. Without it nothing is written. It has no time limit
 unless --timeout is given. Exit code 1 says that something is wrong (still).`,
 		Example: `  flowfabric audit
-  flowfabric audit 0-7 --heal
+  flowfabric audit 0-7 --repair
   flowfabric audit --json | jq .kinds`,
 	}
 	cmd.RunE = a.lasting(func(ctx context.Context, args []string) error {
 		return a.operate(ctx, func(o *admin.Admin) (err error) {
-			how := admin.Audit{Repair: heal, Pause: pause, MaxFindings: most} // of all partitions
+			how := admin.Audit{Repair: repair, Pause: pause, MaxFindings: most} // of all partitions
 			if len(args) > 0 {
 				if how.Partitions, err = choose(args, false, partitionsOf(ctx, o)); err != nil {
 					return err
@@ -40,7 +40,7 @@ unless --timeout is given. Exit code 1 says that something is wrong (still).`,
 				return err
 			}
 			v := newAudited(report)
-			v.Healing = heal
+			v.Repairing = repair
 			if err := a.show(v, v.text); err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ unless --timeout is given. Exit code 1 says that something is wrong (still).`,
 			return nil
 		})
 	})
-	cmd.Flags().BoolVar(&heal, "heal", false, "repair what can be repaired")
+	cmd.Flags().BoolVar(&repair, "repair", false, "repair what can be repaired")
 	cmd.Flags().DurationVar(&pause, "pause", 0, "rest this long between two calls, on a busy store")
 	cmd.Flags().IntVar(&most, "findings", 100, "print at most this `number` of findings; the counts are complete")
 	return cmd
@@ -59,13 +59,13 @@ unless --timeout is given. Exit code 1 says that something is wrong (still).`,
 // audited is an admin.AuditReport for --json.
 type audited struct {
 	Sound      bool             `json:"sound"`
-	Healing    bool             `json:"healing"`
+	Repairing  bool             `json:"repairing"`
 	TookMs     int64            `json:"took_ms"`
 	Partitions int              `json:"partitions"`
 	Executions int              `json:"executions"`
 	Kinds      map[string]int   `json:"kinds"` // findings by kind
-	Healed     int              `json:"healed"`
-	Healable   int              `json:"healable"`
+	Repaired   int              `json:"repaired"`
+	Repairable int              `json:"repairable"`
 	Lost       int              `json:"lost"`
 	Failed     []auditedFailure `json:"failed,omitempty"`
 	Findings   []finding        `json:"findings"`
@@ -83,13 +83,13 @@ type finding struct {
 	Index      string `json:"index"`
 	Member     string `json:"member"`
 	Detail     string `json:"detail,omitempty"`
-	Repaired   bool   `json:"healed"`
-	Repairable bool   `json:"healable"`
+	Repaired   bool   `json:"repaired"`
+	Repairable bool   `json:"repairable"`
 }
 
 func newAudited(r admin.AuditReport) audited {
 	v := audited{Sound: r.Sound, TookMs: r.Took.Milliseconds(), Partitions: len(r.Partitions), Kinds: r.Kinds,
-		Healed: r.Repaired, Healable: r.Repairable, Lost: r.Lost, Findings: []finding{}, took: r.Took}
+		Repaired: r.Repaired, Repairable: r.Repairable, Lost: r.Lost, Findings: []finding{}, took: r.Took}
 	if v.Kinds == nil {
 		v.Kinds = map[string]int{}
 	}
@@ -110,7 +110,7 @@ func newAudited(r admin.AuditReport) audited {
 func newFinding(f admin.Finding) finding { return finding(f) }
 
 func (v audited) summary() string {
-	text := fmt.Sprintf("%d healed, %d healable, %d lost", v.Healed, v.Healable, v.Lost)
+	text := fmt.Sprintf("%d repaired, %d repairable, %d lost", v.Repaired, v.Repairable, v.Lost)
 	if len(v.Failed) > 0 {
 		text += fmt.Sprintf(", %s not audited", count(len(v.Failed), "partition"))
 	}
@@ -123,9 +123,9 @@ func (v audited) text(p *page) {
 		what := styled(red, "lost")
 		switch {
 		case f.Repaired:
-			what = styled(green, "healed")
+			what = styled(green, "repaired")
 		case f.Repairable:
-			what = styled(yellow, "healable")
+			what = styled(yellow, "repairable")
 		}
 		rows = append(rows, []any{f.Partition, f.Kind, f.Index, f.Member, what, f.Detail})
 	}

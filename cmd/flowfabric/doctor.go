@@ -140,7 +140,7 @@ func (a *app) audit(ctx context.Context, c *checkup, d engine.Diagnosis) {
 	case v.Sound:
 		c.add(name, statusOK, "", fmt.Sprintf("indexes agree with the records of %s", count(v.Executions, "execution")), "")
 	default:
-		c.add(name, statusFail, "", v.summary(), "see 'flowfabric audit', and repair it with 'flowfabric audit --heal'")
+		c.add(name, statusFail, "", v.summary(), "see 'flowfabric audit', and repair it with 'flowfabric audit --repair'")
 	}
 }
 

@@ -106,7 +106,7 @@ func init() {
 	sessions["workers"] = lines("workers", "workers list", "workers list --json", "workers mark-dead w2 --reason 'node gone' --by anna", "workers mark-dead w2 --json",
 		"workers list", "workers mark-dead nobody", "workers mark-dead")
 	sessions["top"] = lines("top --once", "top --once --json --all-namespaces", "top --interval 1ms", "top extra")
-	sessions["audit"] = lines("audit", "audit 0-1 --json", "audit --heal", "audit 7", "audit nonsense")
+	sessions["audit"] = lines("audit", "audit 0-1 --json", "audit --repair", "audit 7", "audit nonsense")
 }
 
 // graphs submits two flows: <open>, of which nothing runs, and <broken>, whose first node has failed.

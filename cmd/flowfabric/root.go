@@ -22,7 +22,7 @@ func rootCommand(a *app) *cobra.Command {
 		Short: "Durable execution on Valkey and Redis",
 		Long: `FlowFabric runs durable executions on Valkey or Redis: handlers that survive crashes,
 stream their output, and wait for days without holding a process. This command submits
-work, follows it, explains why it does not move, and mends it.
+work, follows it, explains why it does not move, and repairs it.
 
 Say which server with --url or FLOWFABRIC_URL. With --json every command prints one JSON
 value, and those that go on (tail, top) one value per line; errors are JSON on stderr.

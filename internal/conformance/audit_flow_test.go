@@ -197,7 +197,7 @@ func (v *vandal) flow() {
 	}
 }
 
-// damages are those that an audit of flows heals.
+// damages are those that an audit of flows repairs.
 func (s shapes) damages(w *world) map[string][]string {
 	r, id := string(w.k), func(g *graph, node string) string { return g.id.Member(node).UUID().String() }
 	race, failed, ended := s.race.id.UUID().String(), s.failed.id.UUID().String(), s.ended.id.UUID().String()
@@ -270,9 +270,9 @@ var auditFlowScenarios = []scenario{
 			before := w.fingerprint()
 			look := w.audit(false)
 			same(w, what+": a look wrote something", w.fingerprint(), before)
-			healed := w.audit(true)
-			if left := w.violations(w.dump()); len(left) > 0 || look.Healable == 0 || healed.Healed == 0 || healed.Lost > 0 {
-				w.Fatalf("%s: found %v, healed %v, left:\n%s\nfindings:\n%s", what, look.Kinds, healed.Kinds, strings.Join(left, "\n"), found(healed))
+			repaired := w.audit(true)
+			if left := w.violations(w.dump()); len(left) > 0 || look.Repairable == 0 || repaired.Repaired == 0 || repaired.Lost > 0 {
+				w.Fatalf("%s: found %v, repaired %v, left:\n%s\nfindings:\n%s", what, look.Kinds, repaired.Kinds, strings.Join(left, "\n"), found(repaired))
 			}
 			if again := found(w.audit(true)); again != "" {
 				w.Fatalf("a second audit after %s finds %s", what, again)
@@ -305,7 +305,7 @@ var auditFlowScenarios = []scenario{
 		w.no(err)
 		w.set("HDEL", w.k.Core(id.UUID()), "wt")
 		r := w.audit(true)
-		same(w, "healed all", r.Sound(), true)
+		same(w, "repaired all", r.Sound(), true)
 		w.quiet = false
 		w.check()
 		same(w, "again", found(w.audit(true)), "")
@@ -351,10 +351,10 @@ var auditFlowScenarios = []scenario{
 		}
 		g.submit(engine.SealClosed)
 		w.set("HINCRBY", w.k.Flow(g.id.UUID()), "mw", "-3")
-		look := func(heal bool, between func()) (pages int, last engine.AuditedFlow, list []engine.Finding) {
+		look := func(repair bool, between func()) (pages int, last engine.AuditedFlow, list []engine.Finding) {
 			last = engine.AuditedFlow{ID: g.id.UUID()}
 			for !last.Done && !last.Busy {
-				seen, findings, err := w.e.AuditFlows(w.ctx, w.p, heal, []engine.AuditedFlow{last})
+				seen, findings, err := w.e.AuditFlows(w.ctx, w.p, repair, []engine.AuditedFlow{last})
 				w.no(err)
 				last, list, pages = seen[0], append(list, findings...), pages+1
 				between()
@@ -375,7 +375,7 @@ var auditFlowScenarios = []scenario{
 		w.quiet = false
 		w.check()
 		w.set("HINCRBY", w.k.Flow(g.id.UUID()), "mw", "2")
-		same(w, "the audit heals it", words(w.audit(true).Kinds[engine.FindingCount], w.audit(true).Healed), "1 0")
+		same(w, "the audit repairs it", words(w.audit(true).Kinds[engine.FindingCount], w.audit(true).Repaired), "1 0")
 		w.check()
 	}},
 	{name: "an audit of running flows reports no false finding", run: func(w *world) {
@@ -415,7 +415,7 @@ var auditFlowScenarios = []scenario{
 		}
 		audits.Go(func() {
 			for range max(2, 8/max(1, w.srv.Share)) {
-				r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Heal: true, Partitions: []uint16{w.p}})
+				r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Repair: true, Partitions: []uint16{w.p}})
 				if err != nil || !r.Sound() || len(r.Findings) > 0 {
 					w.Errorf("%v, %+v, findings:\n%.3000s", err, r.Kinds, found(r))
 				}
@@ -458,8 +458,8 @@ var auditFlowScenarios = []scenario{
 		g.node("end", ups, ofNodes).node("lone", []string{"r0"}, ofNodes).node("sound", []string{"r0"}, ofNodes).submit(engine.SealClosed)
 		w.set("DEL", w.k.Links(g.id.Member("end").UUID()))
 		w.set("SET", w.k.Links(g.id.Member("lone").UUID()), "no links")
-		for _, heal := range []bool{false, true} {
-			r := w.audit(heal)
+		for _, repair := range []bool{false, true} {
+			r := w.audit(repair)
 			same(w, "lost", words(r.Lost >= 2, strings.Contains(found(r), g.id.Member("end").UUID().String()),
 				strings.Contains(found(r), g.id.Member("lone").UUID().String())), "true true true")
 		}

@@ -159,10 +159,10 @@ var auditGateScenarios = []scenario{
 				w.Errorf("the checker does not see %s", what)
 			}
 			look := w.audit(false)
-			healed := w.audit(true)
+			repaired := w.audit(true)
 			left := w.violations(w.dump())
-			if x.lost && (len(left) == 0 || healed.Lost == 0) || !x.lost && (len(left) > 0 || look.Healable == 0 || healed.Healed == 0 || healed.Lost > 0) {
-				w.Errorf("%s: found %s, healed %v, lost %d, left:\n%s", what, found(look), healed.Kinds, healed.Lost, strings.Join(left, "\n"))
+			if x.lost && (len(left) == 0 || repaired.Lost == 0) || !x.lost && (len(left) > 0 || look.Repairable == 0 || repaired.Repaired == 0 || repaired.Lost > 0) {
+				w.Errorf("%s: found %s, repaired %v, lost %d, left:\n%s", what, found(look), repaired.Kinds, repaired.Lost, strings.Join(left, "\n"))
 			}
 			if again := found(w.audit(true)); !x.lost && again != "" {
 				w.Errorf("a second audit after %s finds %s", what, again)
@@ -172,8 +172,8 @@ var auditGateScenarios = []scenario{
 		w.create(asking(flowfabric.Quota("openai")))
 		w.quiet = true
 		w.set("HDEL", string(w.k), "gates")
-		if r := w.audit(true); r.Healed == 0 || len(w.violations(w.dump())) > 0 {
-			w.Errorf("no level of gates: healed %v, left %q", r.Kinds, w.violations(w.dump()))
+		if r := w.audit(true); r.Repaired == 0 || len(w.violations(w.dump())) > 0 {
+			w.Errorf("no level of gates: repaired %v, left %q", r.Kinds, w.violations(w.dump()))
 		}
 	}},
 	{name: "gated work that lost its index entries runs after an audit", run: func(w *world) {
@@ -181,8 +181,8 @@ var auditGateScenarios = []scenario{
 		w.quiet = true
 		w.set("DEL", w.k.Gready(), w.k.Closed(), w.k.Closings(), w.k.Paused(), w.k.Held(s.worker.session), w.k.Queue(s.route))
 		w.set("HDEL", string(w.k), "gates", "wake")
-		if r := w.audit(true); !r.Sound() || r.Healed == 0 {
-			w.Fatalf("not healed: %v %d", r.Kinds, r.Lost)
+		if r := w.audit(true); !r.Sound() || r.Repaired == 0 {
+			w.Fatalf("not repaired: %v %d", r.Kinds, r.Lost)
 		}
 		w.quiet = false
 		w.check()
@@ -231,7 +231,7 @@ var auditGateScenarios = []scenario{
 			w.Fatal("the damage stops nobody")
 		}
 		same(w, "found", words(w.audit(false).Kinds), "map[phantom:2]")
-		same(w, "healed", words(w.audit(true).Healed, found(w.audit(true))), "2 ")
+		same(w, "repaired", words(w.audit(true).Repaired, found(w.audit(true))), "2 ")
 		w.quiet = false
 		same(w, "held", g.held(q), 1)
 		for range 3 {
@@ -262,7 +262,7 @@ var auditGateScenarios = []scenario{
 		look := g.auditAll(false)
 		same(w, "looking asks nobody", words(look.Gates.Holds, g.held(q)), "0 3")
 		r = g.auditAll(true)
-		same(w, "asked, given back", words(r.Gates.Holds, r.Gates.Kinds, r.Gates.Healed, r.Sound(), g.held(q)), "3 map[phantom:1] 1 true 2")
+		same(w, "asked, given back", words(r.Gates.Holds, r.Gates.Kinds, r.Gates.Repaired, r.Sound(), g.held(q)), "3 map[phantom:1] 1 true 2")
 		r = g.auditAll(true)
 		same(w, "a second audit", words(r.Gates.Holds, len(r.Gates.Kinds), g.held(q)), "0 0 2")
 		g.sound()
@@ -291,12 +291,12 @@ var auditGateScenarios = []scenario{
 		} {
 			w.set(x.damage...)
 			seen := g.auditAll(false)
-			if seen.Gates.Kinds[x.kind] != 1 || seen.Gates.Healed > 0 || seen.Sound() {
+			if seen.Gates.Kinds[x.kind] != 1 || seen.Gates.Repaired > 0 || seen.Sound() {
 				w.Errorf("%s: seen %v: %s", what, seen.Gates, found(seen))
 			}
-			healed := g.auditAll(true)
-			if healed.Gates.Healed != 1 || !healed.Sound() || found(g.auditAll(true)) != "" {
-				w.Errorf("%s: healed %v: %s", what, healed.Gates, found(healed))
+			repaired := g.auditAll(true)
+			if repaired.Gates.Repaired != 1 || !repaired.Sound() || found(g.auditAll(true)) != "" {
+				w.Errorf("%s: repaired %v: %s", what, repaired.Gates, found(repaired))
 			}
 			g.sound()
 		}
@@ -309,9 +309,9 @@ var auditGateScenarios = []scenario{
 }
 
 // auditAll audits the partitions of executions, budgets and quotas.
-func (g *gates) auditAll(heal bool) maintain.AuditReport {
+func (g *gates) auditAll(repair bool) maintain.AuditReport {
 	g.Helper()
-	r, err := maintain.Audit(g.ctx, maintain.AuditConfig{Engine: g.e, Heal: heal})
+	r, err := maintain.Audit(g.ctx, maintain.AuditConfig{Engine: g.e, Repair: repair})
 	g.no(err)
 	g.no(r.Gates.Err)
 	return r

@@ -49,18 +49,18 @@ var auditScenarios = []scenario{
 		}
 		damaged := w.fingerprint()
 		look := w.audit(false)
-		same(w, "an audit that does not heal wrote something", w.fingerprint(), damaged)
-		if look.Healable == 0 || look.Healed+look.Lost > 0 || look.Sound() {
-			w.Fatalf("seed %d: %d healable, %d healed, %d lost of a damaged partition: %.3000s", seed, look.Healable, look.Healed, look.Lost, found(look))
+		same(w, "an audit that does not repair wrote something", w.fingerprint(), damaged)
+		if look.Repairable == 0 || look.Repaired+look.Lost > 0 || look.Sound() {
+			w.Fatalf("seed %d: %d repairable, %d repaired, %d lost of a damaged partition: %.3000s", seed, look.Repairable, look.Repaired, look.Lost, found(look))
 		}
-		healed := w.audit(true)
+		repaired := w.audit(true)
 		if after := zeroless(w.digest(without...)); after != before {
-			w.Fatalf("seed %d: not healed:\n%s", seed, difference(before, after))
+			w.Fatalf("seed %d: not repaired:\n%s", seed, difference(before, after))
 		}
-		if healed.Lost > 0 || healed.Healed == 0 || !healed.Sound() {
-			w.Errorf("seed %d: healed %d, lost %d: %v", seed, healed.Healed, healed.Lost, healed.Kinds)
+		if repaired.Lost > 0 || repaired.Repaired == 0 || !repaired.Sound() {
+			w.Errorf("seed %d: repaired %d, lost %d: %v", seed, repaired.Repaired, repaired.Lost, repaired.Kinds)
 		}
-		w.Logf("looked: %v, healed: %v", look.Kinds, healed.Kinds)
+		w.Logf("looked: %v, repaired: %v", look.Kinds, repaired.Kinds)
 		same(w, "a second audit", found(w.audit(true)), "")
 		w.check()
 	}},
@@ -68,19 +68,19 @@ var auditScenarios = []scenario{
 		for what, damage := range damages {
 			w.damage(damage)
 			look := w.audit(false)
-			healed := w.audit(true)
+			repaired := w.audit(true)
 			if what == "no session" { // the tick requeues what the session held
 				w.tickOnce()
 			}
 			left := w.violations(w.dump())
 			if slices.Contains(recordDamages, what) {
 				if len(left) == 0 {
-					w.Errorf("%s is listed as a damage of records, and was healed", what)
+					w.Errorf("%s is listed as a damage of records, and was repaired", what)
 				}
 				continue
 			}
-			if len(left) > 0 || look.Healable == 0 || healed.Healed == 0 || healed.Lost > 0 {
-				w.Errorf("%s: found %v, healed %v, left:\n%s", what, look.Kinds, healed.Kinds, strings.Join(left, "\n"))
+			if len(left) > 0 || look.Repairable == 0 || repaired.Repaired == 0 || repaired.Lost > 0 {
+				w.Errorf("%s: found %v, repaired %v, left:\n%s", what, look.Kinds, repaired.Kinds, strings.Join(left, "\n"))
 			}
 			if again := found(w.audit(true)); again != "" {
 				w.Errorf("a second audit after %s finds %s", what, again)
@@ -110,8 +110,8 @@ var auditScenarios = []scenario{
 		idle := w.worker("w2")
 		idle.nothing()
 		same(w, "without an audit the tick fires nothing", words(w.tickOnce().Promoted, w.tickOnce().Requeued), "0 0")
-		if r := w.audit(true); !r.Sound() || r.Healed == 0 {
-			w.Fatalf("not healed: %v %d", r.Kinds, r.Lost)
+		if r := w.audit(true); !r.Sound() || r.Repaired == 0 {
+			w.Fatalf("not repaired: %v %d", r.Kinds, r.Lost)
 		}
 		if at, _ := strconv.ParseInt(w.root()["wake"], 10, 64); at == 0 || at > w.now()+1000 {
 			w.Fatalf("nobody would tick: wake is %d", at)
@@ -160,7 +160,7 @@ var auditScenarios = []scenario{
 		}
 		audits.Go(func() {
 			for range max(3, 12/max(1, w.srv.Share)) {
-				r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Heal: true, Partitions: []uint16{w.p}})
+				r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Repair: true, Partitions: []uint16{w.p}})
 				if err != nil || !r.Sound() || len(r.Findings) > 0 {
 					w.Errorf("%v, %+v, findings:\n%s", err, r.Partitions, found(r))
 				}
@@ -182,9 +182,9 @@ var auditScenarios = []scenario{
 		for i := range 11 {
 			w.set("ZADD", w.k.Delayed(), at, fmt.Sprintf("%x-nobody", i*23))
 		}
-		walk := func(heal bool, between func(page int)) (checked, phantoms int) {
+		walk := func(repair bool, between func(page int)) (checked, phantoms int) {
 			for cursor, page := "", 0; page == 0 || cursor != ""; page++ {
-				next, n, list, err := w.e.AuditIndex(w.ctx, w.p, heal, engine.IndexPage{Index: "delayed", Cursor: cursor, Limit: 2})
+				next, n, list, err := w.e.AuditIndex(w.ctx, w.p, repair, engine.IndexPage{Index: "delayed", Cursor: cursor, Limit: 2})
 				w.no(err)
 				checked, phantoms, cursor = checked+n, phantoms+len(list), next
 				between(page)
@@ -214,7 +214,7 @@ var auditScenarios = []scenario{
 		w.set("DEL", w.k.Queue("1"), w.k.Parked())
 		w.set("SET", w.k.Parked(), "x")
 		r := w.audit(true)
-		same(w, "found", words(r.Kinds, r.Healed, r.Sound()), "map[damaged:2 missing:5] 7 true")
+		same(w, "found", words(r.Kinds, r.Repaired, r.Sound()), "map[damaged:2 missing:5] 7 true")
 		kept, err := w.do("EXISTS", string(w.k)+":bad:x:"+odd, string(w.k)+":bad:parked").AsInt64()
 		w.no(err)
 		same(w, "set aside", kept, 2)
@@ -303,7 +303,7 @@ var auditScenarios = []scenario{
 		w.no(err)
 		w.set("RPUSH", w.k.Lost("gone~1"), "1")
 		r := w.audit(true)
-		same(w, "found", words(r.Kinds, r.Healed), "map[orphan:1] 1")
+		same(w, "found", words(r.Kinds, r.Repaired), "map[orphan:1] 1")
 		w.check()
 		n, err := w.do("EXISTS", w.k.Lost("gone~1"), w.k.Lost(k.session)).AsInt64()
 		w.no(err)
@@ -314,13 +314,13 @@ var auditScenarios = []scenario{
 		w.set("ZREM", w.k.Queue("1"), id.UUID().String())
 		w.no(w.e.FreezePartition(w.ctx, w.p, "moving"))
 		w.unchanged("an audit of a frozen partition", func() {
-			r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Heal: true, Partitions: []uint16{w.p}})
+			r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Repair: true, Partitions: []uint16{w.p}})
 			w.no(err)
 			w.is(r.Partitions[0].Err, flowfabric.ErrPartitionFrozen)
 			same(w, "sound", r.Sound(), false)
 		})
 		w.no(w.e.ThawPartition(w.ctx, w.p))
-		same(w, "healed", w.audit(true).Kinds[engine.FindingMissing], 1)
+		same(w, "repaired", w.audit(true).Kinds[engine.FindingMissing], 1)
 		w.check()
 	}},
 	{name: "an audit of route counts accounts for purges and removes no route in use", run: func(w *world) {
@@ -405,9 +405,9 @@ func (w *world) tickOnce() engine.TickReply {
 }
 
 // audit audits this partition to its end.
-func (w *world) audit(heal bool) maintain.AuditReport {
+func (w *world) audit(repair bool) maintain.AuditReport {
 	w.Helper()
-	r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Heal: heal, Partitions: []uint16{w.p}})
+	r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Repair: repair, Partitions: []uint16{w.p}})
 	w.no(err)
 	w.no(r.Partitions[0].Err)
 	return r

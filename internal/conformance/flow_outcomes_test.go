@@ -106,7 +106,7 @@ var flowOutcomeScenarios = []scenario{
 			}
 			same(w, "told", f.told(c["root"], "good")+" "+f.told(c["root"], "bad"), kept+" none")
 			f.wait(c["root"], "bad", engine.WaitAll, "b", "c")
-			f.complete(c["c"], "mended")
+			f.complete(c["c"], "repaired")
 			last := f.claim()["root"]
 			same(w, "now", f.told(last, "bad"), "[b:completed:0 c:completed:1]")
 			f.complete(last, "")

@@ -86,7 +86,7 @@ type Other struct {
 }
 
 // KeptUntil is the end of an ended execution's retention as its policy, else its lane, says now. An earlier one than PurgeAt is
-// applied by an audit with Heal, a later one by the tick at PurgeAt.
+// applied by an audit with Repair, a later one by the tick at PurgeAt.
 func (f Facts) KeptUntil() time.Time {
 	return f.CompletedAt.Add(cmp.Or(f.Policy.Retention, f.Lane.Retention, 24*time.Hour))
 }

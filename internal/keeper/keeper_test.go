@@ -242,7 +242,7 @@ func TestHealth(t *testing.T) {
 		b.server.set("renew", none)
 		time.Sleep(ttl / 3)
 		if !h.Healthy() {
-			t.Error("not healed by a renewal")
+			t.Error("not restored by a renewal")
 		}
 	})
 }

@@ -113,7 +113,7 @@ func TestConnectionDiesWithAClaimsAnswer(t *testing.T) {
 	if members, err := r.direct.SessionHeld(r.ctx, 0, session); err != nil || len(members) != 3 {
 		t.Fatalf("the lost claim took %d: %v", len(members)-1, err)
 	}
-	r.proxy.heal()
+	r.proxy.restore()
 	var second keeper.Reply
 	r.eventually("the repeat is answered", func() bool {
 		second, err = r.claim(1)

@@ -21,7 +21,7 @@ const (
 	// maxReturns is how often one execution is handed back. Whatever cannot be settled any of these times is
 	// revoked instead, which counts a reclaim, and reclaims have a cap.
 	maxReturns = 3
-	// maxRefusals is how many looks in a row may fail to hand something back for a reason that time does not mend.
+	// maxRefusals is how many looks in a row may fail to hand something back for a reason that time does not repair.
 	maxRefusals = 3
 	// maxReturned bounds the memory of what was handed back.
 	maxReturned = 1024
@@ -164,7 +164,7 @@ func (k *Keeper) handBack(ctx context.Context, s *session, m engine.Held) error 
 	return nil
 }
 
-// returned books how one look and its hand-backs ended. What time may mend is tried again; after the rest the
+// returned books how one look and its hand-backs ended. What time may repair is tried again; after the rest the
 // session retires, so that it expires.
 func (k *Keeper) returned(s *session, err error) error {
 	k.mu.Lock()

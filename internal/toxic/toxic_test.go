@@ -52,7 +52,7 @@ var toxics = map[string]toxic{
 var names = []string{"latency", "narrow", "resets", "half-open", "mute", "slow close"}
 
 // Every toxic comes over every connection of workers, producer and readers, alone and together, and both workers are
-// cut off for longer than their leases last. After healing everything settles, once.
+// cut off for longer than their leases last. After the connection is restored everything settles, once.
 func TestToxics(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
@@ -88,7 +88,7 @@ func TestToxics(t *testing.T) {
 	for _, p := range w.proxies {
 		resets += p.resets
 	}
-	t.Logf("%d jobs acknowledged, %d without an answer, %d resets, %d attempts interrupted; healed and settled after %v",
+	t.Logf("%d jobs acknowledged, %d without an answer, %d resets, %d attempts interrupted; restored and settled after %v",
 		w.acked, w.unknown, resets, w.reclaims.Load(), time.Since(began).Round(time.Millisecond))
 	if resets == 0 || w.reclaims.Load() == 0 {
 		t.Error("no connection was reset or no lease was lost: nothing was proved")
