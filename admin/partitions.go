@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -112,7 +111,11 @@ func (a *Admin) Partitions(ctx context.Context) ([]Partition, error) {
 func (a *Admin) Freeze(ctx context.Context, partition uint16, opts ...flowfabric.ActOption) error {
 	act, err := a.act(opts)
 	if err = cmp.Or(a.conn.Closed(), err); err == nil {
-		err = a.store.FreezePartition(ctx, partition, strings.TrimSpace(act.Reason+" (by "+act.By+")"))
+		why := "by " + act.By
+		if act.Reason != "" {
+			why = act.Reason + " (by " + act.By + ")"
+		}
+		err = a.store.FreezePartition(ctx, partition, why)
 	}
 	if err != nil {
 		return fmt.Errorf("freeze partition %d: %w", partition, err)

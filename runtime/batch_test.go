@@ -117,7 +117,7 @@ func TestNoClaimWhileDraining(t *testing.T) {
 	if settled, made, err := c.completeAndClaim(0, make([]engine.Completion, 3)); made || settled != nil || err != nil {
 		t.Errorf("while draining: %v, made %v, %v", settled, made, err)
 	}
-	if p.visiting || s.slots.free() != 8 {
-		t.Errorf("visiting %v, %d slots free; want untouched", p.visiting, s.slots.free())
+	if p.claiming || s.slots.free() != 8 {
+		t.Errorf("claiming %v, %d slots free; want untouched", p.claiming, s.slots.free())
 	}
 }

@@ -68,7 +68,7 @@ func (d *doorbell) listen(ctx context.Context) {
 }
 
 // keep subscribes, and again whenever that ends. A new subscription means that rings and notices may have been
-// missed: visit, renew, and tick.
+// missed: claim, renew, and tick.
 func (d *doorbell) keep(ctx context.Context, route uint16, channels []string, partitions []*partition) {
 	pause, failures := newBackoff(100*time.Millisecond, 5*time.Second), 0
 	for ctx.Err() == nil {

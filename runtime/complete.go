@@ -18,8 +18,8 @@ const maxCompleteBytes = 900 << 10
 // completer batches completions per partition without a timer: while one call is in flight, later completions
 // of that partition wait and go together with the next. A lone completion is sent at once.
 type completer struct {
-	send     func(partition uint16, items []engine.Completion, heirs bool) ([]engine.Settled, error) // as many answers as items, or an error
-	answered func(batch []completion, answers []engine.Settled, err error)                           // must not block
+	send     func(partition uint16, items []engine.Completion, dependants bool) ([]engine.Settled, error) // as many answers as items, or an error
+	answered func(batch []completion, answers []engine.Settled, err error)                                // must not block
 
 	calls  atomic.Int32 // under way
 	mu     sync.Mutex
@@ -35,10 +35,10 @@ type completions struct {
 
 // completion is one job that waits to be settled.
 type completion struct {
-	job    *job
-	item   engine.Completion
-	answer chan error // capacity 1; nil when nobody waits
-	heirs  bool       // its end may make others claimable in its partition: it is a member of a flow
+	job        *job
+	item       engine.Completion
+	answer     chan error // capacity 1; nil when nobody waits
+	dependants bool       // its end may make others claimable in its partition: it is a member of a flow
 }
 
 func newCompleter(send func(uint16, []engine.Completion, bool) ([]engine.Settled, error),
@@ -65,12 +65,12 @@ func (c *completer) complete(own completion) {
 	}
 	c.gather(q)
 	for batch := c.next(q, nil); batch != nil; batch = c.next(q, batch) {
-		heirs := false
+		dependants := false
 		for i := range batch {
-			q.items, heirs = append(q.items, batch[i].item), heirs || batch[i].heirs
+			q.items, dependants = append(q.items, batch[i].item), dependants || batch[i].dependants
 		}
 		c.calls.Add(1)
-		answers, err := c.send(partition, q.items, heirs)
+		answers, err := c.send(partition, q.items, dependants)
 		c.calls.Add(-1)
 		c.answered(batch, answers, err)
 		clear(q.items)

@@ -3,7 +3,7 @@
 //	             Subscribe ("w", "r", "l", "t")          Poll (jittered, seldom)
 //	                    │ hot, not registered                  │
 //	                    ▼                                      ▼
-//	slots ──free──▶ scheduler ──visit──▶ claim              ──▶ job ──▶ handler.Binding.Run
+//	slots ──free──▶ scheduler ──round──▶ claim              ──▶ job ──▶ handler.Binding.Run
 //	  ▲                 ▲                                        │            │ Outcome
 //	  │                 └── More, partly filled ─────────────────┘            ▼
 //	  └─────────────────── slot freed ◀── handler returned ──▶ settle (one fenced call, completions batched)
@@ -13,7 +13,7 @@
 // the moment a handler returns, and go back to their queue if that takes longer than 10 ms, or when the worker drains. An empty claim
 // registers this instance as a waiter; the server rings exactly as many waiters as there is work. Between
 // rings a partition costs nothing but its share of the fallback poll. Completions of members of flows claim in the same call, as a
-// visit of their partition: what they free mostly runs here, without a ring and a claim of its own.
+// claim round of their partition: what they free mostly runs here, without a ring and a claim of its own.
 //
 // A worker serves the namespaces of [Config.Namespace], by default "default", and in addition those of [Config.Namespaces]. What waits in
 // several of them, in one lane, shares it by weight (admin.SetLane), whatever each has waiting.
@@ -26,7 +26,7 @@
 // # Failures
 //
 //   - A reply is lost: the claim number is repeated, the settling call is repeated; both say what really happened.
-//   - The subscription is lost: all partitions are visited and all sessions renewed as soon as it is back, and
+//   - The subscription is lost: all partitions are asked for work and all sessions renewed as soon as it is back, and
 //     the poll finds what was missed meanwhile.
 //   - A ring comes while no slot is free, or during the drain: it is passed on to the next waiter, and the partition
 //     stays hot for when a slot is freed.

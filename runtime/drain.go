@@ -54,7 +54,7 @@ func (r *run) drain(fetching *conc.WaitGroup) error {
 func (r *run) awaitJobs(fetching *conc.WaitGroup, patience time.Time) {
 	fetched := make(chan struct{})
 	var waiting conc.WaitGroup
-	defer waiting.Wait() // each visit is bounded by visitTimeout, and by the end of the run's context
+	defer waiting.Wait() // each claim round is bounded by roundTimeout, and by the end of the run's context
 	waiting.Go(func() {
 		defer close(fetched)
 		fetching.Wait()

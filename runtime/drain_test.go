@@ -130,7 +130,7 @@ func TestHandlersAreToldInTimeWhileAClaimHangs(t *testing.T) {
 		<-started
 		synctest.Wait()
 		s.fallSilent()
-		<-s.hanging // a visit wants to renew the registration
+		<-s.hanging // a claim round wants to renew the registration
 		began := time.Now()
 		stop()
 		running.Wait()

@@ -64,7 +64,7 @@ type metrics struct {
 	frameBytes *prometheus.CounterVec // mode
 	framesLost *prometheus.CounterVec // cause: shed, dropped
 
-	census *census
+	gauges *gaugeCollector
 	build  prometheus.Gauge
 
 	mu         sync.Mutex
@@ -139,7 +139,7 @@ func newMetrics(prefix string) *metrics {
 		frameBytes: vec("frames_appended_bytes_total", "Payload of frames acknowledged by the server, by mode.", "mode"),
 		framesLost: vec("frames_lost_total", "Frames that were not sent: shed (best-effort ones, for want of room), dropped (given up with the lease or an error).", "cause"),
 
-		census:     newCensus(prefix),
+		gauges:     newGaugeCollector(prefix),
 		build:      buildInfo(prefix),
 		categories: make(map[string]bool, maxCategoryLabels),
 	}
@@ -200,7 +200,7 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 		share(reg, &m.flows), share(reg, &m.siblings), share(reg, &m.skipped),
 		share(reg, &m.calls), share(reg, &m.failed),
 		share(reg, &m.frames), share(reg, &m.frameBytes), share(reg, &m.framesLost),
-		share(reg, &m.census), share(reg, &m.build),
+		share(reg, &m.gauges), share(reg, &m.build),
 	)
 }
 

@@ -11,21 +11,21 @@ import (
 )
 
 // partition is what the worker knows of one partition. The first group is guarded by scheduler.mu, the second
-// belongs to the visit under way (there is at most one).
+// belongs to the claim round under way (there is at most one).
 type partition struct {
 	id uint16
 
 	queued     bool // waits in scheduler.hot
-	visiting   bool
+	claiming   bool
 	stale      bool // the connection was lost: after a failover route ids may mean something else
-	rung       bool // since the visit began, so its registration is worth nothing
-	owed       bool // rung for work that no visit has looked for since: the ring may have to be passed on
+	rung       bool // since the claim round began, so its registration is worth nothing
+	owed       bool // rung for work that no claim round has looked for since: the ring may have to be passed on
 	registered bool // the server will ring when matching work arrives
-	ahead      bool // the visit claims ahead of slots: it must not register
+	ahead      bool // the claim round claims ahead of slots: it must not register
 	dry        bool // nothing is left to claim ahead
 	until      time.Time
 	failures   int
-	notBefore  time.Time // backoff after a failed visit
+	notBefore  time.Time // backoff after a failed claim round
 	backoff    *backoff.ExponentialBackOff
 	polled     bool      // hot only because the poll saw ready routes
 	futile     int       // how often in a row that led to nothing: the routes are other workers'

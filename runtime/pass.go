@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// passPatience is how long a ring may wait for slots that visits under way may give back unused.
+	// passPatience is how long a ring may wait for slots that claim rounds under way may give back unused.
 	passPatience = 50 * time.Millisecond
 	passTimeout  = time.Second
 	maxPasses    = 4
@@ -21,7 +21,7 @@ const (
 // for a poll while somebody else is idle. Whoever is passed a ring is no longer registered either, so a ring that finds
 // everybody full ends with the last waiter; all who were rung keep the partition hot and look when a slot is freed.
 //
-//	"w" ─▶ scheduler.ring: owed ──pick──▶ a visit answers it
+//	"w" ─▶ scheduler.ring: owed ──pick──▶ a claim round answers it
 //	                         └── no slot free ──▶ passer ──▶ ff_pass_ring
 //
 // A pass that fails is not repeated: a server that does not answer is found again by the poll.
@@ -56,7 +56,7 @@ func (p *passer) poke() {
 	}
 }
 
-// pass is one ring to pass on, with the partition's interest as it was then: the partition may be visited meanwhile.
+// pass is one ring to pass on, with the partition's interest as it was then: the partition may be claimed from meanwhile.
 type pass struct {
 	partition *partition
 	interest  string
@@ -100,7 +100,7 @@ func (p *passer) send(ctx context.Context, passes []pass) {
 	calls.Wait()
 }
 
-// ringWork is ring for a message that says there is work: until a visit begins, the ring may be owed to another waiter.
+// ringWork is ring for a message that says there is work: until a claim round begins, the ring may be owed to another waiter.
 func (s *scheduler) ringWork(p *partition, now time.Time) {
 	s.mu.Lock()
 	p.owed = true
@@ -113,21 +113,21 @@ func (s *scheduler) ringWork(p *partition, now time.Time) {
 }
 
 // owed takes the rings that are to be passed on now, or says when to ask again. That is when no slot is free and no
-// visit will give one back soon, or when this instance leaves.
+// claim round will give one back soon, or when this instance leaves.
 func (s *scheduler) owed(now time.Time, leaving bool) (passes []pass, again time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.owing || !leaving && s.slots.free() > 0 {
 		return nil, time.Hour
 	}
-	if wait := passPatience - now.Sub(s.owedSince); !leaving && s.visits > 0 && wait > 0 {
+	if wait := passPatience - now.Sub(s.owedSince); !leaving && s.rounds > 0 && wait > 0 {
 		return nil, wait
 	}
 	s.owing = false
 	for _, p := range s.partitions {
 		switch {
 		case !p.owed:
-		case p.visiting: // its digest belongs to the visit; whoever ends it asks again
+		case p.claiming: // its digest belongs to the claim round; whoever ends it asks again
 			s.owing = true
 		default:
 			p.owed = false

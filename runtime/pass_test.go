@@ -59,19 +59,19 @@ func TestRingsThatAreOwed(t *testing.T) {
 
 	s = rung(1, 1, 3)
 	first, _, _ := s.pick(now)
-	expect("a visit may bring its slot back", s, now, false, passPatience)
-	expect("a visit that takes long", s, now.Add(passPatience), false, time.Hour, 3)
+	expect("a claim round may bring its slot back", s, now, false, passPatience)
+	expect("a claim round that takes long", s, now.Add(passPatience), false, time.Hour, 3)
 	s.ringWork(first, now)
-	expect("a partition under visit", s, now.Add(passPatience), false, time.Hour)
+	expect("a partition that is being claimed from", s, now.Add(passPatience), false, time.Hour)
 	s.ended(first)
-	expect("its visit used the slot", s, now, false, time.Hour, first.id)
+	expect("its claim round used the slot", s, now, false, time.Hour, first.id)
 
 	s = rung(1, 1)
-	visited, n, _ := s.pick(now)
+	asked, n, _ := s.pick(now)
 	s.slots.put(n)
-	s.ended(visited)
+	s.ended(asked)
 	s.slots.take(1)
-	expect("a visit has answered the ring", s, now, false, time.Hour)
+	expect("a claim round has answered the ring", s, now, false, time.Hour)
 
 	expect("leaving, with free slots", rung(4, 0, 1), now, true, time.Hour, 0, 1)
 	s = rung(1, 0)
@@ -80,7 +80,7 @@ func TestRingsThatAreOwed(t *testing.T) {
 	expect("never registered", s, now, false, time.Hour)
 }
 
-// Whoever must look again is told: when a ring comes, when a visit takes slots, and when it ends.
+// Whoever must look again is told: when a ring comes, when a claim round takes slots, and when it ends.
 func TestOwedRingsWakeThePasser(t *testing.T) {
 	s := newScheduler(2, newSlots(1))
 	pokes := 0
@@ -96,7 +96,7 @@ func TestOwedRingsWakeThePasser(t *testing.T) {
 	p, _, _ = s.pick(time.Now()) // of partition 0, which is still hot
 	s.ended(p)
 	if pokes != 3 || p.id != 0 {
-		t.Errorf("%d wake-ups, visited %d; want 3 of partition 0", pokes, p.id)
+		t.Errorf("%d wake-ups, asked %d; want 3 of partition 0", pokes, p.id)
 	}
 }
 

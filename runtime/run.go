@@ -67,7 +67,7 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 		log: r.log, metrics: r.metrics, health: r.health, fatal: r.fatal}
 	r.jobs.done = newCompleter(r.claims.completeBatch, r.jobs.completed)
 	r.passes, r.bell, r.polls, r.samples = newPasser(r), newDoorbell(r), newPoller(r), newSampler(r)
-	r.sched.visit, r.sched.giveBack, r.sched.onOwed = r.claims.visit, r.jobs.giveBack, r.passes.poke
+	r.sched.round, r.sched.giveBack, r.sched.onOwed = r.claims.round, r.jobs.giveBack, r.passes.poke
 	return r
 }
 
@@ -90,8 +90,8 @@ func (r *run) serve(ctx context.Context) error {
 		return fmt.Errorf("flowfabric: start worker: %w", err)
 	}
 	r.name.start()
-	r.metrics.census.add(r)
-	defer r.metrics.census.remove(r)
+	r.metrics.gauges.add(r)
+	defer r.metrics.gauges.remove(r)
 	support, stopSupport := context.WithCancel(r.ctx)
 
 	var keeping, supporting, fetching conc.WaitGroup

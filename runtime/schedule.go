@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxVisits bounds the claims in flight over all partitions.
-	maxVisits = 4
+	// maxRounds bounds the claims in flight over all partitions.
+	maxRounds = 4
 	// gather is how long a small claim for idle slots waits for more of them while other claims are under way: slots are freed one
 	// by one but claimed best by the dozen. Slots that have work ahead of them lose nothing by waiting.
 	gather = 100 * time.Microsecond
@@ -28,14 +28,14 @@ const (
 type scheduler struct {
 	slots      *slots
 	partitions []*partition
-	visit      func(p *partition, slots int) // returns all slots it does not use up
+	round      func(p *partition, slots int) // returns all slots it does not use up
 	giveBack   func([]*job)                  // what waited too long for a slot
 	onOwed     func()                        // a ring may have to be passed on; must not block
 	wake       chan struct{}                 // capacity 1
 
 	mu        sync.Mutex
 	hot       []*partition // in the order they became hot
-	visits    int
+	rounds    int
 	gathering time.Time // since when a claim waits for more slots; zero if none does
 
 	owing     bool // some partition may be owed
@@ -50,10 +50,10 @@ func newScheduler(count uint16, slots *slots) *scheduler {
 	return s
 }
 
-// run visits hot partitions until ctx ends, and returns when no visit is under way any more.
+// run makes claim rounds of hot partitions until ctx ends, and returns when no claim round is under way any more.
 func (s *scheduler) run(ctx context.Context) {
-	var visits conc.WaitGroup
-	defer visits.Wait()
+	var rounds conc.WaitGroup
+	defer rounds.Wait()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -64,8 +64,8 @@ func (s *scheduler) run(ctx context.Context) {
 		}
 		p, n, pause := s.pick(now)
 		if p != nil {
-			visits.Go(func() {
-				s.visit(p, n)
+			rounds.Go(func() {
+				s.round(p, n)
 				s.ended(p)
 			})
 			continue
@@ -85,7 +85,7 @@ func (s *scheduler) run(ctx context.Context) {
 func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.visits >= maxVisits {
+	if s.rounds >= maxRounds {
 		return nil, 0, time.Hour
 	}
 	free, ahead, due := s.slots.room(now)
@@ -94,7 +94,7 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	}
 	// Two claims that take turns keep the server busy while this side is: more would only make each smaller.
 	share := min((s.slots.capacity+1)/2, limits.MaxBatch)
-	if free > 0 && free < share && s.visits > 0 {
+	if free > 0 && free < share && s.rounds > 0 {
 		if s.gathering.IsZero() {
 			s.gathering = now
 		}
@@ -132,11 +132,11 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	}
 	s.hot = append(s.hot[:found], s.hot[found+1:]...)
 	p.ahead, p.dry = free == 0, false
-	p.queued, p.visiting, p.rung, p.owed = false, true, false, false
+	p.queued, p.claiming, p.rung, p.owed = false, true, false, false
 	if p.stale { // a lossy failover may have given a lost id to another route: read the table anew
 		p.stale, p.version, p.digest = false, 0, ""
 	}
-	s.visits++
+	s.rounds++
 	s.gathering = time.Time{}
 	if s.owing { // it may have got the last slot
 		s.onOwed()
@@ -144,14 +144,14 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	return p, n, 0
 }
 
-// join makes a call that goes to p anyhow its visit, with up to n slots: registered tells whether the server will ring. It returns no
-// slots if there are none, or while p is visited, in trouble, or not known well enough for a claim, or if it has work with gates, which only
-// a visit asks. Such a visit waits for nobody and
+// join makes a call that goes to p anyhow its claim round, with up to n slots: registered tells whether the server will ring. It returns no
+// slots if there are none, or while p is being claimed from, in trouble, or not known well enough for a claim, or if it has work with gates, which only
+// a claim round asks. Such a claim round waits for nobody and
 // is not counted, for it costs no call; it ends with left.
 func (s *scheduler) join(p *partition, n int) (slots int, registered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.visiting || p.stale || p.failures > 0 || p.digest == "" || p.gated {
+	if p.claiming || p.stale || p.failures > 0 || p.digest == "" || p.gated {
 		return 0, false
 	}
 	if slots = s.slots.take(min(n, limits.MaxBatch)); slots == 0 {
@@ -162,25 +162,25 @@ func (s *scheduler) join(p *partition, n int) (slots int, registered bool) {
 	if p.queued {
 		s.hot = slices.DeleteFunc(s.hot, func(other *partition) bool { return other == p })
 	}
-	p.queued, p.visiting, p.rung, p.owed = false, true, false, false
+	p.queued, p.claiming, p.rung, p.owed = false, true, false, false
 	if s.owing { // it may have got the last slot
 		s.onOwed()
 	}
 	return slots, registered
 }
 
-// ended books the end of a visit.
+// ended books the end of a claim round.
 func (s *scheduler) ended(p *partition) {
 	s.mu.Lock()
-	s.visits--
+	s.rounds--
 	s.mu.Unlock()
 	s.left(p)
 }
 
-// left decides, by what was learned meanwhile, whether a partition that was visited is hot again.
+// left decides, by what was learned meanwhile, whether a partition is hot again after a claim round.
 func (s *scheduler) left(p *partition) {
 	s.mu.Lock()
-	p.visiting = false
+	p.claiming = false
 	if p.rung || !p.registered {
 		s.enqueue(p)
 	}
@@ -231,7 +231,7 @@ func (s *scheduler) sweep(now time.Time) {
 func (s *scheduler) suspect(p *partition, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !p.registered || p.queued || p.visiting || now.Before(p.deafTo) {
+	if !p.registered || p.queued || p.claiming || now.Before(p.deafTo) {
 		return false
 	}
 	p.polled = true
@@ -252,7 +252,7 @@ func (s *scheduler) registered(p *partition, now time.Time) {
 	}
 }
 
-// open books a visit after which there may be more to get.
+// open books a claim round after which there may be more to get.
 func (s *scheduler) open(p *partition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,7 +274,7 @@ func (s *scheduler) dried(p *partition) {
 	p.dry = !p.rung
 }
 
-// failed books a visit without an answer and returns how many that makes in a row.
+// failed books a claim round without an answer and returns how many that makes in a row.
 func (s *scheduler) failed(p *partition, now time.Time) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -296,9 +296,9 @@ func (s *scheduler) answered(p *partition) int {
 	return n
 }
 
-// enqueue appends p to the hot queue unless it is there or being visited. Called with mu held.
+// enqueue appends p to the hot queue unless it is there or being claimed from. Called with mu held.
 func (s *scheduler) enqueue(p *partition) {
-	if !p.queued && !p.visiting {
+	if !p.queued && !p.claiming {
 		p.queued = true
 		s.hot = append(s.hot, p)
 	}
@@ -311,7 +311,7 @@ func (s *scheduler) poke() {
 	}
 }
 
-// pause keeps a partition hot but unvisited for a while.
+// pause keeps a partition hot, but unasked, for a while.
 func (s *scheduler) pause(p *partition, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

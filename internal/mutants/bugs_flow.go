@@ -83,7 +83,7 @@ var flowMutants = []Mutant{
 	{"complete: a header that waited for a refused claim is lost", "ff_complete_execution",
 		`    if members > 0 then home.apply(ctx) end`, ``, suite("flow")},
 	{"runtime: members are settled without a claim", "runtime.claimer.completeBatch",
-		`	if heirs {`, `	if heirs && items == nil {`, Test{"./runtime", "TestChainsNeedNoClaims"}},
+		`	if dependants {`, `	if dependants && items == nil {`, Test{"./runtime", "TestChainsNeedNoClaims"}},
 	{"resolve: siblings are never cancelled", "flow.decided",
 		`  if g.after == 'cancel' then graph.push(ctx, 's', id, h.id, '', g.state) end`, ``, suite("flow")},
 	{"resolve: a success is taken back", "flow.edge",

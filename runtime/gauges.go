@@ -11,9 +11,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// census reports what is, at the moment of a scrape: gauges that are sums over the workers of this process. What belongs
+// gaugeCollector reports how things are, at the moment of a scrape: gauges that are sums over the workers of this process. What belongs
 // to a partition is told by the process that owns its tick, so that sums over processes count each partition once.
-type census struct {
+type gaugeCollector struct {
 	workers, ready, slots, partitions, owned, overdue, schedules, serving, stuck *prometheus.Desc
 	waiting, oldest, executions, timers, purge, frozen                           *prometheus.Desc
 	flows, backlog, behind                                                       *prometheus.Desc
@@ -25,11 +25,11 @@ type census struct {
 
 var queueLabels = []string{"namespace", "lane", "kind", "state"}
 
-func newCensus(prefix string) *census {
+func newGaugeCollector(prefix string) *gaugeCollector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(prefix+name, help, labels, nil)
 	}
-	return &census{
+	return &gaugeCollector{
 		workers:    desc("workers", "Workers of this process that run or drain."),
 		ready:      desc("workers_ready", "Workers of this process whose Ready says yes."),
 		slots:      desc("slots", "Handlers that may run at once: Concurrency, over all workers of this process."),
@@ -55,20 +55,20 @@ func newCensus(prefix string) *census {
 	}
 }
 
-func (c *census) add(r *run) {
+func (c *gaugeCollector) add(r *run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.runs[r] = struct{}{}
 }
 
-func (c *census) remove(r *run) {
+func (c *gaugeCollector) remove(r *run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.runs, r)
 }
 
 // Describe implements [prometheus.Collector].
-func (c *census) Describe(out chan<- *prometheus.Desc) {
+func (c *gaugeCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.workers, c.ready, c.slots, c.partitions, c.owned, c.overdue, c.schedules, c.serving, c.stuck,
 		c.waiting, c.oldest, c.executions, c.timers, c.purge, c.frozen, c.flows, c.backlog, c.behind, c.outbox, c.outboxLag} {
 		out <- d
@@ -76,7 +76,7 @@ func (c *census) Describe(out chan<- *prometheus.Desc) {
 }
 
 // Collect implements [prometheus.Collector]. It asks nobody but this process; samples are taken for the next time.
-func (c *census) Collect(out chan<- prometheus.Metric) {
+func (c *gaugeCollector) Collect(out chan<- prometheus.Metric) {
 	c.mu.Lock()
 	runs := slices.Collect(maps.Keys(c.runs))
 	c.mu.Unlock()

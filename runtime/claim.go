@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// visitTimeout bounds one claim: it keeps slots reserved while it waits. What it cuts off is repeated.
-	visitTimeout = 3 * time.Second
-	// visitRounds bounds the claims of one visit: table, interest, claim, and again if the table moves meanwhile.
-	visitRounds = 6
+	// roundTimeout bounds one claim: it keeps slots reserved while it waits. What it cuts off is repeated.
+	roundTimeout = 3 * time.Second
+	// roundClaims bounds the claims of one round: table, interest, claim, and again if the table moves meanwhile.
+	roundClaims = 6
 	// unregisteredPause keeps a server that neither hands out nor registers from being asked in a tight loop.
 	unregisteredPause = 100 * time.Millisecond
 )
@@ -45,18 +45,18 @@ type claimStore interface {
 	CompleteExecutions(ctx context.Context, partition uint16, items []engine.Completion, next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error)
 }
 
-// visit asks one partition for as many executions as it was given slots, starts them, and leaves the partition
+// round makes one claim round: it asks one partition for as many executions as it was given slots, starts them, and leaves the partition
 // registered, hot, or in backoff. It uses the worker's own context: a claim that was sent must be answered.
-func (c *claimer) visit(p *partition, slots int) {
+func (c *claimer) round(p *partition, slots int) {
 	defer func() { c.slots.put(slots) }()
-	for range visitRounds {
+	for range roundClaims {
 		claims, again, err := c.claim(p, max(slots, 1))
 		slots -= c.start(p, claims, slots)
 		if err == nil && again {
 			err = c.declare(p)
 		}
 		if err != nil {
-			c.visitFailed(p, err)
+			c.roundFailed(p, err)
 			return
 		}
 		if !again || slots == 0 || c.draining.Load() {
@@ -68,7 +68,7 @@ func (c *claimer) visit(p *partition, slots int) {
 // claim makes one claim and books what it says about the partition. again asks for another, once the interest
 // is stored.
 func (c *claimer) claim(p *partition, n int) (claims []*keeper.Held, again bool, err error) {
-	ctx, cancel := context.WithTimeout(c.ctx, visitTimeout)
+	ctx, cancel := context.WithTimeout(c.ctx, roundTimeout)
 	defer cancel()
 	began := time.Now()
 	reply, err := c.keeper.Claim(ctx, engine.ClaimRequest{
@@ -127,10 +127,10 @@ func (c *claimer) learned(p *partition, reply keeper.Reply) bool {
 }
 
 // completeBatch is the call of the [completer]; its context is the worker's, so no caller can end it for others.
-func (c *claimer) completeBatch(partition uint16, items []engine.Completion, heirs bool) ([]engine.Settled, error) {
+func (c *claimer) completeBatch(partition uint16, items []engine.Completion, dependants bool) ([]engine.Settled, error) {
 	var settled []engine.Settled
 	made, err := false, error(nil)
-	if heirs {
+	if dependants {
 		settled, made, err = c.completeAndClaim(partition, items)
 	}
 	if !made {
@@ -144,7 +144,7 @@ func (c *claimer) completeBatch(partition uint16, items []engine.Completion, hei
 
 // completeAndClaim settles members of flows and asks their partition, in the same call, for what their ends make claimable: so
 // the next member of a chain needs no ring and no call of its own. made is false if nothing was sent, because the
-// partition is being visited, is in trouble or not known yet, or because there is no slot.
+// partition is being claimed from, is in trouble or not known yet, or because there is no slot.
 func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion) (settled []engine.Settled, made bool, err error) {
 	if c.draining.Load() {
 		return nil, false, nil
@@ -156,7 +156,7 @@ func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion) 
 	}
 	defer c.sched.left(p)
 	defer func() { c.slots.put(slots) }()
-	ctx, cancel := context.WithTimeout(c.ctx, visitTimeout)
+	ctx, cancel := context.WithTimeout(c.ctx, roundTimeout)
 	defer cancel()
 	began := time.Now()
 	reply, made, err := c.keeper.ClaimWith(ctx, engine.ClaimRequest{
@@ -170,9 +170,9 @@ func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion) 
 	})
 	switch {
 	case !made:
-		c.sched.open(p) // what made it hot before may have been meant for this visit
+		c.sched.open(p) // what made it hot before may have been meant for this claim round
 		return nil, false, nil
-	case err != nil: // of the claim, if there are answers: a visit makes it again, and deals with what is wrong
+	case err != nil: // of the claim, if there are answers: a claim round makes it again, and deals with what is wrong
 		c.metrics.claimFailed()
 		c.sched.open(p)
 		if errors.Is(err, flowfabric.ErrUnknownInterest) {
@@ -194,7 +194,7 @@ func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion) 
 		c.sched.open(p)
 	}
 	slots -= c.start(p, reply.Held, slots)
-	if p.gated { // who asks the gates has not heard of these routes: the next visit reads the whole table
+	if p.gated { // who asks the gates has not heard of these routes: the next claim round reads the whole table
 		p.version = 0
 	}
 	return settled, true, nil
@@ -202,7 +202,7 @@ func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion) 
 
 // declare stores the partition's interest and remembers its digest.
 func (c *claimer) declare(p *partition) error {
-	ctx, cancel := context.WithTimeout(c.ctx, visitTimeout)
+	ctx, cancel := context.WithTimeout(c.ctx, roundTimeout)
 	defer cancel()
 	digest, err := c.store.SetInterest(ctx, p.id, p.interest)
 	if err == nil {
@@ -249,8 +249,8 @@ func (c *claimer) start(p *partition, claims []*keeper.Held, slots int) (used in
 	return used
 }
 
-// visitFailed puts the partition in backoff, or ends the worker when no retry can help.
-func (c *claimer) visitFailed(p *partition, err error) {
+// roundFailed puts the partition in backoff, or ends the worker when no retry can help.
+func (c *claimer) roundFailed(p *partition, err error) {
 	first := c.sched.failed(p, time.Now()) == 1
 	if first && !c.fatal(err) && c.ctx.Err() == nil && !errors.Is(err, flowfabric.ErrDraining) {
 		c.log.Warn("flowfabric: claim failed, trying again until it works", "partition", p.id, "error", err)
