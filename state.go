@@ -69,7 +69,7 @@ var projections = func() map[Code]State {
 		waiting := State{LifecyclePhase: "runnable", Eligibility: "eligible_now", BlockingReason: "waiting_for_worker", Public: Waiting}
 		add(code, attempt, waiting)
 		add("G1"+code[2:], attempt, waiting)
-		add("R4"+code[2:], attempt, State{LifecyclePhase: "runnable", Eligibility: "blocked_by_operator", BlockingReason: "paused_by_operator", Public: Waiting})
+		add("R4"+code[2:], attempt, State{LifecyclePhase: "runnable", Eligibility: "blocked_by_operator", BlockingReason: "held_by_operator", Public: Waiting})
 	}
 	later := func(code Code, reason, attempt string) {
 		add(code, attempt, State{LifecyclePhase: "runnable", Eligibility: "not_eligible_until_time", BlockingReason: reason, Public: Delayed})

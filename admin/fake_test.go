@@ -60,12 +60,12 @@ func (f *fakeStore) FindGate(context.Context, flowfabric.Gate) error { return f.
 
 func (f *fakeStore) SetShare(context.Context, string, string, int) []engine.AttachAnswer { return nil }
 
-func (f *fakeStore) PauseExecution(_ context.Context, _ flowfabric.ExecutionID, by, reason string) (bool, error) {
-	return false, f.ask("pause " + by + " " + reason)
+func (f *fakeStore) HoldExecution(_ context.Context, _ flowfabric.ExecutionID, by, reason string) (bool, error) {
+	return false, f.ask("hold " + by + " " + reason)
 }
 
-func (f *fakeStore) UnpauseExecution(_ context.Context, _ flowfabric.ExecutionID, by string) (bool, error) {
-	return false, f.ask("unpause " + by)
+func (f *fakeStore) UnholdExecution(_ context.Context, _ flowfabric.ExecutionID, by string) (bool, error) {
+	return false, f.ask("unhold " + by)
 }
 
 func (f *fakeStore) ReadSuspension(context.Context, flowfabric.ExecutionID) (suspend.Record, error) {

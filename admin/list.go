@@ -17,8 +17,8 @@ import (
 // Ended stands for all states in which an execution has ended, in [Filter].States only.
 const Ended flowfabric.PublicState = "ended"
 
-// Paused stands for what operators paused ([Admin.Pause]), whose public state is waiting, in [Filter].States only.
-const Paused flowfabric.PublicState = "paused"
+// Held stands for what operators hold ([Admin.Hold]), whose public state is waiting, in [Filter].States only.
+const Held flowfabric.PublicState = "held"
 
 // Bounds of [Admin.ListPage].
 const (
@@ -30,12 +30,12 @@ const (
 )
 
 // homes are listed in the order in which work goes through them, so that what moves on meanwhile is rather seen twice than not.
-var homes = [...]engine.Home{engine.HomeBlocked, engine.HomePaused, engine.HomeWaiting, engine.HomeDelayed, engine.HomeSuspended, engine.HomeActive, engine.HomeEnded}
+var homes = [...]engine.Home{engine.HomeBlocked, engine.HomeHeld, engine.HomeWaiting, engine.HomeDelayed, engine.HomeSuspended, engine.HomeActive, engine.HomeEnded}
 
 // homeOf are the states that may be asked for, and where executions in them are.
 var homeOf = map[flowfabric.PublicState]engine.Home{
 	flowfabric.WaitingChildren: engine.HomeBlocked, flowfabric.Waiting: engine.HomeWaiting, flowfabric.Delayed: engine.HomeDelayed, flowfabric.Suspended: engine.HomeSuspended,
-	Paused: engine.HomePaused, flowfabric.Active: engine.HomeActive, Ended: engine.HomeEnded, flowfabric.Completed: engine.HomeEnded,
+	Held: engine.HomeHeld, flowfabric.Active: engine.HomeActive, Ended: engine.HomeEnded, flowfabric.Completed: engine.HomeEnded,
 	flowfabric.Failed: engine.HomeEnded, flowfabric.Cancelled: engine.HomeEnded, flowfabric.Expired: engine.HomeEnded,
 	flowfabric.Skipped: engine.HomeEnded,
 }
@@ -45,7 +45,7 @@ type Filter struct {
 	Namespace  string // default client.Config.Namespace; or AllNamespaces
 	Lane, Kind string // "" = any
 	// States: waiting_children, waiting, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or [Ended] for the last
-	// five; [Paused] for what operators paused, which waiting leaves out. Default all. What is granted, because a worker asks its budgets and
+	// five; [Held] for what operators hold, which waiting leaves out. Default all. What is granted, because a worker asks its budgets and
 	// quotas at the moment, is listed by default only, with what is active.
 	//
 	// Failed lists all that ended because its attempts failed: also what ended as expired because its last attempt timed out (category
@@ -88,7 +88,7 @@ type Listed struct {
 	ClaimedAt       time.Time // of the last claim
 	DelayUntil      time.Time
 	DeadlineAt      time.Time
-	Since           time.Time // when it was suspended or paused; of those only
+	Since           time.Time // when it was suspended or held; of those only
 	PurgeAt         time.Time // of ended ones only
 	Attempts        uint32
 	AttemptType     flowfabric.AttemptType
@@ -111,9 +111,9 @@ func newListed(x engine.Listed) Listed {
 // ListPage lists executions in all partitions, limit of them (1..1,000; 0 is 100), beginning behind the place that cursor names:
 // "", or the Cursor of the page before, with the same filter.
 //
-// States come one after another: waiting_children (what was created first), paused (what was paused first), waiting (by partition and there in the order of claims), delayed (what is due first),
+// States come one after another: waiting_children (what was created first), held (what was held first), waiting (by partition and there in the order of claims), delayed (what is due first),
 // suspended (what was suspended first), active (by partition, session and claim), ended (what is purged first: with the same
-// retention what ended first). Waiting_children, paused, delayed, suspended and ended ones of all partitions are merged, so that with Newest the first
+// retention what ended first). Waiting_children, held, delayed, suspended and ended ones of all partitions are merged, so that with Newest the first
 // page of ended ones has those that are purged last in the whole store. With different retentions that is not the order
 // of their ends: sort what was listed by EndedAt, or list one lane.
 //
@@ -209,7 +209,7 @@ func (f Filter) complete(namespace string) (Filter, error) {
 	for _, s := range f.States {
 		home, known := homeOf[s]
 		if !known {
-			return f, fmt.Errorf("%w: Filter.States has %q, want waiting_children, waiting, paused, delayed, suspended, active, completed, failed, cancelled, "+
+			return f, fmt.Errorf("%w: Filter.States has %q, want waiting_children, waiting, held, delayed, suspended, active, completed, failed, cancelled, "+
 				"expired, skipped or ended", flowfabric.ErrInvalidInput, s)
 		}
 		if f.HeldBy != "" && home != engine.HomeActive {
@@ -253,7 +253,7 @@ func (f Filter) has(x engine.Listed) bool {
 		return false
 	}
 	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool {
-		return s == x.State.Public || s == flowfabric.Failed && gaveUp(x) || s == Ended && x.Home == engine.HomeEnded || s == Paused && x.Home == engine.HomePaused
+		return s == x.State.Public || s == flowfabric.Failed && gaveUp(x) || s == Ended && x.Home == engine.HomeEnded || s == Held && x.Home == engine.HomeHeld
 	})
 }
 

@@ -51,7 +51,7 @@ type Partition struct {
 	TokensRefused int // since the store was made: tokens of waitpoints that opened nothing, or whose key was rotated out
 
 	Closed Timer // routes that gates closed, by when they open again
-	Paused Timer // executions that operators paused, by when
+	Held   Timer // executions that operators hold, by since when
 	Outbox Timer // what budgets and quotas have not been told of, by when it was filed
 
 	// Lag is for how long the first thing that time moves has been due: far above a second, nobody ticks.
@@ -80,7 +80,7 @@ func newPartition(p engine.PartitionInfo) Partition {
 		Done: Timer(p.Done), Workers: Timer(p.Workers), Schedules: Timer(p.Schedules),
 		Blocked: Timer(p.Blocked), Flows: Timer(p.Flows), FlowDue: Timer(p.FlowDue), Backlog: Timer(p.Backlog),
 		Skipped: p.Tally.Skipped, FlowsCompleted: p.Tally.Completed, FlowsFailed: p.Tally.Failed, FlowsCancelled: p.Tally.Cancelled, Siblings: p.Tally.Siblings,
-		TokensRefused: p.TokensRefused, Closed: Timer(p.Closed), Paused: Timer(p.Paused), Outbox: Timer(p.Outbox),
+		TokensRefused: p.TokensRefused, Closed: Timer(p.Closed), Held: Timer(p.Held), Outbox: Timer(p.Outbox),
 		Lag: p.Lag(), Behind: p.Behind(), Undelivered: p.Undelivered()}
 }
 

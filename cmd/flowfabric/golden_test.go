@@ -90,7 +90,7 @@ func init() {
 		"gate attach namespace:blue --quota gpu", "gate attach everything --budget nobody", "gate attach nowhere --budget acme", "gate attach lane:batch", "gate attach tag:nodot=1 --budget acme", "gate ls", "gate ls --json",
 		"submit report --key gated --lane batch", "quota rm gpu", "budget rm acme --json", "gate detach lane:batch --quota gpu --by anna", "gate detach lane:batch", "gate detach namespace:blue --all --json", "gate ls",
 		"schedules put nightly --kind report --every 8760h --budget acme --quota gpu --by anna", "schedules show nightly --next 0", "schedules put hourly --kind report --every 1h --budget nobody"),
-		lines("pause <queued> --reason 'look first' --by anna", "pause <queued> --json", "show <queued>", "ls --state paused", "ls --state paused --json", "history <queued>", "pause <held>", "pause <done>", "unpause <queued>", "unpause <queued> --json", "pause", "pause <queued> --reason '"+strings.Repeat("x", 257)+"'",
+		lines("hold <queued> --reason 'look first' --by anna", "hold <queued> --json", "show <queued>", "ls --state held", "ls --state held --json", "history <queued>", "hold <held>", "hold <done>", "unhold <queued>", "unhold <queued> --json", "hold", "hold <queued> --reason '"+strings.Repeat("x", 257)+"'",
 			"lane set batch --weight 4 --ageing 10m --by anna", "lane set new --weight 3 --json", "lane set batch", "lane set batch --weight 1001", "lane list", "lane list --json")...)
 	sessions["flow"] = lines("flow", "flow ls --json", "flow ls --state failed,open --kind report", "flow ls --state nonsense", "flow ls --limit 1", "flow ls --namespace other",
 		"flow show <open>", "flow show <open> --json", "flow graph <open> --format mermaid", "flow graph <open> --format dot --json", "flow graph <open> --format svg",

@@ -21,11 +21,11 @@ const (
 	BlockedReplay      = "R3p" // … in order to run again
 	BlockedInterrupted = "R3i" // it waits for children; the paused attempt goes on
 
-	PausedFirst       = "R4f" // an operator keeps it from being handed out
-	PausedRetry       = "R4t"
-	PausedReplay      = "R4p"
-	PausedInterrupted = "R4i"
-	PausedReclaim     = "R4r"
+	HeldFirst       = "R4f" // an operator keeps it from being handed out
+	HeldRetry       = "R4t"
+	HeldReplay      = "R4p"
+	HeldInterrupted = "R4i"
+	HeldReclaim     = "R4r"
 
 	GrantedFirst       = "G1f" // waiting, while a worker asks its budgets and quotas
 	GrantedRetry       = "G1t"

@@ -45,24 +45,24 @@ var gateFlowScenarios = []scenario{
 	{name: "a held member stays held whatever else ends, until an operator unholds it", run: func(w *world) {
 		f := newGatedFlow(w, 9)
 		f.node("a", nil).node("x", nil).node("b", []string{"a", "x"}, anyOf).node("c", []string{"b"}, f.gated()).submit(engine.SealClosed)
-		_, err := w.e.PauseExecution(w.ctx, f.id.Member("b"), "me", "")
+		_, err := w.e.HoldExecution(w.ctx, f.id.Member("b"), "me", "")
 		w.is(err, flowfabric.ErrNotEligible) // it waits for others already; what is to come is kept by its lane
 		c := f.claim()
 		f.complete(c["a"], "r")
-		f.g.pause(f.id.Member("b"))
+		f.g.hold(f.id.Member("b"))
 		same(w, "nothing", len(f.claim()), 0)
 		f.complete(c["x"], "") // another edge of it
 		w.code(f.id.Member("b"), "R4f")
 		f.are(flowfabric.Waiting, "b")
 		same(w, "counted as waiting", f.header().Count[flowfabric.Waiting], 1)
-		f.g.unpause(f.id.Member("b"))
+		f.g.unhold(f.id.Member("b"))
 		b := f.claim()["b"]
 		same(w, "input", string(b.Inputs["from-a"]), "r")
 		f.complete(b, "")
 		list := f.grantsBy("c")
-		f.g.pause(f.id.Member("c"))
+		f.g.hold(f.id.Member("c"))
 		f.g.expects(f.k, []engine.Grant{list["c"]}, flowfabric.ErrStaleLease)
-		f.g.unpause(f.id.Member("c"))
+		f.g.unhold(f.id.Member("c"))
 		f.complete(f.g.start(f.k, 9, f.quota)[0], "")
 		f.ends(flowfabric.FlowCompleted)
 	}},
@@ -106,7 +106,7 @@ var gateFlowScenarios = []scenario{
 			by := f.grantsBy("granted", "admitted", "claimed", "paused")
 			f.g.admit(f.quota, 2, by["admitted"], by["claimed"])
 			claimed := f.k.granted(by["claimed"])[0]
-			f.g.pause(f.id.Member("paused"))
+			f.g.hold(f.id.Member("paused"))
 			f.abort(policy)
 			stale := flowfabric.ErrStaleLease
 			two := []engine.Grant{by["granted"], by["admitted"]}
@@ -122,7 +122,7 @@ var gateFlowScenarios = []scenario{
 				f.g.expects(f.k, two, stale, stale)
 				f.complete(claimed, "")
 			default:
-				f.g.unpause(f.id.Member("paused"))
+				f.g.unhold(f.id.Member("paused"))
 				for _, c := range append(f.k.granted(two...), claimed) {
 					f.complete(c, "")
 				}
@@ -193,7 +193,7 @@ var gateFlowScenarios = []scenario{
 		f.node("a", nil, f.gated()).node("b", nil, f.gated()).node("c", nil, f.gated()).node("end", []string{"a", "b", "c"}, anyOf, cancelRest, f.gated()).submit(engine.SealClosed)
 		by := f.grantsBy("a", "b", "c")
 		f.g.admit(f.quota, 2, by["a"], by["b"])
-		f.g.pause(f.id.Member("c"))
+		f.g.hold(f.id.Member("c"))
 		a := f.k.granted(by["a"])[0]
 		f.complete(a, "first")
 		f.drain()

@@ -20,19 +20,19 @@ func (g *gates) outbox() (n int) {
 	return n
 }
 
-func (g *gates) pause(id flowfabric.ExecutionID) {
+func (g *gates) hold(id flowfabric.ExecutionID) {
 	g.Helper()
-	already, err := g.e.PauseExecution(g.ctx, id, "me", "why not")
+	already, err := g.e.HoldExecution(g.ctx, id, "me", "why not")
 	g.no(err)
-	same(g.world, "pause already", already, false)
+	same(g.world, "hold already", already, false)
 	g.check()
 }
 
-func (g *gates) unpause(id flowfabric.ExecutionID) {
+func (g *gates) unhold(id flowfabric.ExecutionID) {
 	g.Helper()
-	already, err := g.e.UnpauseExecution(g.ctx, id, "me")
+	already, err := g.e.UnholdExecution(g.ctx, id, "me")
 	g.no(err)
-	same(g.world, "unpause already", already, false)
+	same(g.world, "unhold already", already, false)
 	g.check()
 }
 
@@ -94,15 +94,15 @@ var gateLifeScenarios = []scenario{
 				want = flowfabric.ErrNotActive
 			}
 			w.unchanged(string(code), func() {
-				_, err := w.e.PauseExecution(w.ctx, x.id, "me", "")
+				_, err := w.e.HoldExecution(w.ctx, x.id, "me", "")
 				w.is(err, want)
-				_, err = w.e.UnpauseExecution(w.ctx, x.id, "me")
+				_, err = w.e.UnholdExecution(w.ctx, x.id, "me")
 				w.is(err, want)
 			})
 		}
 		w.reset()
 		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
-		_, err := w.e.PauseExecution(w.ctx, g.id.Member("b"), "me", "")
+		_, err := w.e.HoldExecution(w.ctx, g.id.Member("b"), "me", "")
 		w.is(err, flowfabric.ErrNotEligible)
 		g.are(flowfabric.Waiting, "a")
 		w.code(g.id.Member("b"), "R3f")
@@ -117,10 +117,10 @@ var gateLifeScenarios = []scenario{
 		k := g.asker("w1")
 		list := k.grants(3)
 		g.refuse(k, false, time.Hour, "quota "+q+" cap", list...)
-		g.pause(ids[0])
+		g.hold(ids[0])
 		same(w, "open", w.setLane("default", engine.LaneActive, "").code, "ALREADY_SATISFIED") // the lane was never closed
-		w.unchanged("an unpause of what a gate keeps", func() {
-			already, err := w.e.UnpauseExecution(w.ctx, ids[1], "me")
+		w.unchanged("an unhold of what a gate keeps", func() {
+			already, err := w.e.UnholdExecution(w.ctx, ids[1], "me")
 			w.no(err)
 			same(w, "already", already, true)
 		})
@@ -128,13 +128,13 @@ var gateLifeScenarios = []scenario{
 		g.open(list[0].Route)
 		same(w, "opened, but for what the operator keeps", words(grantees(k.grants(3))), words(ids[1:]))
 		w.code(ids[0], "R4f")
-		g.unpause(ids[0])
-		same(w, "unpaused", words(grantees(k.grants(3))), words(ids[:1]))
+		g.unhold(ids[0])
+		same(w, "unheld", words(grantees(k.grants(3))), words(ids[:1]))
 		w.unchanged("no reason at all", func() {
 			same(w, "code", w.fcall("ff_unpause_execution", proto, ids[0].UUID().String()).code, "invalid_input")
 			same(w, "nobody's route", words(w.fcall("ff_open_route", proto, "1", "").slots), "[1 0]")
 		})
-		_, err := w.e.UnpauseExecution(w.ctx, flowfabric.NewExecutionID(w.p), "me")
+		_, err := w.e.UnholdExecution(w.ctx, flowfabric.NewExecutionID(w.p), "me")
 		w.is(err, flowfabric.ErrNotFound)
 	}},
 	{name: "a lane that is paused and resumed dispatches in the old order, with gates or without", run: func(w *world) {
@@ -152,8 +152,8 @@ var gateLifeScenarios = []scenario{
 			k := g.asker("w1")
 			r := k.poll(10)
 			same(w, "paused", len(r.Claims)+len(r.Grants), 0)
-			g.pause(want[3])
-			g.unpause(want[3])
+			g.hold(want[3])
+			g.unhold(want[3])
 			same(w, "nothing", len(k.poll(10).Grants), 0)
 			w.setLane("default", engine.LaneActive, "")
 			r = k.poll(10)
@@ -171,30 +171,30 @@ var gateLifeScenarios = []scenario{
 			w.reset()
 			w.seed()
 			x := w.state(code, deadline(time.Hour))
-			g.pause(x.id)
+			g.hold(x.id)
 			w.code(x.id, "R4"+code[2:])
 			g.asker("w").nothing()
 			g.prefer(x.id, 7)
-			g.unpause(x.id)
+			g.unhold(x.id)
 			w.code(x.id, code)
 			g.asker("w2").one(x.id)
 		}
 		w.reset()
 		ids := []flowfabric.ExecutionID{w.create(deadline(time.Minute)), w.create(), w.create()}
 		for _, id := range ids {
-			g.pause(id)
+			g.hold(id)
 		}
 		g.prefer(ids[2], 5)
 		w.cancel(ids[1])
 		g.advance(time.Minute)
 		w.settleTime()
 		same(w, "expired", words(w.code(ids[0], "T4n").State.Public, w.code(ids[1], "T3n").State.Public), "expired cancelled")
-		g.unpause(ids[2])
+		g.unhold(ids[2])
 		late := w.create(priority(4))
 		k := w.worker("w1")
 		k.one(ids[2])
 		k.one(late)
-		_, err := w.e.PauseExecution(w.ctx, ids[0], "me", "")
+		_, err := w.e.HoldExecution(w.ctx, ids[0], "me", "")
 		w.is(err, flowfabric.ErrNotActive)
 	}},
 	{name: "a claim that asks for no grants never gets gated work", run: func(w *world) {
@@ -322,7 +322,7 @@ var gateLifeScenarios = []scenario{
 		same(w, "granted", words(grantees(list)), words(append(slices.Clone(ids), short)))
 		g.admit(q, 5, list...)
 		w.cancel(ids[0])
-		g.pause(ids[1])
+		g.hold(ids[1])
 		g.prefer(ids[2], 9)
 		g.advance(3 * time.Second)
 		stale := flowfabric.ErrStaleLease
@@ -334,7 +334,7 @@ var gateLifeScenarios = []scenario{
 		same(w, "told once each", g.outbox(), 3)
 		g.deliver()
 		same(w, "held, started", g.holds(q), "2 2")
-		g.unpause(ids[1])
+		g.unhold(ids[1])
 		w.release(claims[0].Fence)
 		g.deliver()
 		again := k.grants(9)

@@ -197,15 +197,15 @@ var gateWritings = []writing{
 		return "", e.Attach(w.ctx, admission.Scope{Namespace: "elsewhere"}, []flowfabric.Gate{flowfabric.Quota(s.quota)}, "me")[w.p].Err
 	}),
 	gateWriting("ff_pause_execution", "pause", func(w *world, e *engine.Engine, s stagedGates) (string, error) {
-		_, err := e.PauseExecution(w.ctx, s.waiting, "me", "r")
+		_, err := e.HoldExecution(w.ctx, s.waiting, "me", "r")
 		return "", err
 	}),
 	gateWriting("ff_pause_execution", "pause what is granted", func(w *world, e *engine.Engine, s stagedGates) (string, error) {
-		_, err := e.PauseExecution(w.ctx, s.granted.Execution, "me", "r")
+		_, err := e.HoldExecution(w.ctx, s.granted.Execution, "me", "r")
 		return "", err
 	}),
 	gateWriting("ff_unpause_execution", "resume", func(w *world, e *engine.Engine, s stagedGates) (string, error) {
-		_, err := e.UnpauseExecution(w.ctx, s.paused, "me")
+		_, err := e.UnholdExecution(w.ctx, s.paused, "me")
 		return "", err
 	}),
 	gateWriting("ff_set_share", "", func(w *world, e *engine.Engine, _ stagedGates) (string, error) {

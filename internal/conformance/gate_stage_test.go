@@ -172,7 +172,7 @@ func (w *world) stageGates(name func(*engine.NewExecution)) stagedGates {
 	w.no(w.e.ReleaseGrants(w.ctx, w.p, other.session, []engine.GrantReturn{{Grant: back[0], Reserved: true}},
 		[]engine.RouteClosing{{Route: s.closed, For: time.Minute, Why: "quota " + s.quota + " cap"}}))
 	s.paused = w.create(name, kind("paused"))
-	_, err := w.e.PauseExecution(w.ctx, s.paused, "me", "why not")
+	_, err := w.e.HoldExecution(w.ctx, s.paused, "me", "why not")
 	w.no(err)
 	s.waiting = w.create(name, kind("paused"))
 	for _, x := range w.dump().Outbox {

@@ -10,7 +10,7 @@ var inspectGateScenarios = []scenario{
 		s := w.gateShapes()
 		p, err := w.e.DescribePartition(w.ctx, w.p)
 		w.no(err)
-		same(w, "closed, paused", words(p.Closed.Count, p.Paused.Count), "1 2")
+		same(w, "closed, paused", words(p.Closed.Count, p.Held.Count), "1 2")
 		same(w, "opens", p.Closed.Head.UnixMilli(), w.closedUntil(w.routeOf(s.closed)))
 		same(w, "ready", p.Ready, 2) // of what waits with gates, and of the other namespace
 		if p.Outbox.Count == 0 || p.Outbox.Head.IsZero() || p.Undelivered() < 0 || p.Lag() != 0 {
@@ -33,7 +33,7 @@ var inspectGateScenarios = []scenario{
 			}
 			return out
 		}
-		paused := list(engine.HomePaused, "")
+		paused := list(engine.HomeHeld, "")
 		same(w, "paused", len(paused), 2)
 		x := paused[s.paused]
 		same(w, "paused", words(x.State.Code, x.State.Public, x.Since.UnixMilli() == x.Score, x.Route.Gates), "R4f waiting true [budget acme quota openai]")

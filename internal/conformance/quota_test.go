@@ -203,10 +203,10 @@ var quotaScenarios = []scenario{
 				})
 			},
 			"pause": func(*worker, engine.Grant) {
-				_, err := g.e.PauseExecution(w.ctx, id, "me", "")
+				_, err := g.e.HoldExecution(w.ctx, id, "me", "")
 				w.no(err)
 				w.check()
-				_, err = g.e.UnpauseExecution(w.ctx, id, "me")
+				_, err = g.e.UnholdExecution(w.ctx, id, "me")
 				w.no(err)
 			},
 		} {

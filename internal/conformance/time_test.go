@@ -607,7 +607,7 @@ func (w *world) state(code flowfabric.Code, opts ...option) placed {
 	}
 	switch code {
 	case "R4f", "R4i":
-		_, err := w.e.PauseExecution(w.ctx, x.id, "op", "reason")
+		_, err := w.e.HoldExecution(w.ctx, x.id, "op", "reason")
 		w.no(err)
 		w.check()
 	case "G1f", "G1i":

@@ -56,20 +56,20 @@ func askedBy(from flowfabric.Code, came string) explained {
 
 // held is one that an operator paused.
 func held(from flowfabric.Code, came string) explained {
-	return explained{cause: explain.WhyExecutionPaused, to: from,
+	return explained{cause: explain.WhyExecutionHeld, to: from,
 		says: func(w *world, x placed) []string {
 			at, err := w.do("ZSCORE", w.k.Paused(), x.id.UUID().String()).AsInt64()
 			w.no(err)
-			return []string{spoken(at), `Operator "anna" paused it because of "look first"`, came, "admin.Unpause"}
+			return []string{spoken(at), `Operator "anna" holds it because of "look first"`, came, "admin.Unhold"}
 		},
 		place: func(w *world, _ *placed) placed {
 			x := w.state(from)
-			_, err := w.e.PauseExecution(w.ctx, x.id, "anna", "look first")
+			_, err := w.e.HoldExecution(w.ctx, x.id, "anna", "look first")
 			w.no(err)
 			return x
 		},
 		move: func(w *world, x placed) {
-			_, err := w.e.UnpauseExecution(w.ctx, x.id, "ben")
+			_, err := w.e.UnholdExecution(w.ctx, x.id, "ben")
 			w.no(err)
 			w.check()
 		}}

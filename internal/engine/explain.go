@@ -37,9 +37,9 @@ type Facts struct {
 	GrantEnds time.Time // by then it is claimed, or returned
 
 	// While an operator keeps it from being handed out. By and reason are "" if its history does not tell any more.
-	PausedAt    time.Time
-	PausedBy    string
-	PauseReason string
+	HeldAt     time.Time
+	HeldBy     string
+	HoldReason string
 
 	// While it is active.
 	HolderAlive      bool      // its session lives
@@ -128,7 +128,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 		f.Others = append(f.Others, x)
 	}
 	f.ClosedUntil, f.ClosedWhy, f.Outbox = r.instant(), r.text(), int(r.number())
-	f.PausedAt, f.PausedBy, f.PauseReason = r.instant(), r.text(), r.text()
+	f.HeldAt, f.HeldBy, f.HoldReason = r.instant(), r.text(), r.text()
 	if r.err != nil {
 		return Facts{}, r.fail()
 	}

@@ -109,8 +109,8 @@ var (
 	fnTrimOutbox      = function{name: "ff_trim_outbox", method: "TrimOutbox"}
 	fnAttach          = function{name: "ff_attach", method: "attach"}
 	fnReadGates       = function{name: "ff_read_gates", method: "readGates", readonly: true}
-	fnPause           = function{name: "ff_pause_execution", method: "PauseExecution"}
-	fnUnpause         = function{name: "ff_unpause_execution", method: "UnpauseExecution"}
+	fnHold            = function{name: "ff_pause_execution", method: "HoldExecution"}
+	fnUnhold          = function{name: "ff_unpause_execution", method: "UnholdExecution"}
 	fnSetShare        = function{name: "ff_set_share", method: "setShare"}
 )
 
@@ -125,5 +125,5 @@ var functions = []function{
 	fnFlowCreate, fnFlowStage, fnFlowSeal, fnFlowCancel, fnFlowDrain, fnFlowReplay, fnFlowDescribe, fnFlowMembers,
 	fnFlowList, fnWaitChildren, fnReadInputs, fnFlowTags,
 	fnPutBudget, fnRemoveBudget, fnReportUsage, fnUndoUsage, fnAdjustBudget, fnResetBudget, fnReleaseUsage, fnCheckBudgets, fnReadBudget, fnListBudgets, fnPutQuota, fnRemoveQuota, fnAdmit, fnReleaseHolds, fnSettleHolds,
-	fnReadQuota, fnListQuotas, fnClaimGranted, fnReleaseGrant, fnOpenRoute, fnCheckHolds, fnReadOutbox, fnTrimOutbox, fnAttach, fnReadGates, fnPause, fnUnpause, fnSetShare,
+	fnReadQuota, fnListQuotas, fnClaimGranted, fnReleaseGrant, fnOpenRoute, fnCheckHolds, fnReadOutbox, fnTrimOutbox, fnAttach, fnReadGates, fnHold, fnUnhold, fnSetShare,
 }

@@ -19,7 +19,7 @@ const (
 	HomeDelayed   Home = "delayed"   // by when it is due
 	HomeSuspended Home = "suspended" // by when it was suspended
 	HomeBlocked   Home = "blocked"   // members of flows that wait for others, by when they were created
-	HomePaused    Home = "paused"    // by when an operator paused them
+	HomeHeld      Home = "paused"    // by since when an operator holds them
 	HomeActive    Home = "active"    // of a session: by claim number; what is granted to it, too, whose public state is waiting
 	HomeEnded     Home = "ended"     // by when it may be purged
 )
@@ -34,7 +34,7 @@ func (h Home) of(s flowfabric.State) bool {
 	}
 	granted := strings.HasPrefix(string(s.Code), "G1")
 	switch h {
-	case HomePaused:
+	case HomeHeld:
 		return s.Eligibility == "blocked_by_operator"
 	case HomeWaiting:
 		return s.Eligibility == "eligible_now" && !granted
@@ -89,7 +89,7 @@ type Listed struct {
 	ClaimedAt       time.Time // of the last claim
 	DelayUntil      time.Time
 	DeadlineAt      time.Time
-	Since           time.Time // suspended or paused since, in HomeSuspended and HomePaused only
+	Since           time.Time // suspended or held since, in HomeSuspended and HomeHeld only
 	PurgeAt         time.Time // in HomeEnded only
 	Attempts        uint32
 	AttemptType     flowfabric.AttemptType
@@ -171,7 +171,7 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 		x.FailureCategory = ""
 	}
 	switch q.Home {
-	case HomeSuspended, HomePaused:
+	case HomeSuspended, HomeHeld:
 		x.Since = time.UnixMilli(x.Score)
 	case HomeEnded:
 		x.PurgeAt = time.UnixMilli(x.Score)

@@ -94,7 +94,7 @@ func explain(f engine.Facts, workers crew) Explanation {
 		case "blocked_by_dependencies":
 			a = blocked(f)
 		case "blocked_by_operator":
-			a = paused(f)
+			a = held(f)
 		default:
 			a = delayed(f)
 		}

@@ -168,8 +168,8 @@ var examples = map[Cause]example{
 	WhyNoQuota:    {facts: in("R1f", shutting("quota_policy_not_found openai", 20*time.Second))},
 	WhyGateClosed: {facts: in("R1f", shutting("maintenance window", time.Minute)), workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
 	WhyGateDue:    {facts: in("R1f", shutting("quota openai rate", -300*time.Millisecond))},
-	WhyExecutionPaused: {facts: in("R4f", func(f *engine.Facts) {
-		f.PausedAt, f.PausedBy, f.PauseReason = noon.Add(-10*time.Minute), "anna", "the tenant asked for it"
+	WhyExecutionHeld: {facts: in("R4f", func(f *engine.Facts) {
+		f.HeldAt, f.HeldBy, f.HoldReason = noon.Add(-10*time.Minute), "anna", "the tenant asked for it"
 	})},
 
 	WhyDelayed:         {facts: in("R2af", nil)},

@@ -620,12 +620,12 @@ func (x *gateRun) operate() {
 		x.say("revoke %s: %v", id, err)
 		x.did["revoke"] += bool01(err == nil)
 	case 3:
-		_, err = x.e.PauseExecution(x.ctx, id, "me", "test")
-		x.say("pause %s: %v", id, err)
+		_, err = x.e.HoldExecution(x.ctx, id, "me", "test")
+		x.say("hold %s: %v", id, err)
 		x.did["pause"] += bool01(err == nil)
 	case 4:
-		_, err = x.e.UnpauseExecution(x.ctx, id, "me")
-		x.say("unpause %s: %v", id, err)
+		_, err = x.e.UnholdExecution(x.ctx, id, "me")
+		x.say("unhold %s: %v", id, err)
 	case 5:
 		if w := x.workers[x.r.IntN(len(x.workers))]; w.number > 0 {
 			_, err = x.e.MarkSessionDead(x.ctx, w.partition, w.session, "test")
@@ -758,7 +758,7 @@ func (x *gateRun) drain() {
 		}
 		for _, id := range x.ids {
 			if strings.HasPrefix(x.code2(id), "R4") {
-				_, err := x.e.UnpauseExecution(x.ctx, id, "me")
+				_, err := x.e.UnholdExecution(x.ctx, id, "me")
 				x.at(id.Partition())
 				x.no(err)
 			}
