@@ -81,13 +81,13 @@ var (
 	ErrFenceRequired = define("fence_required", ClassCaller, "only its holder or an explicit override changes an active execution")
 	ErrPartialFence  = define("partial_fence", ClassCaller, "the fence must have session, claim, epoch and attempt")
 
-	ErrClaimOrder      = define("claim_out_of_order", ClassStop, "the claim number is neither the session's last nor its next")
-	ErrClaimInFlight   = define("claim_in_flight", ClassRetry, "an earlier claim of this session is still unanswered")
-	ErrUnknownInterest = define("interest_unknown", ClassRetry, "the partition does not know this set of routes; store it again")
-	ErrSessionNotFound = define("session_not_found", ClassInfo, "the session does not exist: it was never opened, or it ended more than ten minutes ago")
-	ErrWorkerNotFound  = define("worker_not_found", ClassInfo, "no worker has this instance name: it never registered, it left, or it was lost more than an hour ago")
-	ErrInstanceInUse   = define("instance_in_use", ClassCaller, "another live worker process has this instance name; give every process its own")
-	ErrSessionHeld     = define("session_not_empty", ClassInfo, "the session still holds executions")
+	ErrClaimOrder          = define("claim_out_of_order", ClassStop, "the claim number is neither the session's last nor its next")
+	ErrClaimInFlight       = define("claim_in_flight", ClassRetry, "an earlier claim of this session is still unanswered")
+	ErrUnknownSubscription = define("interest_unknown", ClassRetry, "the partition does not know this set of routes; store it again")
+	ErrSessionNotFound     = define("session_not_found", ClassInfo, "the session does not exist: it was never opened, or it ended more than ten minutes ago")
+	ErrWorkerNotFound      = define("worker_not_found", ClassInfo, "no worker has this instance name: it never registered, it left, or it was lost more than an hour ago")
+	ErrInstanceInUse       = define("instance_in_use", ClassCaller, "another live worker process has this instance name; give every process its own")
+	ErrSessionHeld         = define("session_not_empty", ClassInfo, "the session still holds executions")
 
 	ErrFeedGap = define("feed_gap", ClassInfo, "events were trimmed before they were read")
 

@@ -16,7 +16,7 @@ import (
 const (
 	// roundTimeout bounds one claim: it keeps slots reserved while it waits. What it cuts off is repeated.
 	roundTimeout = 3 * time.Second
-	// roundClaims bounds the claims of one round: table, interest, claim, and again if the table moves meanwhile.
+	// roundClaims bounds the claims of one round: table, subscription, claim, and again if the table moves meanwhile.
 	roundClaims = 6
 	// unregisteredPause keeps a server that neither hands out nor registers from being asked in a tight loop.
 	unregisteredPause = 100 * time.Millisecond
@@ -41,7 +41,7 @@ type claimer struct {
 
 // claimStore is what a claimer asks of the server beside the claims themselves, which its keeper makes.
 type claimStore interface {
-	SetInterest(ctx context.Context, partition uint16, routes []uint64) (digest string, err error)
+	SetSubscription(ctx context.Context, partition uint16, routes []uint64) (digest string, err error)
 	CompleteExecutions(ctx context.Context, partition uint16, items []engine.Completion, next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error)
 }
 
@@ -65,18 +65,18 @@ func (c *claimer) round(p *partition, slots int) {
 	}
 }
 
-// claim makes one claim and books what it says about the partition. again asks for another, once the interest
+// claim makes one claim and books what it says about the partition. again asks for another, once the subscription
 // is stored.
 func (c *claimer) claim(p *partition, n int) (claims []*keeper.Held, again bool, err error) {
 	ctx, cancel := context.WithTimeout(c.ctx, roundTimeout)
 	defer cancel()
 	began := time.Now()
 	reply, err := c.keeper.Claim(ctx, engine.ClaimRequest{
-		Partition: p.id, Max: n, Interest: p.digest, Table: p.version, Wait: !p.ahead, Rotation: p.rotation,
+		Partition: p.id, Max: n, Subscription: p.digest, Table: p.version, Wait: !p.ahead, Rotation: p.rotation,
 	})
 	if err != nil {
 		c.metrics.claimFailed()
-		if errors.Is(err, flowfabric.ErrUnknownInterest) {
+		if errors.Is(err, flowfabric.ErrUnknownSubscription) {
 			p.digest = ""
 			return nil, true, nil
 		}
@@ -109,19 +109,19 @@ func (c *claimer) claim(p *partition, n int) (claims []*keeper.Held, again bool,
 	return reply.Held, false, nil
 }
 
-// learned takes in what a claim says of routes, and tells whether the interest is another now: then it has to be stored.
+// learned takes in what a claim says of routes, and tells whether the subscription is another now: then it has to be stored.
 func (c *claimer) learned(p *partition, reply keeper.Reply) bool {
 	p.rotation++
 	p.learn(reply.ClaimReply)
-	interest := c.offer.interest(p.table)
-	gated := slices.ContainsFunc(interest, func(id uint64) bool { return len(p.table[id].Gates) > 0 })
+	subscription := c.offer.subscription(p.table)
+	gated := slices.ContainsFunc(subscription, func(id uint64) bool { return len(p.table[id].Gates) > 0 })
 	if gated != p.gated {
 		c.sched.gates(p, gated)
 	}
-	if p.digest != "" && slices.Equal(interest, p.interest) {
+	if p.digest != "" && slices.Equal(subscription, p.subscription) {
 		return false
 	}
-	p.interest, p.digest = interest, ""
+	p.subscription, p.digest = subscription, ""
 	c.sched.open(p)
 	return true
 }
@@ -160,7 +160,7 @@ func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion) 
 	defer cancel()
 	began := time.Now()
 	reply, made, err := c.keeper.ClaimWith(ctx, engine.ClaimRequest{
-		Partition: p.id, Max: slots, Interest: p.digest, Table: p.version, Wait: !registered, Rotation: p.rotation,
+		Partition: p.id, Max: slots, Subscription: p.digest, Table: p.version, Wait: !registered, Rotation: p.rotation,
 	}, func(ctx context.Context, req engine.ClaimRequest) (next engine.ClaimReply, err error) {
 		var answer *engine.ClaimReply
 		if settled, answer, err = c.store.CompleteExecutions(ctx, partition, items, &req); answer != nil {
@@ -175,7 +175,7 @@ func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion) 
 	case err != nil: // of the claim, if there are answers: a claim round makes it again, and deals with what is wrong
 		c.metrics.claimFailed()
 		c.sched.open(p)
-		if errors.Is(err, flowfabric.ErrUnknownInterest) {
+		if errors.Is(err, flowfabric.ErrUnknownSubscription) {
 			p.digest = ""
 		}
 		if settled != nil {
@@ -200,11 +200,11 @@ func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion) 
 	return settled, true, nil
 }
 
-// declare stores the partition's interest and remembers its digest.
+// declare stores the partition's subscription and remembers its digest.
 func (c *claimer) declare(p *partition) error {
 	ctx, cancel := context.WithTimeout(c.ctx, roundTimeout)
 	defer cancel()
-	digest, err := c.store.SetInterest(ctx, p.id, p.interest)
+	digest, err := c.store.SetSubscription(ctx, p.id, p.subscription)
 	if err == nil {
 		p.digest = digest
 	}

@@ -28,7 +28,7 @@
 //   - A reply is lost: the claim number is repeated, the settling call is repeated; both say what really happened.
 //   - The subscription is lost: all partitions are asked for work and all sessions renewed as soon as it is back, and
 //     the poll finds what was missed meanwhile.
-//   - A ring comes while no slot is free, or during the drain: it is passed on to the next waiter, and the partition
+//   - A ring comes while no slot is free, or during the drain: it is forwarded to the next waiter, and the partition
 //     stays hot for when a slot is freed.
 //   - The lease is lost: the handler's context ends with the cause, and whatever the handler returns is
 //     dropped with one log line. The execution already belongs to somebody else.

@@ -60,7 +60,7 @@ func (j *job) work() {
 	case !j.since.IsZero() && held.Check() != nil: // taken from us while it waited: no handler has seen it
 		j.lost(held.Check(), "none")
 		return
-	case j.kind == nil: // its route would not be in our interest
+	case j.kind == nil: // its route would not be in our subscription
 		j.settle(hopeless(handler.CategoryNoHandler, "no handler for kind "+route.Kind))
 		return
 	case held.Claim().InputLost:

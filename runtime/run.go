@@ -26,19 +26,19 @@ type run struct {
 	serving chan struct{} // closed once work can arrive
 	store   store
 
-	slots   *slots
-	sched   *scheduler
-	claims  *claimer
-	jobs    *jobs
-	watch   *watch
-	keeper  *keeper.Keeper
-	ticks   *maintain.Loop // nil when maintenance is disabled
-	bell    *doorbell
-	passes  *passer
-	polls   *poller
-	name    *membership
-	samples *sampler
-	tended  *tended
+	slots    *slots
+	sched    *scheduler
+	claims   *claimer
+	jobs     *jobs
+	watch    *watch
+	keeper   *keeper.Keeper
+	ticks    *maintain.Loop // nil when maintenance is disabled
+	bell     *doorbell
+	forwards *forwarder
+	polls    *poller
+	name     *membership
+	samples  *sampler
+	tended   *tended
 
 	ctx    context.Context // of all calls and handlers; outlives the wish to stop until the drain is over
 	cancel context.CancelCauseFunc
@@ -66,8 +66,8 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r.claims = &claimer{ctx: r.ctx, store: s, keeper: r.keeper, sched: r.sched, slots: r.slots, jobs: r.jobs, offer: newOffer(r.cfg, w.registry.Kinds()),
 		log: r.log, metrics: r.metrics, health: r.health, fatal: r.fatal}
 	r.jobs.done = newCompleter(r.claims.completeBatch, r.jobs.completed)
-	r.passes, r.bell, r.polls, r.samples = newPasser(r), newDoorbell(r), newPoller(r), newSampler(r)
-	r.sched.round, r.sched.giveBack, r.sched.onOwed = r.claims.round, r.jobs.giveBack, r.passes.poke
+	r.forwards, r.bell, r.polls, r.samples = newForwarder(r), newDoorbell(r), newPoller(r), newSampler(r)
+	r.sched.round, r.sched.giveBack, r.sched.onOwed = r.claims.round, r.jobs.giveBack, r.forwards.poke
 	return r
 }
 
@@ -97,7 +97,7 @@ func (r *run) serve(ctx context.Context) error {
 	var keeping, supporting, fetching conc.WaitGroup
 	keeping.Go(func() { _ = r.keeper.Run(r.ctx) })
 	supporting.Go(func() { r.bell.listen(support) })
-	supporting.Go(func() { r.passes.keep(support) })
+	supporting.Go(func() { r.forwards.keep(support) })
 	supporting.Go(func() { r.samples.keep(support) })
 	supporting.Go(func() { r.watch.keep(support) })
 	r.awaitDoorbell(fetch)
@@ -117,7 +117,7 @@ func (r *run) serve(ctx context.Context) error {
 
 	<-fetch.Done()
 	asked := ctx.Err() != nil
-	r.passes.leave()
+	r.forwards.leave()
 	r.health.phase.Store(phaseDraining)
 	err := r.drain(&fetching)
 	stopSupport()

@@ -30,7 +30,7 @@ type scheduler struct {
 	partitions []*partition
 	round      func(p *partition, slots int) // returns all slots it does not use up
 	giveBack   func([]*job)                  // what waited too long for a slot
-	onOwed     func()                        // a ring may have to be passed on; must not block
+	onOwed     func()                        // a ring may have to be forwarded; must not block
 	wake       chan struct{}                 // capacity 1
 
 	mu        sync.Mutex
@@ -195,7 +195,7 @@ func (s *scheduler) left(p *partition) {
 // ring makes a partition hot: it was rung, or its registration is in doubt. See ringWork.
 func (s *scheduler) ring(p *partition) {
 	s.mu.Lock()
-	p.registered, p.rung, p.polled, p.futile, p.deafTo, p.dry = false, true, false, 0, time.Time{}, false
+	p.registered, p.rung, p.polled, p.emptyPolls, p.ignorePolls, p.dry = false, true, false, 0, time.Time{}, false
 	s.enqueue(p)
 	s.mu.Unlock()
 	s.poke()
@@ -231,7 +231,7 @@ func (s *scheduler) sweep(now time.Time) {
 func (s *scheduler) suspect(p *partition, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !p.registered || p.queued || p.claiming || now.Before(p.deafTo) {
+	if !p.registered || p.queued || p.claiming || now.Before(p.ignorePolls) {
 		return false
 	}
 	p.polled = true
@@ -247,8 +247,8 @@ func (s *scheduler) registered(p *partition, now time.Time) {
 	p.registered, p.until = true, now.Add(registration)
 	if p.polled {
 		p.polled = false
-		p.futile = min(p.futile+1, maxPenalty)
-		p.deafTo = now.Add(time.Duration(1<<p.futile-1) * pollEvery)
+		p.emptyPolls = min(p.emptyPolls+1, maxPenalty)
+		p.ignorePolls = now.Add(time.Duration(1<<p.emptyPolls-1) * pollEvery)
 	}
 }
 
@@ -256,7 +256,7 @@ func (s *scheduler) registered(p *partition, now time.Time) {
 func (s *scheduler) open(p *partition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.registered, p.polled, p.futile, p.deafTo = false, false, 0, time.Time{}
+	p.registered, p.polled, p.emptyPolls, p.ignorePolls = false, false, 0, time.Time{}
 }
 
 // gates books whether some of a partition's work has gates.

@@ -23,7 +23,7 @@ type store interface {
 	jobStore
 	claimStore
 	pollStore
-	passStore
+	forwardStore
 	subscriber
 	inspector
 	registrar

@@ -76,7 +76,7 @@ func (w *world) close(id flowfabric.ExecutionID, why string) {
 	must(err)
 	for _, r := range table.Routes {
 		if len(r.Gates) > 0 {
-			q.Interest, err = w.engine.SetInterest(w.ctx, id.Partition(), []uint64{r.ID})
+			q.Subscription, err = w.engine.SetSubscription(w.ctx, id.Partition(), []uint64{r.ID})
 			must(err)
 		}
 	}

@@ -164,7 +164,7 @@ func TestUnknownGateStopsWork(t *testing.T) {
 
 		k.digest = "" // a repeat for nothing gives the grant back unasked, and tells the quota, which is not there
 		if _, err := w.e.ClaimNext(w.ctx, engine.ClaimRequest{Partition: 0, Session: k.session, Number: k.number + 1, TTL: leaseTTL, Max: 1, Gates: true,
-			Interest: w.interest(k)}); err != nil {
+			Subscription: w.subscription(k)}); err != nil {
 			t.Fatal(err)
 		}
 		if claims, err := k.repeat(); err != nil || len(claims) > 0 {
@@ -177,9 +177,9 @@ func TestUnknownGateStopsWork(t *testing.T) {
 	})
 }
 
-func (w *world) interest(k *worker) string {
+func (w *world) subscription(k *worker) string {
 	w.Helper()
-	digest, err := w.e.SetInterest(w.ctx, k.partition, k.routes)
+	digest, err := w.e.SetSubscription(w.ctx, k.partition, k.routes)
 	w.no(err)
 	return digest
 }
@@ -190,7 +190,7 @@ func (k *worker) repeat() ([]engine.Claim, error) {
 	if err == nil && (reply.Duplicate || reply.Granted) {
 		k.number++
 	}
-	k.digest = k.interest(k)
+	k.digest = k.subscription(k)
 	return reply.Claims, err
 }
 

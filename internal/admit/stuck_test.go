@@ -184,11 +184,11 @@ func TestNobodySleepsBeforeTheOtherHalf(t *testing.T) {
 		create(time.Second, g)
 		create(0)
 		w.advance(2 * time.Second)
-		digest, err := w.e.SetInterest(w.ctx, 0, []uint64{1, 2})
+		digest, err := w.e.SetSubscription(w.ctx, 0, []uint64{1, 2})
 		w.no(err)
 		for i, want := range []string{"0 false", "1 false"} {
 			r, err := w.e.ClaimNext(w.ctx, engine.ClaimRequest{Partition: 0, Session: engine.NewSessionID("a"), Number: 1, TTL: time.Minute, Max: 5,
-				Interest: digest, Wait: true, Gates: true, Rotation: uint64(i + 1)})
+				Subscription: digest, Wait: true, Gates: true, Rotation: uint64(i + 1)})
 			w.no(err)
 			same(w, "claimed, registered", fmt.Sprint(len(r.Claims), r.Registered), want)
 		}

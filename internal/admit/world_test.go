@@ -242,9 +242,9 @@ func (w *world) worker(s store, partition uint16) *worker {
 // try makes one claim, of the same number as before if that was not answered.
 func (k *worker) try(max int) ([]engine.Claim, error) {
 	reply, err := k.gate.ClaimNext(k.ctx, engine.ClaimRequest{Partition: k.partition, Session: k.session, Number: k.number + 1, TTL: leaseTTL, Max: max,
-		Interest: k.digest, Table: k.table})
-	if errors.Is(err, flowfabric.ErrUnknownInterest) {
-		k.digest, err = k.e.SetInterest(k.ctx, k.partition, k.routes)
+		Subscription: k.digest, Table: k.table})
+	if errors.Is(err, flowfabric.ErrUnknownSubscription) {
+		k.digest, err = k.e.SetSubscription(k.ctx, k.partition, k.routes)
 		k.no(err)
 		return k.try(max)
 	}
@@ -264,7 +264,7 @@ func (k *worker) try(max int) ([]engine.Claim, error) {
 		k.digest = ""
 	}
 	if k.digest == "" {
-		k.digest, err = k.e.SetInterest(k.ctx, k.partition, k.routes)
+		k.digest, err = k.e.SetSubscription(k.ctx, k.partition, k.routes)
 		k.no(err)
 		if len(reply.Claims) == 0 && !reply.Granted {
 			return k.try(max)

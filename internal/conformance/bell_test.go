@@ -127,7 +127,7 @@ var bellScenarios = []scenario{
 		ear := w.listen(engine.BellChannel(w.p, "w1"))
 		w.create()
 		ear.hears("w")
-		same(w, "waiters left", len(w.dump().ZSets[":w:"+k.interest]) < 7, true)
+		same(w, "waiters left", len(w.dump().ZSets[":w:"+k.subscription]) < 7, true)
 	}},
 	{name: "a wake that reached nobody is repeated by the tick", run: func(w *world) {
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
@@ -149,7 +149,7 @@ var bellScenarios = []scenario{
 		k.nothing()
 		w.advance(4 * time.Minute)
 		w.tick()
-		same(w, "waiters", len(w.dump().ZSets[":w:"+k.interest]), 0)
+		same(w, "waiters", len(w.dump().ZSets[":w:"+k.subscription]), 0)
 	}},
 	{name: "subscriptions of workers that are gone do not delay the wake of a live one", run: func(w *world) {
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
@@ -163,7 +163,7 @@ var bellScenarios = []scenario{
 		for range 5 {
 			w.tick()
 		}
-		same(w, "interests with waiters", len(w.dump().Sets[":digests"]), 1)
+		same(w, "subscriptions with waiters", len(w.dump().Sets[":digests"]), 1)
 		ear := w.listen(engine.BellChannel(w.p, "w1"))
 		w.create()
 		ear.hears("w")

@@ -332,17 +332,17 @@ var claimScenarios = []scenario{
 	{name: "equal sets of routes are one subscription, and a claim with an unknown one is refused", run: func(w *world) {
 		w.create()
 		k := w.worker("w1")
-		k.interest = "abcdef"
+		k.subscription = "abcdef"
 		w.unchanged("an unknown interest", func() {
 			_, err := w.e.ClaimNext(w.ctx, k.request(1))
-			w.is(err, flowfabric.ErrUnknownInterest)
+			w.is(err, flowfabric.ErrUnknownSubscription)
 		})
-		a, err := w.e.SetInterest(w.ctx, w.p, []uint64{3, 1, 2, 2})
+		a, err := w.e.SetSubscription(w.ctx, w.p, []uint64{3, 1, 2, 2})
 		w.no(err)
-		b, err := w.e.SetInterest(w.ctx, w.p, []uint64{1, 2, 3})
+		b, err := w.e.SetSubscription(w.ctx, w.p, []uint64{1, 2, 3})
 		w.no(err)
 		same(w, "digest", a, b)
-		c, err := w.e.SetInterest(w.ctx, w.p, nil)
+		c, err := w.e.SetSubscription(w.ctx, w.p, nil)
 		w.no(err)
 		same(w, "another", a != c, true)
 		same(w, "members", words(w.dump().Sets[":int:"+a]), "[0 1 2 3]")
@@ -438,13 +438,13 @@ var claimScenarios = []scenario{
 		}
 		w.set("ZREM", string(w.k)+":delayed", delayed.UUID().String())
 		k.can = func(r engine.Route) bool { return r.Kind == "k" }
-		k.interest = ""
+		k.subscription = ""
 		k.table = 0
 		c := k.claim(100)
 		same(w, "claimed", len(c) == 1 && c[0].Fence.Execution == waiting, true)
 		w.code(delayed, "R2af")
 		k.can = func(engine.Route) bool { return true }
-		k.interest, k.table = "", 0
+		k.subscription, k.table = "", 0
 		k.one(elsewhere)
 	}},
 	{name: "a completion can claim the next execution in the same call", run: func(w *world) {

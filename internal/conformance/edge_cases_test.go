@@ -153,15 +153,15 @@ var edgeCaseScenarios = []scenario{
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
 		k := w.worker("w1")
 		k.nothing()
-		key := w.k.Interest(k.interest)
+		key := w.k.Interest(k.subscription)
 		w.lives(key, 10*time.Minute)
 		w.set("EXPIRE", key, "5")
 		k.nothing()
 		w.lives(key, 10*time.Minute)
 		w.set("EXPIRE", key, "5")
-		digest, err := w.e.SetInterest(w.ctx, w.p, []uint64{1})
+		digest, err := w.e.SetSubscription(w.ctx, w.p, []uint64{1})
 		w.no(err)
-		same(w, "digest", digest, k.interest)
+		same(w, "digest", digest, k.subscription)
 		w.lives(key, 10*time.Minute)
 	}},
 	{name: "each attempt has its own result", run: func(w *world) {

@@ -328,7 +328,7 @@ func (w *world) stage() staged {
 		call{"ff_purge_execution", []string{proto, ended.UUID().String(), "86400000"}},
 		call{"ff_revoke_lease", []string{proto, id.UUID().String(), k.session, "me", "reason", uuid.NewString()}},
 		call{"ff_mark_session_dead", []string{proto, k.session, "reason"}},
-		call{"ff_pass_ring", []string{proto, k.interest}},
+		call{"ff_pass_ring", []string{proto, k.subscription}},
 		call{"ff_freeze_partition", []string{proto, "1", "reason"}},
 		call{"ff_read_attempt_stream", []string{proto, id.UUID().String(), "0"}},
 	)

@@ -178,7 +178,7 @@ var flowCancelScenarios = []scenario{
 				}
 				return
 			}
-			q := engine.ClaimRequest{Partition: w.p, Session: engine.NewSessionID(fmt.Sprint("w", i)), TTL: ttl, Max: 1, Interest: k.interest, Table: k.table}
+			q := engine.ClaimRequest{Partition: w.p, Session: engine.NewSessionID(fmt.Sprint("w", i)), TTL: ttl, Max: 1, Subscription: k.subscription, Table: k.table}
 			for late := 0; late < 20; {
 				told := answered.Load()
 				q.Number++

@@ -413,7 +413,7 @@ var flowResolveScenarios = []scenario{
 			if c.other != "" {
 				w.create(kind(c.other), priority(9))
 				q := g.w.request(1)
-				q.Interest = ""
+				q.Subscription = ""
 				r, err := w.e.ClaimNext(w.ctx, q)
 				w.no(err)
 				g.w.learn(r)

@@ -453,7 +453,7 @@ func (f *fuzzer) operate(k *worker, id string) call {
 		return call{"ff_revoke_lease", []string{proto, id, []string{"", k.session}[f.r.IntN(2)], "me", "r", request}}
 	case 6:
 		if f.r.IntN(3) > 0 {
-			return call{"ff_pass_ring", []string{proto, k.interest}}
+			return call{"ff_pass_ring", []string{proto, k.subscription}}
 		}
 		return call{"ff_mark_session_dead", []string{proto, k.session, "r"}}
 	}
@@ -486,7 +486,7 @@ func (f *fuzzer) claim(k *worker) (call, func(answer)) {
 		rows, _ := strconv.Atoi(a.slots[6])
 		slots := a.slots[7+2*rows:]
 		if rows > 0 {
-			k.interest, k.table = "", 0
+			k.subscription, k.table = "", 0
 			k.nothingYet()
 			f.last = f.fingerprint()
 		}

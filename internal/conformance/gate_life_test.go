@@ -306,7 +306,7 @@ var gateLifeScenarios = []scenario{
 		g.advance(5 * time.Second)
 		w.tick()
 		g.expects(k, list, flowfabric.ErrStaleLease)
-		r, err := w.e.ClaimNext(w.ctx, engine.ClaimRequest{Partition: w.p, Session: k.session, Number: k.number, TTL: ttl, Max: 1, Interest: k.interest, Table: k.table, Gates: true})
+		r, err := w.e.ClaimNext(w.ctx, engine.ClaimRequest{Partition: w.p, Session: k.session, Number: k.number, TTL: ttl, Max: 1, Subscription: k.subscription, Table: k.table, Gates: true})
 		w.no(err)
 		same(w, "nor is it told again", words(r.Duplicate, len(r.Claims), len(r.Grants)), "true 0 0")
 		g.deliver()

@@ -86,7 +86,7 @@ func operating(name string, more ...string) move {
 	}}
 }
 
-// allRoutes is the digest of an interest in every route that the scenarios make.
+// allRoutes is the digest of a subscription in every route that the scenarios make.
 const allRoutes = "abc0"
 
 var (
@@ -202,7 +202,7 @@ func (m meeting) enumerate(w *world) {
 	w.Logf("%d orders, %d nodes, %d ends", orders, nodes, len(level))
 }
 
-// begin creates the executions, with ids that are the same in every run, and the interest.
+// begin creates the executions, with ids that are the same in every run, and the subscription.
 func (m meeting) begin(w *world) (ids []string) {
 	for i := range m.count {
 		x := w.item(m.options...)

@@ -119,7 +119,7 @@ var leaseScenarios = []scenario{
 		all := w.everything()
 		for i := range 201 {
 			k := w.worker("w" + strconv.Itoa(i))
-			k.interest = all
+			k.subscription = all
 			r, err := w.e.ClaimNext(w.ctx, k.request(1))
 			w.no(err)
 			same(w, "claimed", len(r.Claims), 1)
@@ -295,12 +295,12 @@ var leaseScenarios = []scenario{
 	}},
 }
 
-// everything stores an interest in all routes of the partition.
+// everything stores a subscription in all routes of the partition.
 func (w *world) everything() string {
 	w.Helper()
 	k := w.worker("probe")
 	k.nothingYet()
-	return k.interest
+	return k.subscription
 }
 
 // renewable tells whether the session lives, by what every call says.

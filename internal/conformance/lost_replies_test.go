@@ -277,7 +277,7 @@ var writings = []writing{
 		return words(len(r.Claims), r.Registered), err
 	}},
 	{"ff_set_interest", "interest", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
-		return e.SetInterest(w.ctx, w.p, []uint64{1, 7})
+		return e.SetSubscription(w.ctx, w.p, []uint64{1, 7})
 	}},
 	{"ff_session_renew", "renew", func(w *world, s fixed) { w.pass(time.Second) }, func(w *world, e *engine.Engine, s fixed) (string, error) {
 		r, err := e.RenewSession(w.ctx, w.p, s.worker.session, ttl, 0)
@@ -299,11 +299,11 @@ var writings = []writing{
 		_, err := e.Tick(w.ctx, w.p, ticker, true)
 		return "", err
 	}},
-	{"ff_pass_ring", "pass a ring on", func(w *world, s fixed) {
-		w.set("ZADD", w.k.Waiters(s.worker.interest), "1800000180000", "deaf")
-		w.set("SADD", w.k.Digests(), s.worker.interest)
+	{"ff_pass_ring", "forward a ring", func(w *world, s fixed) {
+		w.set("ZADD", w.k.Waiters(s.worker.subscription), "1800000180000", "deaf")
+		w.set("SADD", w.k.Digests(), s.worker.subscription)
 	}, func(w *world, e *engine.Engine, s fixed) (string, error) {
-		_, err := e.PassRing(w.ctx, w.p, s.worker.interest)
+		_, err := e.ForwardRing(w.ctx, w.p, s.worker.subscription)
 		return "", err
 	}},
 	{"ff_create_pending_waitpoint", "open a waitpoint", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {

@@ -615,23 +615,23 @@ var operatorScenarios = []scenario{
 		blind := w.worker("blind")
 		blind.can = func(engine.Route) bool { return false }
 		blind.nothing()
-		heard, err := w.e.PassRing(w.ctx, w.p, full.interest)
+		heard, err := w.e.ForwardRing(w.ctx, w.p, full.subscription)
 		w.no(err)
 		same(w, "nobody else waits", heard, 0)
 		c := other.claim(1)[0]
 		other.nothing() // registered now
-		w.set("ZREM", w.k.Waiters(other.interest), "other")
+		w.set("ZREM", w.k.Waiters(other.subscription), "other")
 		w.release(c.Fence) // nobody is there to be rung
-		w.set("ZADD", w.k.Waiters(other.interest), strconv.FormatInt(w.now()+180000, 10), "other")
-		w.set("SADD", w.k.Digests(), other.interest)
+		w.set("ZADD", w.k.Waiters(other.subscription), strconv.FormatInt(w.now()+180000, 10), "other")
+		w.set("SADD", w.k.Digests(), other.subscription)
 		ear.silent()
-		heard, err = w.e.PassRing(w.ctx, w.p, full.interest)
+		heard, err = w.e.ForwardRing(w.ctx, w.p, full.subscription)
 		w.no(err)
 		same(w, "heard", heard, 1)
 		ear.hears("w")
 		w.check()
 		w.unchanged("an unknown interest", func() {
-			heard, err := w.e.PassRing(w.ctx, w.p, "abcdef")
+			heard, err := w.e.ForwardRing(w.ctx, w.p, "abcdef")
 			w.no(err)
 			same(w, "heard", heard, 0)
 		})
@@ -642,7 +642,7 @@ var operatorScenarios = []scenario{
 		waiting := func() int { return len(w.dump().ZSets[":w:"+all]) }
 		for i := range 150 {
 			k := w.worker("w" + strconv.Itoa(i))
-			k.interest = all
+			k.subscription = all
 			_, err := w.e.ClaimNext(w.ctx, k.request(1))
 			w.no(err)
 		}
@@ -651,7 +651,7 @@ var operatorScenarios = []scenario{
 		same(w, "left after the create", waiting(), 150-64)
 		w.advance(time.Millisecond)
 		late := w.worker("late")
-		late.interest = all
+		late.subscription = all
 		_, err := w.e.ClaimNext(w.ctx, late.request(1)) // knows the new route: must not be rung for it
 		w.no(err)
 		w.tick()

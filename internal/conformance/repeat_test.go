@@ -68,15 +68,15 @@ var repeatables = []repeatable{
 	{what: "revoke", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_revoke_lease")},
 	{what: "mark dead", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_mark_session_dead")},
 	{what: "freeze", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_freeze_partition")},
-	{what: "pass a ring on", first: "OK", second: "OK", call: func(w *world) call {
+	{what: "forward a ring", first: "OK", second: "OK", call: func(w *world) call {
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
 		k := w.worker("w1")
 		k.nothing()
-		w.set("ZREM", w.k.Waiters(k.interest), "w1")
+		w.set("ZREM", w.k.Waiters(k.subscription), "w1")
 		w.create()
-		w.set("ZADD", w.k.Waiters(k.interest), strconv.FormatInt(w.now()+1000, 10), "w1")
-		w.set("SADD", w.k.Digests(), k.interest)
-		return call{"ff_pass_ring", []string{proto, k.interest}}
+		w.set("ZADD", w.k.Waiters(k.subscription), strconv.FormatInt(w.now()+1000, 10), "w1")
+		w.set("SADD", w.k.Digests(), k.subscription)
+		return call{"ff_pass_ring", []string{proto, k.subscription}}
 	}},
 	{what: "step", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_record_step")},
 	{what: "open a waitpoint", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_create_pending_waitpoint")},

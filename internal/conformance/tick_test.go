@@ -117,7 +117,7 @@ var tickScenarios = []scenario{
 		k.nothing()
 		w.advance(3*time.Minute + time.Second)
 		w.tick()
-		same(w, "waiters", len(w.dump().ZSets[":w:"+k.interest]), 0)
+		same(w, "waiters", len(w.dump().ZSets[":w:"+k.subscription]), 0)
 	}},
 	{name: "an alarm that fires too early is set to its correct time", run: func(w *world) {
 		k := w.worker("w1")

@@ -83,7 +83,7 @@ var whyStateScenarios = []scenario{
 		w.set("SADD", w.k.Ready(), w.core(x.id)["r"])
 		e = w.why(x.id)
 		w.says(e, explain.WhyWaitingUnregistered, "no live worker is listed that can run it, but 1 idle instance is registered")
-		same(w, "waiters", words(e.Facts.Waiters, e.Facts.Interests), "1 1")
+		same(w, "waiters", words(e.Facts.Waiters, e.Facts.Subscriptions), "1 1")
 		w.advance(3 * time.Minute) // registrations last so long
 		w.says(w.why(x.id), explain.WhyWaitingNoWorker)
 	}},

@@ -11,16 +11,16 @@ import (
 
 // worker is one instance with its session in the partition.
 type worker struct {
-	w        *world
-	instance string
-	session  string
-	number   uint64 // last claim number that was used up
-	ttl      time.Duration
-	table    uint64
-	routes   map[uint64]engine.Route
-	interest string
-	can      func(engine.Route) bool
-	gates    bool // takes work that asks budgets and quotas
+	w            *world
+	instance     string
+	session      string
+	number       uint64 // last claim number that was used up
+	ttl          time.Duration
+	table        uint64
+	routes       map[uint64]engine.Route
+	subscription string
+	can          func(engine.Route) bool
+	gates        bool // takes work that asks budgets and quotas
 }
 
 func (w *world) worker(instance string) *worker {
@@ -29,11 +29,11 @@ func (w *world) worker(instance string) *worker {
 }
 
 func (k *worker) request(max int) engine.ClaimRequest {
-	return engine.ClaimRequest{Partition: k.w.p, Session: k.session, Number: k.number + 1, TTL: k.ttl, Max: max, Interest: k.interest,
+	return engine.ClaimRequest{Partition: k.w.p, Session: k.session, Number: k.number + 1, TTL: k.ttl, Max: max, Subscription: k.subscription,
 		Table: k.table, Wait: true, Gates: k.gates}
 }
 
-// learn stores the interest that follows from the routes of a reply; it reports whether there was anything new.
+// learn stores the subscription that follows from the routes of a reply; it reports whether there was anything new.
 func (k *worker) learn(r engine.ClaimReply) bool {
 	k.w.Helper()
 	k.table = r.Table
@@ -46,16 +46,16 @@ func (k *worker) learn(r engine.ClaimReply) bool {
 			mine = append(mine, id)
 		}
 	}
-	if len(r.Routes) == 0 && k.interest != "" {
+	if len(r.Routes) == 0 && k.subscription != "" {
 		return false
 	}
-	digest, err := k.w.e.SetInterest(k.w.ctx, k.w.p, mine)
+	digest, err := k.w.e.SetSubscription(k.w.ctx, k.w.p, mine)
 	k.w.no(err)
-	k.interest = digest
+	k.subscription = digest
 	return true
 }
 
-// poll makes one claim call after the interest is up to date.
+// poll makes one claim call after the subscription is up to date.
 func (k *worker) poll(max int) engine.ClaimReply {
 	k.w.Helper()
 	for {
@@ -207,9 +207,9 @@ func (k *worker) nothingYet() {
 // fresh is the same instance in a partition that was emptied.
 func (k *worker) fresh() *worker { return k.w.worker(k.instance) }
 
-// claimArgs is the wire form of a claim. Positions: 1 session, 2 number, 3 ttl, 4 max, 5 interest, 6 table, 7 wait, 8 rotation.
+// claimArgs is the wire form of a claim. Positions: 1 session, 2 number, 3 ttl, 4 max, 5 subscription, 6 table, 7 wait, 8 rotation.
 func claimArgs(q engine.ClaimRequest) []string {
-	return []string{proto, q.Session, strconv.FormatUint(q.Number, 10), strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.Max), q.Interest,
+	return []string{proto, q.Session, strconv.FormatUint(q.Number, 10), strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.Max), q.Subscription,
 		strconv.FormatUint(q.Table, 10), "1", strconv.FormatUint(q.Rotation, 10), "0"}
 }
 

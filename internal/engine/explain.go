@@ -20,11 +20,11 @@ type Facts struct {
 	Lane Lane      // of its route; Routes and Waiting are not counted
 
 	// While it waits for a worker.
-	Ahead     int  // how many are before it in its queue; -1: it is not in one
-	Queued    int  // how many wait in its queue, itself included
-	Ready     bool // claims look at its queue
-	Waiters   int  // idle instances that are rung for its route, as far as the first 64 interests with idle instances tell
-	Interests int  // different interests of those
+	Ahead         int  // how many are before it in its queue; -1: it is not in one
+	Queued        int  // how many wait in its queue, itself included
+	Ready         bool // claims look at its queue
+	Waiters       int  // idle instances that are rung for its route, as far as the first 64 subscriptions with idle instances tell
+	Subscriptions int  // different subscriptions of those
 
 	// With gates, while it waits or is granted; see also GrantedTo.
 	ClosedUntil time.Time // when its route, which a gate closed, opens by itself; zero: it is open
@@ -116,7 +116,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	f.Lane.State, f.Lane.Retention = LaneState(r.text()), time.Duration(r.number())*time.Second
 	f.Lane.Since, f.Lane.By = r.instant(), r.text()
 	f.Ahead, f.Queued, f.Ready = int(r.number()), int(r.number()), r.flag()
-	f.Waiters, f.Interests = int(r.number()), int(r.number())
+	f.Waiters, f.Subscriptions = int(r.number()), int(r.number())
 	f.TickOwner, f.TickWake, f.TickOverdue, f.PurgeAt = r.text(), r.instant(), r.flag(), r.instant()
 	core, attempts, u := r.pairs(), r.pairs(), r.pairs()
 	points := f.waitpoints(r)

@@ -28,8 +28,8 @@ var (
 	fnPurge           = function{name: "ff_purge_execution", method: "PurgeExecution"}
 	fnRevoke          = function{name: "ff_revoke_lease", method: "RevokeLease"}
 	fnMarkDead        = function{name: "ff_mark_session_dead", method: "MarkSessionDead"}
-	fnPassRing        = function{name: "ff_pass_ring", method: "PassRing"}
-	fnSetInterest     = function{name: "ff_set_interest", method: "SetInterest"}
+	fnForwardRing     = function{name: "ff_pass_ring", method: "ForwardRing"}
+	fnSetSubscription = function{name: "ff_set_interest", method: "SetSubscription"}
 	fnClaim           = function{name: "ff_claim_next", method: "ClaimNext"}
 	fnRenew           = function{name: "ff_session_renew", method: "RenewSession"}
 	fnHeld            = function{name: "ff_session_held", method: "SessionHeld", readonly: true}
@@ -116,8 +116,8 @@ var (
 
 var functions = []function{
 	fnVersion, fnConfigure, fnBoot, fnFreeze, fnPoll, fnCreate, fnComplete, fnFail, fnDelay, fnRelease, fnCancel,
-	fnRecordStep, fnProgress, fnPriority, fnReplay, fnSetTags, fnPurge, fnSetInterest, fnClaim, fnRenew, fnHeld,
-	fnClose, fnRevoke, fnMarkDead, fnPassRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove,
+	fnRecordStep, fnProgress, fnPriority, fnReplay, fnSetTags, fnPurge, fnSetSubscription, fnClaim, fnRenew, fnHeld,
+	fnClose, fnRevoke, fnMarkDead, fnForwardRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove,
 	fnReissue, fnSetKeys, fnListKeys, fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnSetFeed, fnAppend,
 	fnReadStream, fnRead, fnHistory, fnTick, fnExplain, fnRegister, fnLeave, fnMarkWorkerDead, fnListWorkers,
 	fnListSessions, fnReadQueues, fnListExecutions, fnDescribe, fnPutSchedule, fnFireSchedule, fnPauseSchedule,

@@ -118,7 +118,7 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_purge_execution", func(ctx context.Context, e *Engine) error { _, err := e.PurgeExecution(ctx, sampleID, 0); return err }},
-	{"ff_pass_ring", func(ctx context.Context, e *Engine) error { _, err := e.PassRing(ctx, 3, "ab"); return err }},
+	{"ff_pass_ring", func(ctx context.Context, e *Engine) error { _, err := e.ForwardRing(ctx, 3, "ab"); return err }},
 	{"ff_read_history", func(ctx context.Context, e *Engine) error { _, err := e.ReadHistory(ctx, sampleID); return err }},
 	{"ff_delay_execution", func(ctx context.Context, e *Engine) error {
 		_, err := e.DelayExecution(ctx, sampleFence, time.Second)

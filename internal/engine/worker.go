@@ -19,10 +19,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
 
-// SetInterest stores the routes that a worker can serve and returns the digest that claims name
+// SetSubscription stores the routes that a worker can serve and returns the digest that claims name
 // (lua/worker/ff_set_interest.lua). At most 1,024 routes; order and repeats do not matter; none is allowed. It
 // expires 10 minutes after the last idle claim that used it.
-func (e *Engine) SetInterest(ctx context.Context, partition uint16, routes []uint64) (digest string, err error) {
+func (e *Engine) SetSubscription(ctx context.Context, partition uint16, routes []uint64) (digest string, err error) {
 	routes = slices.Compact(slices.Sorted(slices.Values(routes)))
 	args := make([]string, 3, 3+len(routes))
 	h := sha256.New()
@@ -33,7 +33,7 @@ func (e *Engine) SetInterest(ctx context.Context, partition uint16, routes []uin
 	}
 	digest = hex.EncodeToString(h.Sum(nil)[:12])
 	args[0], args[1], args[2] = protocol, digest, strconv.Itoa(len(routes))
-	if _, err := e.call(ctx, fnSetInterest, partition, args...); err != nil {
+	if _, err := e.call(ctx, fnSetSubscription, partition, args...); err != nil {
 		return "", err
 	}
 	return digest, nil
@@ -42,7 +42,7 @@ func (e *Engine) SetInterest(ctx context.Context, partition uint16, routes []uin
 // ClaimNext claims up to Max executions with everything their handlers need (lua/worker/ff_claim_next.lua). It
 // opens the session when it finds work. Number is used up only when claims come back; after an error that wraps
 // ErrTransport the same Number must be repeated before anything else is done with the session. ErrLeaseExpired:
-// the session is dead, mint a new one; ErrUnknownInterest: store the interest again.
+// the session is dead, mint a new one; ErrUnknownSubscription: store the subscription again.
 func (e *Engine) ClaimNext(ctx context.Context, q ClaimRequest) (ClaimReply, error) {
 	r, err := e.call(ctx, fnClaim, q.Partition, claimArgs([]string{protocol}, q)...)
 	if err != nil {
@@ -61,7 +61,7 @@ func claimArgs(args []string, q ClaimRequest) []string {
 		grants = strconv.Itoa(min(cmp.Or(max(q.MaxGrants, 0), 32), 32))
 	}
 	return append(args, q.Session, strconv.FormatUint(q.Number, 10), strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.Max),
-		q.Interest, strconv.FormatUint(q.Table, 10), wait, strconv.FormatUint(q.Rotation, 10), grants)
+		q.Subscription, strconv.FormatUint(q.Table, 10), wait, strconv.FormatUint(q.Rotation, 10), grants)
 }
 
 // claimed decodes a claim reply and reads the blobs that were too large to come with it.

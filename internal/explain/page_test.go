@@ -142,7 +142,7 @@ var examples = map[Cause]example{
 	WhyWaitingNoWorker: {facts: in("R1t", func(f *engine.Facts) { failing(f) })},
 	WhyWaitingNoCapability: {facts: in("R1f", func(f *engine.Facts) { f.Route.Capabilities = []string{"eu", "gpu"} }),
 		workers: crew{live: []engine.WorkerRow{writer("writer-1", "arm"), writer("writer-2", "gpu")}}},
-	WhyWaitingUnregistered: {facts: in("R1p", func(f *engine.Facts) { f.Waiters, f.Interests, f.Replays = 2, 1, 1 })},
+	WhyWaitingUnregistered: {facts: in("R1p", func(f *engine.Facts) { f.Waiters, f.Subscriptions, f.Replays = 2, 1, 1 })},
 	WhyWaitingUnlisted:     {facts: in("R1f", nil), workers: crew{err: errors.New("partition 9: partition_frozen")}},
 	WhyLanePaused: {facts: in("R1i", func(f *engine.Facts) {
 		f.Released = engine.ReleasedBack

@@ -281,7 +281,7 @@ func (l *look) tombstones() {
 	}
 }
 
-// lifetimes: only interests, tombstones, the records of ended sessions, those of workers and best-effort frames expire by
+// lifetimes: only subscriptions, tombstones, the records of ended sessions, those of workers and best-effort frames expire by
 // themselves.
 func (l *look) lifetimes() {
 	for key := range l.Expires {

@@ -54,7 +54,7 @@ func inBubble(t *testing.T, work int, body func(b *bench)) {
 }
 
 func (b *bench) claim(n int) (keeper.Reply, error) {
-	return b.keeper.Claim(b.ctx, engine.ClaimRequest{Max: n, Interest: "aa", Wait: true})
+	return b.keeper.Claim(b.ctx, engine.ClaimRequest{Max: n, Subscription: "aa", Wait: true})
 }
 
 func (b *bench) mustClaim(n int) []*keeper.Held {

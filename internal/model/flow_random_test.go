@@ -408,14 +408,14 @@ func (x *flows) claim(most int) int {
 	}
 	for {
 		q := engine.ClaimRequest{Partition: partition, Session: h.session, Number: h.number + 1, TTL: lease * time.Millisecond, Max: most,
-			Interest: x.digest, Wait: true}
+			Subscription: x.digest, Wait: true}
 		out, err := x.s.e.ClaimNext(x.ctx, q)
-		if x.digest == "" || err != nil && errors.Is(err, flowfabric.ErrUnknownInterest) {
+		if x.digest == "" || err != nil && errors.Is(err, flowfabric.ErrUnknownSubscription) {
 			var all []uint64
 			for i := range uint64(20) {
 				all = append(all, i+1)
 			}
-			x.digest, err = x.s.e.SetInterest(x.ctx, partition, all)
+			x.digest, err = x.s.e.SetSubscription(x.ctx, partition, all)
 			x.no(err)
 			continue
 		}

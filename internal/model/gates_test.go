@@ -178,7 +178,7 @@ func (x *gateRun) create(p uint16) {
 	for i := range uint64(10) {
 		all = append(all, i+1)
 	}
-	x.digest[p], err = x.e.SetInterest(x.ctx, p, all)
+	x.digest[p], err = x.e.SetSubscription(x.ctx, p, all)
 	x.no(err)
 }
 
@@ -256,7 +256,7 @@ func (x *gateRun) call(a *actor) {
 
 func (x *gateRun) claim(w *gateWorker) task {
 	q := engine.ClaimRequest{Partition: w.partition, Session: w.session, Number: w.number + 1, TTL: lease * time.Millisecond, Max: 1 + x.r.IntN(5),
-		Interest: x.digest[w.partition], Gates: true, Rotation: uint64(x.r.IntN(10))}
+		Subscription: x.digest[w.partition], Gates: true, Rotation: uint64(x.r.IntN(10))}
 	return func() func() {
 		x.at(q.Partition)
 		out, err := x.e.ClaimNext(x.ctx, q)

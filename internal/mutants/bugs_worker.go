@@ -34,7 +34,7 @@ var workerMutants = []Mutant{
 		`f.err = w.Close(f.job.jobs.ctx)`, `f.err = nil`, in("runtime", "^TestStepsAndFrames$")},
 	{"runtime: a job waits for the handler before it", "runtime.goroutinePool.next",
 		`		p.call()
-		return j, true`, `		return j, true`, in("runtime", "^TestHandsRunJobsTogether$")},
+		return j, true`, `		return j, true`, in("runtime", "^TestPoolRunsJobsTogether$")},
 	{"runtime: a frame outlives its attempt", "runtime.frames.make",
 		`		if f.closed {`, `		if false {`, in("runtime", "^TestFrameAfterTheHandler$")},
 	{"client: lone submits fill one partition", "internal/coalesce.placement.place",
