@@ -93,7 +93,7 @@ func Answered[In, Out any](fn func(context.Context, *handler.Task, In) (Out, err
 		return nil // reported by handler.Bind
 	}
 	return func(ctx context.Context, t *handler.Task, in In) (Out, error) {
-		if p, _ := passOf(ctx); p != nil {
+		if p, _ := runOf(ctx); p != nil {
 			p.world.answered(t.ID(), answers)
 		}
 		return fn(ctx, t, in)
@@ -105,7 +105,7 @@ func Answered[In, Out any](fn func(context.Context, *handler.Task, In) (Out, err
 // in virtual time. What the handler of a dead worker tells is not heard. A signal that comes too late is no mistake of the
 // test's, since a step that was repeated told twice; any other refusal fails the test.
 func Tell(ctx context.Context, answers ...Answer) {
-	p, id := passOf(ctx)
+	p, id := runOf(ctx)
 	if p == nil || p.dead.Load() {
 		return
 	}

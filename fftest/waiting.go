@@ -91,7 +91,7 @@ func (w *World) wait(ctx context.Context, id flowfabric.ExecutionID, what string
 			return errors.Join(err, ctx.Err())
 		}
 		if w.journal.weary.Err() != nil {
-			return fmt.Errorf("a handler was run more than %d times: does it return handler.Delay for ever? %s has not %s", maxPasses, id, what)
+			return fmt.Errorf("a handler was run more than %d times: does it return handler.Delay for ever? %s has not %s", maxRuns, id, what)
 		}
 		if patience -= time.Since(began); patience <= 0 {
 			return w.impatient(ctx, id, what)

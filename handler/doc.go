@@ -29,12 +29,12 @@
 //
 // # What can go wrong, and what follows
 //
-//   - The process dies, or the lease is lost. A later pass runs the handler again from the top. A [Step] that was
+//   - The process dies, or the lease is lost. A later run runs the handler again from the top. A [Step] that was
 //     recorded returns its value without running; one that was not runs again. So the code between steps must be
 //     harmless to repeat, and a step's effect happens at least once: give external systems a key
 //     (the fence's epoch, or execution id and step name).
 //   - A step ran but its value cannot be recorded (store away, lease lost). Step returns the error; the effect has
-//     happened and the next pass repeats it.
+//     happened and the next run repeats it.
 //   - The handler was changed. A recorded step that the new code never asks for stays stored and is reported
 //     ([Task.UnusedSteps] and a warning); a recorded value that no longer decodes is a permanent failure.
 //   - The input does not decode: category extractor_payload_decode, permanent; the function is not called.

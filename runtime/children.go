@@ -42,7 +42,7 @@ func (j *job) children(outcome *handler.Outcome, task *handler.Task) (again bool
 		refused := refusedOutcome("wait for children", err)
 		refused.Failure.Category = handler.CategorySuspend
 		if errors.Is(err, flowfabric.ErrIdempotencyConflict) {
-			refused.Failure.Reason += " (a child was made before with another input: inputs must be the same in every pass, compute them in a step)"
+			refused.Failure.Reason += " (a child was made before with another input: inputs must be the same in every run, compute them in a step)"
 		}
 		*outcome = refused
 	}

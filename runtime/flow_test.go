@@ -191,11 +191,11 @@ func (w *world) children(fn waiting) {
 	w.start(runtime.Config{}, append(echoes(), handler.Bind(parent, fn))...)
 }
 
-// A handler in no flow waits for all its children, in two waits: two passes more, one attempt, and no call that asks again. It hears
+// A handler in no flow waits for all its children, in two waits: two runs more, one attempt, and no call that asks again. It hears
 // how each ended, the failed one too.
 func TestChildrenAll(t *testing.T) {
 	servers(t, func(w *world) {
-		var passes, steps atomic.Int64
+		var runs, steps atomic.Int64
 		var mu sync.Mutex
 		calls := map[string]int{}
 		cfg := runtime.Config{OnCall: func(function string, _ time.Duration, _ error) {
@@ -204,9 +204,9 @@ func TestChildrenAll(t *testing.T) {
 			calls[function]++
 		}}
 		w.start(cfg, append(echoes(), handler.Bind(parent, func(ctx context.Context, task *handler.Task, in string) (string, error) {
-			passes.Add(1)
-			if task.Flow().IsZero() != (passes.Load() == 1) {
-				return "", fmt.Errorf("pass %d: flow %q", passes.Load(), task.Flow())
+			runs.Add(1)
+			if task.Flow().IsZero() != (runs.Load() == 1) {
+				return "", fmt.Errorf("run %d: flow %q", runs.Load(), task.Flow())
 			}
 			first := flow.Children("first")
 			a := flow.Child(first, "a", echo, in+"a")
@@ -252,8 +252,8 @@ func TestChildrenAll(t *testing.T) {
 		if got := w.result(id, 0); got != `"xa b failed skipped f 0 failed"` {
 			t.Errorf("got %s, %s %s", got, s.FailureCategory, s.FailureReason)
 		}
-		if s.Attempts != 1 || passes.Load() != 3 || steps.Load() != 1 {
-			t.Errorf("%d attempts, %d passes, %d steps", s.Attempts, passes.Load(), steps.Load())
+		if s.Attempts != 1 || runs.Load() != 3 || steps.Load() != 1 {
+			t.Errorf("%d attempts, %d runs, %d steps", s.Attempts, runs.Load(), steps.Load())
 		}
 		child := w.snapshot(id.Child("first", "a"))
 		if child.Creator != id.String() {
@@ -498,7 +498,7 @@ func TestChildrenRefused(t *testing.T) {
 }
 
 // What a handler may do wrong with children is told: a name twice, a wait in a step, a result without it, its error thrown away, a mistake
-// in the set, another input than in the pass before.
+// in the set, another input than in the run before.
 func TestChildrenMisuse(t *testing.T) {
 	w := newWorld(t)
 	var n atomic.Int64
@@ -534,7 +534,7 @@ func TestChildrenMisuse(t *testing.T) {
 		return "", nil
 	})
 	for in, want := range map[string][2]string{
-		"twice":   {handler.CategoryHandlerError, "already used in this pass"},
+		"twice":   {handler.CategoryHandlerError, "already used in this run"},
 		"step":    {handler.CategoryHandlerError, "inside step s"},
 		"early":   {handler.CategoryHandlerError, "when Wait has returned nil"},
 		"ignored": {handler.CategoryAwaitIgnored, "children w had asked to suspend"},

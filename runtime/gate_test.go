@@ -123,10 +123,10 @@ func TestBudgetClosesAndOpens(t *testing.T) {
 func TestWaitingWorkHasNoSlot(t *testing.T) {
 	servers(t, func(w *world) {
 		w.quota(admission.Quota{Name: "one", Cap: 1})
-		var passes sync.Map
+		var runs sync.Map
 		first := make(chan struct{})
 		w.start(runtime.Config{}, handler.Bind(greet, func(_ context.Context, t *handler.Task, name string) (string, error) {
-			if _, again := passes.LoadOrStore(name, true); !again && name == "a" {
+			if _, again := runs.LoadOrStore(name, true); !again && name == "a" {
 				return "", handler.Delay(time.Second)
 			}
 			if name == "b" {

@@ -83,7 +83,7 @@ func (j *job) work() {
 	}).(*handler.Task)
 	j.kind.began(route.Kind, claim)
 	for resume := claim.Resume; ; {
-		outcome := j.pass(ctx, j.kind.handle, task, resume)
+		outcome := j.runHandler(ctx, j.kind.handle, task, resume)
 		if outcome.Kind == handler.OutcomeSuspend && j.suspend(&outcome, task, &resume) {
 			continue
 		}

@@ -109,9 +109,9 @@ func newMetrics(prefix string) *metrics {
 		deliveries: vec("outbox_deliveries_total", "Deliveries of outboxes to budgets and quotas by result: ok, error.", "result"),
 
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "in_flight", Help: "Handlers running."}),
-		handled:  times("handler_seconds", "Duration of one pass of a handler.", handlerBuckets, "kind"),
+		handled:  times("handler_seconds", "Duration of one run of a handler.", handlerBuckets, "kind"),
 		settled:  vec("settled_total", "Attempts that ended here, by execution kind, outcome and failure category.", "kind", "outcome", "category"),
-		resumed:  vec("resumptions_total", "Passes of handlers that go on after a wait, by what ended it.", "kind", "cause"),
+		resumed:  vec("resumptions_total", "Runs of handlers that go on after a wait, by what ended it.", "kind", "cause"),
 
 		tokensRefused: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "tokens_refused_total", Help: "Tokens of waitpoints that were refused in owned partitions."}),
 

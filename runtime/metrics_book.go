@@ -77,7 +77,7 @@ func (m *metrics) delivered(_ int, err error) {
 	m.deliveries.WithLabelValues("ok").Inc()
 }
 
-// began books the first pass over a claim. Both times are the server's, so no clocks are compared.
+// began books the first run of a claim. Both times are the server's, so no clocks are compared.
 func (k *served) began(kind string, claim *engine.Claim) {
 	if claim.Type == flowfabric.AttemptInitial {
 		k.waited().Observe(max(claim.ClaimedAt.Sub(claim.CreatedAt), 0).Seconds())
@@ -87,13 +87,13 @@ func (k *served) began(kind string, claim *engine.Claim) {
 	}
 }
 
-// goesOn books a pass that follows a wait.
+// goesOn books a run that follows a wait.
 func (m *metrics) goesOn(kind string, r *suspend.Result) {
 	m.resumed.WithLabelValues(kind, r.Cause).Inc()
 }
 
-// pass books the end of a handler's pass.
-func (k *served) pass(took time.Duration) { k.handled().Observe(took.Seconds()) }
+// ran books the end of a handler's run.
+func (k *served) ran(took time.Duration) { k.handled().Observe(took.Seconds()) }
 
 func (m *metrics) settle(kind, outcome, category string) {
 	m.settled.WithLabelValues(kind, outcome, m.category(category)).Inc()

@@ -87,7 +87,7 @@ func TestMetricsMove(t *testing.T) {
 	cfg.Registerer, cfg.LeaseTTL, cfg.Instance = m.reg, time.Second, "first"
 	first := w.submit("complete") // its queue is there when the first samples are taken
 	blocked, frozen, flooded := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	tell := sync.OnceFunc(func() { close(flooded) }) // a lease that the freeze cost makes a second pass
+	tell := sync.OnceFunc(func() { close(flooded) }) // a lease that the freeze cost makes a second run
 	worker := w.start(cfg, handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
 		if in == "flood" {
 			<-frozen

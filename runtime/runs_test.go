@@ -117,12 +117,12 @@ func speak(ctx context.Context, t *handler.Task, step, tokens string, stop func(
 func TestDrainTellsWhichTokensAreRepeated(t *testing.T) {
 	servers(t, func(w *world) {
 		stopped := make(chan struct{})
-		var passes atomic.Int64
+		var runs atomic.Int64
 		bind := handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 			if err := speak(ctx, task, "one", "a b", nil); err != nil {
 				return "", err
 			}
-			first := passes.Add(1) == 1
+			first := runs.Add(1) == 1
 			return "", speak(ctx, task, "two", "c d e", func(ctx context.Context) error {
 				if !first {
 					return nil
@@ -145,17 +145,17 @@ func TestDrainTellsWhichTokensAreRepeated(t *testing.T) {
 	})
 }
 
-// A delay inside a step ends the pass: the step is not recorded.
+// A delay inside a step ends the run: the step is not recorded.
 func TestDelayTellsWhichTokensAreRepeated(t *testing.T) {
 	servers(t, func(w *world) {
-		var passes atomic.Int64
+		var runs atomic.Int64
 		w.start(runtime.Config{}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-			pass := passes.Add(1)
+			run := runs.Add(1)
 			if err := speak(ctx, task, "one", "a b", nil); err != nil {
 				return "", err
 			}
 			if err := speak(ctx, task, "two", "c d e", func(context.Context) error {
-				if pass == 1 {
+				if run == 1 {
 					return handler.Delay(time.Millisecond)
 				}
 				return nil
@@ -163,7 +163,7 @@ func TestDelayTellsWhichTokensAreRepeated(t *testing.T) {
 				return "", err
 			}
 			return "", speak(ctx, task, "three", "f g", func(context.Context) error {
-				if pass == 2 {
+				if run == 2 {
 					return handler.Delay(time.Millisecond)
 				}
 				return nil
@@ -212,7 +212,7 @@ func TestSuspensionTellsWhichTokensAreRepeated(t *testing.T) {
 		tail := w.follow(id)
 		w.eventually("it waits", func() bool { return w.suspension(id).Name == "late" })
 		w.signalled(id, "late", `"x"`, waithook.EffectSatisfied)
-		// asks and waits are said outside of steps, in every pass: before a recorded step they cannot be told from its tokens.
+		// asks and waits are said outside of steps, in every run: before a recorded step they cannot be told from its tokens.
 		tail.want("a b asks [suspended>2] asks c waits [suspended>5] asks waits d e", "a b asks c asks waits d e")
 	})
 }

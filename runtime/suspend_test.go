@@ -104,7 +104,7 @@ func (w *world) suspension(id flowfabric.ExecutionID) suspend.Record {
 type waiting = func(context.Context, *handler.Task, string) (string, error)
 
 // Several waits of a handler, in a loop with numbered names, with steps between and frames before: one attempt, nothing
-// repeated, and the frames of a pass are there as soon as its execution is suspended.
+// repeated, and the frames of a run are there as soon as its execution is suspended.
 func TestAwait(t *testing.T) {
 	servers(t, func(w *world) {
 		var steps atomic.Int64
@@ -206,7 +206,7 @@ func TestEarlySignalsKeepTheHold(t *testing.T) {
 			t.Errorf("result %s", r)
 		}
 		if len(epochs) != 4 || len(slices.Compact(epochs)) != 1 {
-			t.Errorf("passes under epochs %v, want four under one", epochs)
+			t.Errorf("runs under epochs %v, want four under one", epochs)
 		}
 		slices.Sort(tokens)
 		if distinct := slices.Compact(tokens); len(distinct) != 3 {

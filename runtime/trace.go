@@ -9,14 +9,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// pass runs the handler once, inside a span that is linked to the signals that let it go on, and measures it.
-func (j *job) pass(ctx context.Context, handle handler.Handler, task *handler.Task, resume *suspend.Result) (out handler.Outcome) {
+// runHandler runs the handler once, inside a span that is linked to the signals that let it go on, and measures it.
+func (j *job) runHandler(ctx context.Context, handle handler.Handler, task *handler.Task, resume *suspend.Result) (out handler.Outcome) {
 	started, returned := time.Now(), false
 	ctx, span := j.span(ctx, resume)
 	j.jobs.watch.enter(ctx, j, started)
 	defer func() {
 		j.jobs.watch.leave(j)
-		j.kind.pass(time.Since(started))
+		j.kind.ran(time.Since(started))
 		if span == nil {
 			return
 		}
@@ -36,7 +36,7 @@ func (j *job) pass(ctx context.Context, handle handler.Handler, task *handler.Ta
 	return out
 }
 
-// span begins the span of a pass; nil when tracing is off.
+// span begins the span of a run; nil when tracing is off.
 func (j *job) span(ctx context.Context, resume *suspend.Result) (context.Context, *tracing.Span) {
 	if !j.jobs.tracer.On() {
 		return ctx, nil

@@ -122,8 +122,8 @@ func tracedClient(t *testing.T, w *world, r *recorder) *client.Client {
 	return c
 }
 
-// One trace goes from whoever submits through the submission and every pass of the handler, whose own spans are in it; the
-// pass that a signal resumed links to the signal's span, which belongs to the sender's trace.
+// One trace goes from whoever submits through the submission and every run of the handler, whose own spans are in it; the
+// run that a signal resumed links to the signal's span, which belongs to the sender's trace.
 func TestTraceFollowsTheExecution(t *testing.T) {
 	servers(t, func(w *world) {
 		t, r := w.T, &recorder{}
@@ -165,7 +165,7 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 			"messaging.client.id": "me", "flowfabric.attempt": "0", "flowfabric.attempt_type": "initial", "flowfabric.outcome": "suspend",
 		})
 		if first.kind != trace.SpanKindConsumer || first.parent.SpanID() != sent.at.SpanID() || first.at.TraceID() != outer.SpanContext().TraceID() {
-			t.Errorf("the pass is a %s below %s of %s", first.kind, first.parent.SpanID(), first.at.TraceID())
+			t.Errorf("the run is a %s below %s of %s", first.kind, first.parent.SpanID(), first.at.TraceID())
 		}
 		if own := r.named(w, "own", 0); own.parent.SpanID() != first.at.SpanID() {
 			t.Errorf("the handler's own span is below %s", own.parent.SpanID())
@@ -179,7 +179,7 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 		second := r.named(w, "process greet", 1)
 		second.has(t, map[attribute.Key]string{"flowfabric.attempt_type": "resumed", "flowfabric.outcome": "complete"})
 		if second.parent.SpanID() != sent.at.SpanID() || len(second.links) != 1 || second.links[0].SpanContext.SpanID() != approved.at.SpanID() {
-			t.Errorf("the resumed pass is below %s with links %v", second.parent.SpanID(), second.links)
+			t.Errorf("the resumed run is below %s with links %v", second.parent.SpanID(), second.links)
 		}
 		w.reach(x.ID(), states.Completed)
 		suspension, err := c.Suspension(w.ctx, x.ID())
@@ -249,7 +249,7 @@ func TestTraceNeverFailsASubmission(t *testing.T) {
 	}
 }
 
-// Many are submitted in one span, of which all passes are children; a signal with a token is traced like one without.
+// Many are submitted in one span, of which all runs are children; a signal with a token is traced like one without.
 func TestTraceOfManyAndOfTokens(t *testing.T) {
 	w, r := newWorld(t), &recorder{}
 	c := tracedClient(t, w, r)
@@ -274,7 +274,7 @@ func TestTraceOfManyAndOfTokens(t *testing.T) {
 	sent.has(t, map[attribute.Key]string{"messaging.batch.message_count": "3"})
 	for i := range 3 {
 		if s := r.named(w, "process greet", i); s.parent.SpanID() != sent.at.SpanID() {
-			t.Errorf("pass %d is below %s", i, s.parent.SpanID())
+			t.Errorf("run %d is below %s", i, s.parent.SpanID())
 		}
 	}
 	if _, err := c.Signal(w.ctx, <-tokens, "on"); err != nil {

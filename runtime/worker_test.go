@@ -239,7 +239,7 @@ func TestMiddlewareThatWaitsForNothing(t *testing.T) {
 	}
 }
 
-// Middleware sees every pass; its panic fails the attempt instead of holding the execution for ever.
+// Middleware sees every run; its panic fails the attempt instead of holding the execution for ever.
 func TestMiddleware(t *testing.T) {
 	w := newWorld(t)
 	var log bytes.Buffer

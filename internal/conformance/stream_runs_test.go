@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// A run is one pass of a handler: what goes on in the same attempt repeats the frames that no recorded step covers, and says so.
+// A run is one run of a handler: what goes on in the same attempt repeats the frames that no recorded step covers, and says so.
 var runScenarios = []scenario{
 	{name: "every continuation of an attempt begins a run and states its reason", run: func(w *world) {
 		w.seed()

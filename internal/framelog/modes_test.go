@@ -123,7 +123,7 @@ func TestWriterRefusesDeltas(t *testing.T) {
 	})
 }
 
-// A later pass reads the document once and goes on with it.
+// A later run reads the document once and goes on with it.
 func TestWriterGoesOnWithTheDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()

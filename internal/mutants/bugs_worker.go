@@ -58,7 +58,7 @@ var workerMutants = []Mutant{
 `, ``, in("runtime", "^TestClaimAnsweredDuringTheDrain$")},
 
 	{"handler: a recorded step runs again", "handler.Task.ask",
-		`recorded, found = t.steps[name]`, `recorded, found = t.steps[""]`, in("handler", "^TestStepIsMemoisedOverPasses$")},
+		`recorded, found = t.steps[name]`, `recorded, found = t.steps[""]`, in("handler", "^TestStepIsMemoisedOverRuns$")},
 	{"handler: a step is recorded before its frames", "handler.Task.record",
 		`	if err := t.Flush(ctx); err != nil {
 		return fmt.Errorf("flush frames: %w", err)
@@ -68,7 +68,7 @@ var workerMutants = []Mutant{
 		`		return Outcome{Kind: OutcomeRelease, Err: err}, true`, `		return plainFailure(CategoryHandlerError, err), true`, in("handler", "^TestClassify$")},
 	{"handler: what is permanent is retried", "handler.failed",
 		`out.Failure.Permanent = is[*permanentError](err)`, `out.Failure.Permanent = false`, in("handler", "^TestClassify$")},
-	{"handler: a name is used twice in a pass", "handler.Task.ask",
+	{"handler: a name is used twice in a run", "handler.Task.ask",
 		`	t.asked[name] = struct{}{}
 `, ``, in("handler", "^TestStepRefusals$")},
 
