@@ -29,15 +29,15 @@ const (
 	maxLooked = 10000
 )
 
-// homes are listed in the order in which work goes through them, so that what moves on meanwhile is rather seen twice than not.
-var homes = [...]engine.Home{engine.HomeBlocked, engine.HomeHeld, engine.HomeWaiting, engine.HomeDelayed, engine.HomeSuspended, engine.HomeActive, engine.HomeEnded}
+// indexes are listed in the order in which work goes through them, so that what moves on meanwhile is rather seen twice than not.
+var indexes = [...]engine.Index{engine.IndexBlocked, engine.IndexHeld, engine.IndexWaiting, engine.IndexDelayed, engine.IndexSuspended, engine.IndexActive, engine.IndexEnded}
 
-// homeOf are the states that may be asked for, and where executions in them are.
-var homeOf = map[flowfabric.PublicState]engine.Home{
-	flowfabric.WaitingChildren: engine.HomeBlocked, flowfabric.Waiting: engine.HomeWaiting, flowfabric.Delayed: engine.HomeDelayed, flowfabric.Suspended: engine.HomeSuspended,
-	Held: engine.HomeHeld, flowfabric.Active: engine.HomeActive, Ended: engine.HomeEnded, flowfabric.Completed: engine.HomeEnded,
-	flowfabric.Failed: engine.HomeEnded, flowfabric.Cancelled: engine.HomeEnded, flowfabric.Expired: engine.HomeEnded,
-	flowfabric.Skipped: engine.HomeEnded,
+// indexOf are the states that may be asked for, and where executions in them are.
+var indexOf = map[flowfabric.PublicState]engine.Index{
+	flowfabric.WaitingChildren: engine.IndexBlocked, flowfabric.Waiting: engine.IndexWaiting, flowfabric.Delayed: engine.IndexDelayed, flowfabric.Suspended: engine.IndexSuspended,
+	Held: engine.IndexHeld, flowfabric.Active: engine.IndexActive, Ended: engine.IndexEnded, flowfabric.Completed: engine.IndexEnded,
+	flowfabric.Failed: engine.IndexEnded, flowfabric.Cancelled: engine.IndexEnded, flowfabric.Expired: engine.IndexEnded,
+	flowfabric.Skipped: engine.IndexEnded,
 }
 
 // Filter says what [Admin.List] lists. The zero value is everything in the client's namespace.
@@ -207,12 +207,12 @@ func (f Filter) complete(namespace string) (Filter, error) {
 		f.States = []flowfabric.PublicState{flowfabric.Active}
 	}
 	for _, s := range f.States {
-		home, known := homeOf[s]
+		index, known := indexOf[s]
 		if !known {
 			return f, fmt.Errorf("%w: Filter.States has %q, want waiting_children, waiting, held, delayed, suspended, active, completed, failed, cancelled, "+
 				"expired, skipped or ended", flowfabric.ErrInvalidInput, s)
 		}
-		if f.HeldBy != "" && home != engine.HomeActive {
+		if f.HeldBy != "" && index != engine.IndexActive {
 			return f, fmt.Errorf("%w: Filter.HeldBy lists what is active, and States has %q", flowfabric.ErrInvalidInput, s)
 		}
 	}
@@ -224,9 +224,9 @@ func (f Filter) complete(namespace string) (Filter, error) {
 	return f, nil
 }
 
-// wants tells whether anything of a home is asked for.
-func (f Filter) wants(home engine.Home) bool {
-	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool { return homeOf[s] == home })
+// wants tells whether anything of an index is asked for.
+func (f Filter) wants(index engine.Index) bool {
+	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool { return indexOf[s] == index })
 }
 
 // routed tells whether executions of a route are asked for.
@@ -239,7 +239,7 @@ func (f Filter) holds(session string) bool {
 	return f.HeldBy == "" || session == f.HeldBy || engine.Instance(session) == f.HeldBy
 }
 
-// has tells whether an entry of a home that is asked for is asked for.
+// has tells whether an entry of an index that is asked for is asked for.
 func (f Filter) has(x engine.Listed) bool {
 	if x.Drift != "" {
 		return true
@@ -253,7 +253,7 @@ func (f Filter) has(x engine.Listed) bool {
 		return false
 	}
 	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool {
-		return s == x.State.Public || s == flowfabric.Failed && gaveUp(x) || s == Ended && x.Home == engine.HomeEnded || s == Held && x.Home == engine.HomeHeld
+		return s == x.State.Public || s == flowfabric.Failed && gaveUp(x) || s == Ended && x.Index == engine.IndexEnded || s == Held && x.Index == engine.IndexHeld
 	})
 }
 

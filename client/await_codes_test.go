@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// Whatever waits for a new attempt, in whichever of its homes, is not ended by the end of the last one.
+// Whatever waits for a new attempt, in whichever index it is, is not ended by the end of the last one.
 func TestNextEnd(t *testing.T) {
 	for _, code := range flowfabric.Codes() {
 		s, _ := flowfabric.Project(code)

@@ -71,7 +71,7 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 			w.engine.Close()
 			w.engine = opened()
 			w.start(runtime.Config{Instance: "two", LeaseTTL: time.Second, TokenKeys: keys}, echo())
-			page, err := w.engine.ListExecutions(ctx, 1, engine.ListQuery{Home: engine.HomeWaiting, Key: "1", Limit: 100})
+			page, err := w.engine.ListExecutions(ctx, 1, engine.ListQuery{Index: engine.IndexWaiting, Key: "1", Limit: 100})
 			if err != nil || len(page.Executions) != len(waiting) {
 				t.Errorf("list: %d of %d, %v", len(page.Executions), len(waiting), err)
 			}

@@ -42,7 +42,7 @@ func newGaugeCollector(prefix string) *gaugeCollector {
 
 		waiting:    desc("queue_waiting", "Executions that wait to be claimed, in the partitions this process owns.", queueLabels...),
 		oldest:     desc("queue_oldest_age_seconds", "Time since the creation of the oldest execution that waits.", queueLabels...),
-		executions: desc("executions", "Executions in the partitions this process owns, by home: delayed, suspended, blocked (members of flows that wait for others), ended (kept until they are purged).", "home"),
+		executions: desc("executions", "Executions in the partitions this process owns, by index: delayed, suspended, blocked (members of flows that wait for others), ended (kept until they are purged).", "index"),
 		timers:     desc("timer_lag_seconds", "For how long the first thing that a tick should have done has been due."),
 		purge:      desc("purge_lag_seconds", "For how long the first execution that should have been purged has been due."),
 		frozen:     desc("partitions_frozen", "Partitions this process owns that are frozen."),
@@ -132,8 +132,8 @@ func (c *gaugeCollector) Collect(out chan<- prometheus.Metric) {
 		gauge(c.waiting, d.waiting, q.namespace, q.lane, q.kind, q.state)
 		seconds(c.oldest, d.oldest, q.namespace, q.lane, q.kind, q.state)
 	}
-	for home, n := range all.homes {
-		gauge(c.executions, n, home)
+	for index, n := range all.indexes {
+		gauge(c.executions, n, index)
 	}
 	seconds(c.outboxLag, behind)
 	seconds(c.timers, all.timers)

@@ -352,7 +352,7 @@ func TestQueueMetrics(t *testing.T) {
 		}
 		w.eventually("every partition is owned and sampled", func() bool {
 			return sum("partitions_owned") == 4 && sum("queue_waiting", "kind=greet", "lane=default", "namespace=default", "state=paused") == 40 &&
-				sum("executions", "home=delayed") == 1 && sum("executions", "home=ended") == 1
+				sum("executions", "index=delayed") == 1 && sum("executions", "index=ended") == 1
 		})
 		if age := sum("queue_oldest_age_seconds", "state=paused"); age <= 0 || age > 120 {
 			t.Errorf("the oldest is %v s old", age)

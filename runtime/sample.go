@@ -143,7 +143,7 @@ type depth struct {
 // sampled is what all samples of a process say together.
 type sampled struct {
 	queues        map[queue]depth
-	homes         map[string]int
+	indexes       map[string]int
 	timers, purge time.Duration
 	frozen        int
 	flows         int
@@ -151,7 +151,7 @@ type sampled struct {
 	behind        time.Duration
 }
 
-func newSampled() *sampled { return &sampled{queues: map[queue]depth{}, homes: map[string]int{}} }
+func newSampled() *sampled { return &sampled{queues: map[queue]depth{}, indexes: map[string]int{}} }
 
 // add adds the samples of a worker. What was late has become later since.
 func (all *sampled) add(s *sampler, now time.Time) {
@@ -165,10 +165,10 @@ func (all *sampled) add(s *sampler, now time.Time) {
 		if x.info.Frozen {
 			all.frozen++
 		}
-		all.homes["delayed"] += x.info.Delayed.Count
-		all.homes["suspended"] += x.info.Parked.Count
-		all.homes["ended"] += x.info.Done.Count
-		all.homes["blocked"] += x.info.Blocked.Count
+		all.indexes["delayed"] += x.info.Delayed.Count
+		all.indexes["suspended"] += x.info.Parked.Count
+		all.indexes["ended"] += x.info.Done.Count
+		all.indexes["blocked"] += x.info.Blocked.Count
 		all.flows += x.info.Flows.Count
 		all.backlog += x.info.Backlog.Count
 		all.behind = max(all.behind, x.info.Behind())

@@ -26,8 +26,8 @@ func TestFailover(t *testing.T) {
 	l.more(3, everywhere()...)
 	for _, p := range w.onEach() {
 		w.busy(l, p)
-		old := w.home(p)
-		if now := w.nodes.Failover(w.slot(p)); now == old || w.home(p) != now {
+		old := w.primary(p)
+		if now := w.nodes.Failover(w.slot(p)); now == old || w.primary(p) != now {
 			t.Fatalf("partition %d did not move", p)
 		}
 		l.more(3, everywhere()...)
@@ -123,8 +123,8 @@ func (l *load) ends() map[flowfabric.ExecutionID]engine.Snapshot {
 func (w *world) onEach() (list []uint16) {
 	seen := map[*testserver.Server]bool{}
 	for p := range uint16(partitions) {
-		if home := w.home(p); !seen[home] {
-			seen[home] = true
+		if node := w.primary(p); !seen[node] {
+			seen[node] = true
 			list = append(list, p)
 		}
 	}

@@ -43,9 +43,9 @@ func TestLibrary(t *testing.T) {
 
 			one := w.onEach()[0]
 			before := w.loads()
-			w.no(w.at(w.home(one), "FUNCTION", "FLUSH", "SYNC").Error())
+			w.no(w.at(w.primary(one), "FUNCTION", "FLUSH", "SYNC").Error())
 			read()
-			w.loadedOn(before, w.home(one))
+			w.loadedOn(before, w.primary(one))
 
 			// A failover finds the library on the replica: nothing is loaded.
 			before = w.loads()
@@ -54,7 +54,7 @@ func TestLibrary(t *testing.T) {
 			w.loadedOn(before, nil)
 
 			// A replica that lacks it (a node that was added) gets it when it takes over.
-			replica := w.nodes.ReplicaOf(w.home(one))
+			replica := w.nodes.ReplicaOf(w.primary(one))
 			w.no(w.at(replica, "CONFIG", "SET", "replica-read-only", "no").Error())
 			w.no(w.at(replica, "FUNCTION", "FLUSH", "SYNC").Error())
 			before = w.loads()
@@ -83,13 +83,13 @@ func TestLibraryBesideADeadNode(t *testing.T) {
 	one := w.onEach()[0]
 	var dead *testserver.Server
 	for _, s := range w.nodes.Primaries() {
-		if s != w.home(one) {
+		if s != w.primary(one) {
 			dead = w.nodes.ReplicaOf(s)
 		}
 	}
 	e := w.open() // knows the node
 	dead.Kill()
-	w.no(w.at(w.home(one), "FUNCTION", "FLUSH", "SYNC").Error())
+	w.no(w.at(w.primary(one), "FUNCTION", "FLUSH", "SYNC").Error())
 	x := engine.NewExecution{ID: flowfabric.NewExecutionID(one), Namespace: "default", Lane: "default", Kind: "k"}
 	if _, err := e.CreateExecutions(w.ctx, one, []engine.NewExecution{x}); err != nil {
 		t.Errorf("beside a dead replica: %v", err)
@@ -123,7 +123,7 @@ func TestConnections(t *testing.T) {
 	for _, s := range w.nodes.Primaries() {
 		mine := 0
 		for p := range uint16(partitions) {
-			if w.home(p) == s {
+			if w.primary(p) == s {
 				mine++
 			}
 		}

@@ -38,7 +38,7 @@ func TestSlotMove(t *testing.T) {
 func (w *world) move(l *load, p uint16) {
 	w.Helper()
 	id := w.busy(l, p)
-	from := w.home(p)
+	from := w.primary(p)
 	bell := engine.BellChannel(p, "one")
 	w.no(w.engine.FreezePartition(w.ctx, p, "slot move"))
 	before, err := invariant.Read(w.ctx, w.raw, p)

@@ -116,8 +116,10 @@ func (w *world) until(what string, done func() bool) {
 // slot is the slot that a partition lives in.
 func (w *world) slot(partition uint16) int { return w.nodes.SlotOf(keys.Root(partition)) }
 
-// home is the primary of a partition.
-func (w *world) home(partition uint16) *testserver.Server { return w.nodes.NodeOf(w.slot(partition)) }
+// primary is the node that serves a partition.
+func (w *world) primary(partition uint16) *testserver.Server {
+	return w.nodes.NodeOf(w.slot(partition))
+}
 
 // at runs a plain command on one node.
 func (w *world) at(s *testserver.Server, args ...string) rueidis.RedisResult {
@@ -217,10 +219,10 @@ func (w *world) subscribers(s *testserver.Server, channel string) int64 {
 func (w *world) listening(workers ...string) {
 	w.Helper()
 	for p := range uint16(partitions) {
-		home := w.home(p)
+		node := w.primary(p)
 		for _, name := range workers {
 			w.until(fmt.Sprintf("%s listens for partition %d", name, p), func() bool {
-				return w.subscribers(home, engine.BellChannel(p, name)) == 1
+				return w.subscribers(node, engine.BellChannel(p, name)) == 1
 			})
 		}
 	}

@@ -80,7 +80,7 @@ func TestPartitionsRotate(t *testing.T) {
 	})
 }
 
-// Submits that come alone stay where the one before went, at most 16 in a row: a worker is at home there.
+// Submits that come alone stay where the one before went, at most 16 in a row: a worker has a session there.
 func TestLoneSubmitsStayInTheirPartition(t *testing.T) {
 	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
 		const lone = 3*maxStay + 1

@@ -514,7 +514,7 @@ var ageingScenarios = []scenario{
 		route := w.core(want[0])["r"]
 		for _, newest := range []bool{false, true} {
 			var got []flowfabric.ExecutionID
-			q := engine.ListQuery{Home: engine.HomeWaiting, Key: route, Limit: 3, Newest: newest}
+			q := engine.ListQuery{Index: engine.IndexWaiting, Key: route, Limit: 3, Newest: newest}
 			for more := true; more; {
 				page, err := w.e.ListExecutions(w.ctx, w.p, q)
 				w.no(err)

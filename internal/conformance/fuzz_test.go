@@ -124,7 +124,7 @@ var damages = map[string][]string{
 	"a wrong score":             {"ZINCRBY ROOT:q:ROUTE 1 WAITING"},
 	"a queue that is not ready": {"DEL ROOT:ready"},
 	"a ready queue that is not": {"SADD ROOT:ready 77"},
-	"two homes":                 {"ZADD ROOT:delayed 5 WAITING"},
+	"two indexes":               {"ZADD ROOT:delayed 5 WAITING"},
 	"an entry without core":     {"DEL ROOT:x:WAITING"},
 	"a delay without instant":   {"HDEL ROOT:x:LATE du"},
 	"a delay at another time":   {"ZINCRBY ROOT:delayed 1 LATE"},

@@ -23,8 +23,8 @@ var inspectGateScenarios = []scenario{
 	}},
 	{name: "held and granted executions are listed in their own indexes", run: func(w *world) {
 		s := w.gateShapes()
-		list := func(home engine.Home, key string) map[flowfabric.ExecutionID]engine.Listed {
-			page, err := w.e.ListExecutions(w.ctx, w.p, engine.ListQuery{Home: home, Key: key, Limit: 100})
+		list := func(index engine.Index, key string) map[flowfabric.ExecutionID]engine.Listed {
+			page, err := w.e.ListExecutions(w.ctx, w.p, engine.ListQuery{Index: index, Key: key, Limit: 100})
 			w.no(err)
 			out := map[flowfabric.ExecutionID]engine.Listed{}
 			for _, x := range page.Executions {
@@ -33,13 +33,13 @@ var inspectGateScenarios = []scenario{
 			}
 			return out
 		}
-		paused := list(engine.HomeHeld, "")
+		paused := list(engine.IndexHeld, "")
 		same(w, "paused", len(paused), 2)
 		x := paused[s.paused]
 		same(w, "paused", words(x.State.Code, x.State.Public, x.Since.UnixMilli() == x.Score, x.Route.Gates), "R4f waiting true [budget acme quota openai]")
-		held := list(engine.HomeActive, s.worker.session)
+		held := list(engine.IndexActive, s.worker.session)
 		same(w, "held", words(held[s.granted].State.Code, held[s.active].State.Code), "G1f A1")
-		waiting := list(engine.HomeWaiting, s.route)
+		waiting := list(engine.IndexWaiting, s.route)
 		same(w, "waiting", words(len(waiting), waiting[s.waiting].State.Code), "1 R1f")
 	}},
 }

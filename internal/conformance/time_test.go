@@ -124,7 +124,7 @@ var timeScenarios = []scenario{
 		} {
 			x := w.state("R2r", deadline(30*time.Minute))
 			w.worker("w2").nothing()
-			page, err := w.e.ListExecutions(w.ctx, w.p, engine.ListQuery{Home: engine.HomeDelayed, Limit: 100})
+			page, err := w.e.ListExecutions(w.ctx, w.p, engine.ListQuery{Index: engine.IndexDelayed, Limit: 100})
 			w.no(err)
 			same(w, "delayed", words(len(page.Executions), page.Executions[0].ID == x.id), "1 true")
 			end(x.id)

@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// homed is a worker instance whose home is the scenario's partition. The rule is spelled out here because processes of all
+// homed is a worker instance that the scenario's partition registers. The rule is spelled out here because processes of all
 // revisions must agree on it.
 func (w *world) homed(prefix string) string {
 	for i := 0; ; i++ {

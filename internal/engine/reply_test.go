@@ -86,7 +86,7 @@ var callers = []caller{
 	{"ff_list_lanes", func(ctx context.Context, e *Engine) error { return e.listLanes(ctx, 3).Err }},
 	{"ff_read_queues", func(ctx context.Context, e *Engine) error { _, err := e.Queues(ctx, 3); return err }},
 	{"ff_list_executions", func(ctx context.Context, e *Engine) error {
-		_, err := e.ListExecutions(ctx, 3, ListQuery{Home: HomeEnded, Limit: 1, Tags: true})
+		_, err := e.ListExecutions(ctx, 3, ListQuery{Index: IndexEnded, Limit: 1, Tags: true})
 		return err
 	}},
 	{"ff_describe_partition", func(ctx context.Context, e *Engine) error { _, err := e.DescribePartition(ctx, 3); return err }},

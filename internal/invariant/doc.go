@@ -1,5 +1,5 @@
 // Package invariant reads everything one partition holds, with plain commands only, and holds it against the rules
-// of a state and against those of this layout: one home, one alarm, no index entry
+// of a state and against those of this layout: one index, one alarm, no index entry
 // without its record, no key that should not exist, no key that expires by itself except those that may.
 //
 //	server ──Read──► Dump ──Checker.Violations──► sentences, none for a sound partition
