@@ -21,7 +21,7 @@ type losing struct {
 	store
 	lose  int // how many of each kind
 	lost  map[string]int
-	stuck func() // the backlog is not worked off: whoever tries does this instead
+	stuck func() // the backlog is not worked off: a call that tries does this instead
 }
 
 func (l *losing) loses(call string, err error) error {

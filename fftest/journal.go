@@ -130,7 +130,7 @@ func (j *journal) learn(args []string) string {
 	return ""
 }
 
-// note books a request that a worker sends over l and decides whether it is delivered and whether the worker dies of
+// note records a request that a worker sends over l and decides whether it is delivered and whether the worker dies of
 // it. What a dead one still sends, over any of its connections, is not delivered.
 func (j *journal) note(l *link, args []string) (deliver, crashed bool) {
 	function := j.learn(args)
@@ -181,7 +181,7 @@ func (j *journal) count(function string, l *link) (crashed bool) {
 	return true
 }
 
-// outside books a request that comes from outside and returns the worker, if any, that dies before or after it.
+// outside records a request that comes from outside and returns the worker, if any, that dies before or after it.
 func (j *journal) outside(function string) (victim *link, after bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -230,7 +230,7 @@ func (j *journal) begins(id flowfabric.ExecutionID) {
 	}
 }
 
-// effect books what a handler did, unless its worker was dead already: Go cannot end a goroutine from outside, and a
+// effect records what a handler did, unless its worker was dead already: Go cannot end a goroutine from outside, and a
 // process that really dies does nothing more.
 func (j *journal) effect(name string) {
 	j.mu.Lock()

@@ -151,7 +151,7 @@ func TestReportRepeats(t *testing.T) {
 }
 
 // A record is what makes the store not do the work again: steps, the completion and delays, not failures.
-func TestJournalBooks(t *testing.T) {
+func TestJournalRecords(t *testing.T) {
 	j := newJournal(crash{})
 	l := &link{journal: j}
 	for _, function := range []string{

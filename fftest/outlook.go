@@ -24,7 +24,7 @@ type outlook struct {
 }
 
 // outlook looks at everything that may happen: the handlers at work, what could be claimed, and all that time brings to the
-// store, whoever made it. The caller has the turn.
+// store, of whatever origin. The caller has the turn.
 func (w *World) outlook(ctx context.Context) (o outlook, err error) {
 	w.mu.Lock()
 	broken := w.broken

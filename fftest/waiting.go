@@ -19,7 +19,7 @@ const (
 )
 
 // Sleep lets virtual time pass, like time.Sleep, but an hour in which nothing is due and no handler runs costs nothing: the world
-// steps to whatever is due in its store, whoever made it.
+// steps to whatever is due in its store, of whatever origin.
 func (w *World) Sleep(d time.Duration) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), max(d, 0))

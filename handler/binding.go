@@ -23,7 +23,7 @@ type Binding struct {
 // It must return soon after ctx ends; context.Cause(ctx) tells why: flowfabric.ErrCancelled, ErrLeaseLost,
 // ErrAttemptTimeout, ErrDeadline, ErrOverBudget or ErrDraining.
 //
-// Its goroutine runs other executions afterwards: whoever calls runtime.LockOSThread or sets labels undoes that.
+// Its goroutine runs other executions afterwards: a function that calls runtime.LockOSThread or sets labels must undo that.
 //
 // A nil def or fn, or an invalid definition, is reported by [Binding.Err] and [NewRegistry].
 func Bind[In, Out any](def *Definition[In, Out], fn func(ctx context.Context, t *Task, in In) (Out, error)) Binding {

@@ -10,7 +10,7 @@
 //	                           ▼
 //	         (Out, error) ─classify─▶ Outcome ──▶ one fenced call of package runtime
 //
-// Nothing here talks to a server by itself: whoever makes a task gives it what it needs, so the same handler runs in a worker,
+// Nothing here talks to a server by itself: the maker of a task gives it what it needs, so the same handler runs in a worker,
 // under the testing kit (fftest), or in a plain unit test: [Binding.Run] with a nil task.
 //
 // # What a return means
@@ -40,5 +40,5 @@
 //   - The input does not decode: category extractor_payload_decode, permanent; the function is not called.
 //   - The result is larger than 1 MiB or cannot be encoded: a permanent failure that names the limit.
 //   - The handler starts goroutines of its own and one panics: nobody can catch that. Use sourcegraph/conc,
-//     which carries a panic to whoever waits.
+//     which carries a panic to the waiter.
 package handler

@@ -164,7 +164,7 @@ func validateAmounts(amounts map[string]int64) error {
 	return nil
 }
 
-// spending is what a task knows of its budgets. Whoever has the turn may use it.
+// spending is what a task knows of its budgets. The holder of the turn may use it.
 type spending struct {
 	task    *Task
 	turn    chan struct{} // capacity 1; a channel, so that time passes in a test's bubble while somebody waits

@@ -65,7 +65,7 @@ func (c *claimer) round(p *partition, slots int) {
 	}
 }
 
-// claim makes one claim and books what it says about the partition. again asks for another, once the subscription
+// claim makes one claim and records what it says about the partition. again asks for another, once the subscription
 // is stored.
 func (c *claimer) claim(p *partition, n int) (claims []*keeper.Held, again bool, err error) {
 	ctx, cancel := context.WithTimeout(c.ctx, roundTimeout)

@@ -36,7 +36,7 @@ type Config struct {
 	Username, Password string
 	// TLS replaces the default TLS settings.
 	TLS *tls.Config
-	// Partitions is used only by whoever boots a store first. Default 64.
+	// Partitions is used only by the process that boots a store first. Default 64.
 	Partitions uint16
 	// CreateConfig false refuses to start on a store that was never booted. Default (nil) true.
 	CreateConfig *bool

@@ -20,7 +20,7 @@
 //
 // Work with budgets and quotas is granted first, not claimed: the worker asks them for up to 5 s, claims what all let pass,
 // and gives the rest back without an attempt. What a budget or quota refused is not handed out until it may have room, so that it takes no
-// slot; what a handler spends is reported to its budgets at once (handler.Task.Spend). Whoever owns a partition's tick tells budgets and
+// slot; what a handler spends is reported to its budgets at once (handler.Task.Spend). The owner of a partition's tick tells budgets and
 // quotas what has ended there.
 //
 // # Failures

@@ -127,7 +127,7 @@ func TestAWorkerEndsWhenTheStoreHasOtherCounts(t *testing.T) {
 	for _, partitions := range []uint16{2, 8} {
 		flushing(t, func(w *world, ask func(string) string) {
 			worker := w.start(runtime.Config{LeaseTTL: 2 * time.Second}, greetBinding())
-			// Whoever is first makes the store anew, so nobody else may be in between.
+			// The first call makes the store anew, so nobody else may be in between.
 			ask("MULTI")
 			ask("FLUSHALL")
 			ask(fmt.Sprintf("HSET ff:config:partitions num_flow_partitions %d num_budget_partitions 32 num_quota_partitions 32", partitions))

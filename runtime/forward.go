@@ -127,7 +127,7 @@ func (s *scheduler) owed(now time.Time, leaving bool) (forwards []forward, again
 	for _, p := range s.partitions {
 		switch {
 		case !p.owed:
-		case p.claiming: // its digest belongs to the claim round; whoever ends it asks again
+		case p.claiming: // its digest belongs to the claim round; its end asks again
 			s.owing = true
 		default:
 			p.owed = false

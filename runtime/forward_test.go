@@ -80,7 +80,7 @@ func TestRingsThatAreOwed(t *testing.T) {
 	expect("never registered", s, now, false, time.Hour)
 }
 
-// Whoever must look again is told: when a ring comes, when a claim round takes slots, and when it ends.
+// The forwarder is told when it must look again: when a ring comes, when a claim round takes slots, and when it ends.
 func TestOwedRingsWakeTheForwarder(t *testing.T) {
 	s := newScheduler(2, newSlots(1))
 	pokes := 0

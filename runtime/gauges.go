@@ -190,7 +190,7 @@ func (t *tended) noted(partition uint16, entries int) {
 	}
 }
 
-// delivered books a delivery of a partition's outbox.
+// delivered records a delivery of a partition's outbox.
 func (t *tended) delivered(partition uint16, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -212,7 +212,7 @@ func TestSchedulerRings(t *testing.T) {
 	}
 }
 
-// A call that is made a claim round registers anew when a ring came before the registration was booked, or a poll saw work; and it keeps away
+// A call that is made a claim round registers anew when a ring came before the registration was recorded, or a poll saw work; and it keeps away
 // from partitions whose work has gates.
 func TestJoinedClaimRounds(t *testing.T) {
 	s, now := newScheduler(1, newSlots(8)), time.Now()
@@ -230,7 +230,7 @@ func TestJoinedClaimRounds(t *testing.T) {
 			t.Errorf("%s: %d slots, registered %v; want %d, %v", what, n, got, slots, registered)
 		}
 	}
-	join("rung before it was booked", 2, false)
+	join("rung before it was recorded", 2, false)
 	s.registered(p, now)
 	leave()
 	join("registered", 2, true)

@@ -47,7 +47,7 @@ type jobStore interface {
 	spender
 }
 
-// completed books the answers to completions. What was refused, or not answered, is settled alone: the server knows if
+// completed records the answers to completions. What was refused, or not answered, is settled alone: the server knows if
 // it was done.
 func (js *jobs) completed(batch []completion, answers []engine.Settled, err error) {
 	done := make([]*keeper.Held, 0, len(batch))

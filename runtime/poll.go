@@ -71,7 +71,7 @@ func newPoller(r *run) *poller {
 
 // keep polls until ctx ends. A poll is what finds work when a ring was lost, and nobody when a tick is overdue: off-cluster one call over
 // all partitions, in a cluster some partitions in rotation. It is made about once a second, so that the tick of a dead
-// owner is not left undone for longer; many workers share that out among them, since whoever polls finds it for all.
+// owner is not left undone for longer; many workers share that out among them, since one poll finds it for all.
 func (p *poller) keep(ctx context.Context) {
 	for {
 		sleep(ctx, p.pause(time.Now()))

@@ -38,7 +38,7 @@ type sampler struct {
 
 	mu      sync.Mutex
 	samples map[uint16]sample
-	tallies map[uint16]engine.FlowTally // of owned partitions, what was booked last
+	tallies map[uint16]engine.FlowTally // of owned partitions, what was recorded last
 	refused map[uint16]int              // likewise
 }
 

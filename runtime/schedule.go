@@ -169,7 +169,7 @@ func (s *scheduler) join(p *partition, n int) (slots int, registered bool) {
 	return slots, registered
 }
 
-// ended books the end of a claim round.
+// ended records the end of a claim round.
 func (s *scheduler) ended(p *partition) {
 	s.mu.Lock()
 	s.rounds--
@@ -240,7 +240,7 @@ func (s *scheduler) suspect(p *partition, now time.Time) bool {
 	return true
 }
 
-// registered books an empty claim: the server rings from now on.
+// registered records an empty claim: the server rings from now on.
 func (s *scheduler) registered(p *partition, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,21 +252,21 @@ func (s *scheduler) registered(p *partition, now time.Time) {
 	}
 }
 
-// open books a claim round after which there may be more to get.
+// open records a claim round after which there may be more to get.
 func (s *scheduler) open(p *partition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.registered, p.polled, p.emptyPolls, p.ignorePolls = false, false, 0, time.Time{}
 }
 
-// gates books whether some of a partition's work has gates.
+// gates records whether some of a partition's work has gates.
 func (s *scheduler) gates(p *partition, gated bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.gated = gated
 }
 
-// dried books a claim ahead that got less than it asked for. It did not register, since no slot is idle: the partition stays hot
+// dried records a claim ahead that got less than it asked for. It did not register, since no slot is idle: the partition stays hot
 // for when one is.
 func (s *scheduler) dried(p *partition) {
 	s.mu.Lock()
@@ -274,7 +274,7 @@ func (s *scheduler) dried(p *partition) {
 	p.dry = !p.rung
 }
 
-// failed books a claim round without an answer and returns how many that makes in a row.
+// failed records a claim round without an answer and returns how many that makes in a row.
 func (s *scheduler) failed(p *partition, now time.Time) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

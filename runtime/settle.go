@@ -113,7 +113,7 @@ func (j *job) settled(err error, outcome, category string) error {
 	return err
 }
 
-// failed books what followed a failure, and logs it once: the last one loudly.
+// failed records what followed a failure, and logs it once: the last one loudly.
 func (j *job) failed(o handler.Outcome, reply engine.FailOutcome, err error) error {
 	switch {
 	case err != nil:

@@ -257,7 +257,7 @@ func TestHardBreachForEver(t *testing.T) {
 	}
 }
 
-// A budget that warns counts everything, and says so in the log and in its book.
+// A budget that warns counts everything, and says so in the log and in its audit log.
 func TestWarnings(t *testing.T) {
 	y := newTreasury(t, admission.Budget{Name: "b", Warn: true, WarnSoft: true, OnHard: admission.HardFail,
 		Limits: map[string]admission.Limit{"tokens": {Hard: 55, Soft: 25}}})
@@ -289,7 +289,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// Who crosses a soft limit is told in the log, also by a budget whose book keeps nothing of it; and so is who spends without a budget.
+// Who crosses a soft limit is told in the log, also by a budget whose audit log keeps nothing of it; and so is who spends without a budget.
 func TestSpendsThatWouldGoUnnoticed(t *testing.T) {
 	y := newTreasury(t, admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": {Soft: 25}}})
 	log := &lines{}

@@ -122,7 +122,7 @@ func tracedClient(t *testing.T, w *world, r *recorder) *client.Client {
 	return c
 }
 
-// One trace goes from whoever submits through the submission and every run of the handler, whose own spans are in it; the
+// One trace goes from the producer through the submission and every run of the handler, whose own spans are in it; the
 // run that a signal resumed links to the signal's span, which belongs to the sender's trace.
 func TestTraceFollowsTheExecution(t *testing.T) {
 	servers(t, func(w *world) {

@@ -189,7 +189,7 @@ func TestExitCodesOfServers(t *testing.T) {
 	}
 }
 
-// Whoever looks at a store that nobody ever used hears that, and nothing of the library's configuration.
+// A command on a store that nobody ever used says that, and nothing of the library's configuration.
 func TestNeverBooted(t *testing.T) {
 	url := testserver.Start(t, testserver.ServerValkey, testserver.TCP()).URL()
 	for _, line := range []string{"ls", "audit", "lane pause batch", "freeze 0", "top --once", "show {fp:1}:00000000-0000-4000-8000-000000000000"} {

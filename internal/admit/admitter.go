@@ -195,7 +195,7 @@ func (p *pass) lost(run []engine.Grant, answers []engine.Answer) {
 	}
 }
 
-// release gives back what does not run and closes routes, then asks again whether that is still right: whoever makes room between
+// release gives back what does not run and closes routes, then asks again whether that is still right: a process that makes room between
 // a refusal and the closing wakes nobody.
 func (p *pass) release(ctx context.Context) error {
 	var back []engine.GrantReturn

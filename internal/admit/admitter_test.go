@@ -225,7 +225,7 @@ func TestRateIsKept(t *testing.T) {
 	})
 }
 
-// A failover lost the word that a slot is free: whoever wants it finds out, though not by time alone. What is held stays held.
+// A failover lost the word that a slot is free: a worker that wants it finds out, though not by time alone. What is held stays held.
 func TestLostWordOfARelease(t *testing.T) {
 	servers(t, func(w *world) {
 		q := w.quota(admission.Quota{Name: "two", Cap: 2})

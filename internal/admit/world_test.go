@@ -189,7 +189,7 @@ func (w *world) why(partition uint16) (list []string) {
 	return list
 }
 
-// tick lets the time of a partition pass, whoever owned it.
+// tick lets the time of a partition pass, whichever process owned it.
 func (w *world) tick(partition uint16) (outbox int) {
 	w.Helper()
 	for more := true; more; {

@@ -27,7 +27,7 @@ import (
 )
 
 // The driver draws a new map of the cluster up to a second after it was told to, and closes the connections that this
-// makes superfluous five seconds later, whoever has closed the client meanwhile.
+// makes superfluous five seconds later, even if the client was closed meanwhile.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),

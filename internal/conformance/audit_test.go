@@ -196,7 +196,7 @@ var auditScenarios = []scenario{
 		checked, phantoms = walk(true, func(int) {})
 		same(w, "looked at, removed", words(checked, phantoms), "20 11")
 		seen := 0
-		checked, _ = walk(false, func(page int) { // whoever stood at the end of a page goes elsewhere
+		checked, _ = walk(false, func(page int) { // the last member of a page goes elsewhere
 			if page < 3 {
 				list, err := w.do("ZRANGE", w.k.Delayed(), "0", "-1").AsStrSlice()
 				w.no(err)
@@ -396,7 +396,7 @@ var recordDamages = []string{
 	"no timeout", "no token key", "progress of no attempt", "signals uncounted",
 }
 
-// tickOnce makes one call, whoever owns the tick, and looks at nothing.
+// tickOnce makes one call, whichever process owns the tick, and looks at nothing.
 func (w *world) tickOnce() engine.TickReply {
 	w.Helper()
 	r, err := w.e.Tick(w.ctx, w.p, ticker, false)

@@ -84,9 +84,9 @@ func (g *gates) record(budget string) admission.BudgetRecord {
 	return b
 }
 
-// noted counts what the book of a budget has of a kind.
-func noted(book []admission.AuditEntry, what string) (n int) {
-	for _, x := range book {
+// noted counts what the audit log of a budget has of a kind.
+func noted(log []admission.AuditEntry, what string) (n int) {
+	for _, x := range log {
 		if x.What == what {
 			n++
 		}
@@ -475,7 +475,7 @@ var budgetScenarios = []scenario{
 		w.code(id, "R1f")
 		same(w, "who waits", words(g.record(a).Waiting, g.record(b).Waiting), "0 1")
 		same(w, "nothing", len(k.grants(5)), 0)
-		g.resetBudget(b) // whoever resets it wakes those who wait
+		g.resetBudget(b) // the reset wakes the routes that wait
 		same(w, "open", words(len(g.closings()), g.record(b).Waiting), "0 0")
 		list = k.grants(5)
 		rooms, err = g.e.CheckBudgets(w.ctx, w.p, list[0].Route, []string{a, b})
@@ -588,7 +588,7 @@ var budgetScenarios = []scenario{
 		same(w, "never below zero", used["tokens"], 0)
 		x := g.record(b)
 		i := slices.IndexFunc(x.Audit, func(e admission.AuditEntry) bool { return e.What == "adjusted" })
-		same(w, "book", words(x.Audit[i].By, x.Audit[i].Detail), "anna requests=3,tokens=-20 counted twice")
+		same(w, "audit log", words(x.Audit[i].By, x.Audit[i].Detail), "anna requests=3,tokens=-20 counted twice")
 		g.still(b, "who is not named", func() {
 			_, _, err := g.e.AdjustBudget(w.ctx, b, tokens(1), "", "")
 			w.is(err, flowfabric.ErrInvalidInput)

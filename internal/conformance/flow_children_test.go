@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// family is an execution that makes children, and whoever holds it.
+// family is an execution that makes children, and its holder.
 type family struct {
 	*graph
 	parent flowfabric.ExecutionID

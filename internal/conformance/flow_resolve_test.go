@@ -127,7 +127,7 @@ var flowResolveScenarios = []scenario{
 		g.drain()
 		same(w, "dispositions", g.header().Siblings, engine.SiblingCancels{Cancelled: 148, AlreadyTerminal: 1})
 		same(w, "nothing is left", g.header().Backlog, 0)
-		for range 2 { // whoever drains again finds nothing
+		for range 2 { // a second drain finds nothing
 			more, err := w.e.DrainFlows(w.ctx, w.p)
 			w.no(err)
 			same(w, "more", more, false)

@@ -319,7 +319,7 @@ var quotaScenarios = []scenario{
 		same(w, "nobody's, and it never ran", words(states, freed, g.holds(q)), "[2] 1 0 0")
 		g.admit(q, 1, other...)
 		k.granted(other...)
-		for range 2 { // whoever is alive says so at once
+		for range 2 { // a live holder says so at once
 			g.no(g.e.ReleaseGrants(w.ctx, w.p, k.session, []engine.GrantReturn{{Grant: late[0], Reserved: true}}, nil))
 			g.deliver()
 			same(w, "the other's slot stays, and never less than none", g.held(q), 1)

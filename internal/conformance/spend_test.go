@@ -132,9 +132,9 @@ var spendScenarios = []scenario{
 		given, _, err := w.e.ReleaseUsage(w.ctx, "me", []engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
 		w.no(err)
 		same(w, "given back", words(given, g.spent(b, "tokens")), "[true] 41")
-		book := g.record(b).Audit
-		same(w, "book", book[len(book)-1].Detail, id.String()+" asked tokens=40")
-		same(w, "warned of", slices.ContainsFunc(book, func(e admission.AuditEntry) bool {
+		log := g.record(b).Audit
+		same(w, "audit log", log[len(log)-1].Detail, id.String()+" asked tokens=40")
+		same(w, "warned of", slices.ContainsFunc(log, func(e admission.AuditEntry) bool {
 			return e.What == "soft_limit" && (e.By == id.String() || e.By == twin.String())
 		}), true)
 		name, root := id.UUID().String(), string(g.budgetRoot(b))

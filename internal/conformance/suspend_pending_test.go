@@ -235,7 +235,7 @@ var pendingScenarios = []scenario{
 }
 
 // race is one round: senders bring signals to a pending waitpoint, one of them the one that is waited for, while its
-// holder suspends on it. Whoever comes first, none that was accepted is lost.
+// holder suspends on it. Whichever comes first, none that was accepted is lost.
 func (w *world) race(senders int) {
 	w.Helper()
 	k, c := w.holder()

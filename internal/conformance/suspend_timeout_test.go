@@ -92,7 +92,7 @@ func (w *world) suspending(f flowfabric.Fence, opts ...suspending) func() error 
 	}
 }
 
-// closing is how a suspension ended: close reason, cause and trigger, and what whoever goes on is told.
+// closing is how a suspension ended: close reason, cause and trigger, and what the next run is told.
 func (w *world) closing(id flowfabric.ExecutionID) string {
 	w.Helper()
 	r := w.record(id)
@@ -105,7 +105,7 @@ func (w *world) closing(id flowfabric.ExecutionID) string {
 var signalScenarios = slices.Concat(timeoutScenarios, compositeScenarios, treeScenarios, boundScenarios, suspendRepeatScenarios,
 	rotationScenarios, forgeryScenarios, pauseScenarios)
 
-// Timeouts, claims, and what whoever goes on is told.
+// Timeouts, claims, and what the next run is told.
 var timeoutScenarios = []scenario{
 	{name: "an automatic resumption tells the handler that the wait timed out", run: func(w *world) {
 		w.seed()

@@ -379,7 +379,7 @@ var whyStateScenarios = []scenario{
 		w.no(w.e.FreezePartition(w.ctx, w.p, ""))
 		w.says(w.why(y.id), explain.WhyPartitionFrozen, "is frozen, and calls")
 		w.no(w.e.ThawPartition(w.ctx, w.p))
-		w.set("DEL", string(w.k)) // whoever asks boots it again
+		w.set("DEL", string(w.k)) // the next call boots it again
 		e, err = explain.Of(w.ctx, w.e, y.id)
 		w.no(err)
 		w.says(e, explain.WhyWaitingNoWorker)

@@ -292,7 +292,7 @@ func (f *fleet) frames(id flowfabric.ExecutionID, attempt uint32, whole, rolled 
 	return nil
 }
 
-// add books how long the interrupted attempts of an execution took to be requeued and claimed again, without the pauses
+// add records how long the interrupted attempts of an execution took to be requeued and claimed again, without the pauses
 // between reclaims.
 func (r *recoveries) add(s engine.Snapshot, faults map[string][]fault) {
 	log := append(slices.Clone(s.AttemptLog), engine.AttemptRecord{Index: s.Attempts - 1, ClaimedAt: s.ClaimedAt})

@@ -65,7 +65,7 @@ type ClaimReply struct {
 	Table       uint64
 	Routes      []Route
 	Grants      []Grant // work with gates: ask them, then ClaimGranted or ReleaseGrants
-	Granted     bool    // filled in by whoever dealt with Grants: there were some
+	Granted     bool    // filled in by the admitter: there were some
 }
 
 // Grant is work that the session holds while its gates are asked. It goes back to its queue after 5 s, or with the session.

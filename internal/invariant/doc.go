@@ -10,6 +10,6 @@
 // backwards: an epoch, a number of attempts, an end that was not final.
 //
 // Failure story: a dump is not one atomic look. The keys are listed first and read after, so a partition that
-// changes meanwhile may show breaches that never were. Stop whoever writes, the tick too, before a verdict counts.
+// changes meanwhile may show breaches that never were. Stop all writers, the tick too, before a verdict counts.
 // The package reads the layout itself instead of asking engine/, or a shared mistake would hide itself.
 package invariant

@@ -563,7 +563,7 @@ func (x *flows) wait(m *member, mine bool) error {
 		return nil
 	}
 	if m.wait == 'd' {
-		m.waitName = "" // it is answered, and whoever asks for it again is told the same
+		m.waitName = "" // it is answered, and the next one that asks for it is told the same
 	}
 	q := engine.ChildWait{Name: m.waitName, Mode: engine.WaitMode([]string{"all", "first", "success"}[x.r.IntN(3)]), Leave: x.chance(30), Park: x.chance(80)}
 	if q.Name == "" || x.chance(40) {

@@ -174,7 +174,7 @@ func (p *Partition) late() bool {
 	return p.Wake != 0 && p.Now >= p.Wake && (p.Now > p.Wake+late || p.Owner == "")
 }
 
-// move changes an execution's code, and tells whoever has to know when it is due next.
+// move changes an execution's code, and tells the tick when it is due next.
 func (p *Partition) move(x *Execution, to Code) {
 	if !slices.Contains(Legal[x.Code], to) {
 		panic("model: no move from " + string(x.Code) + " to " + string(to))

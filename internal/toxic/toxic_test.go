@@ -233,7 +233,7 @@ func (w *world) watch(ctx context.Context, owner *sync.WaitGroup) {
 	}
 }
 
-// produce submits batches of ten until ctx ends; whoever is acknowledged gets a waiter, and a stream a tail, too.
+// produce submits batches of ten until ctx ends; an acknowledged one gets a waiter, and a stream a tail, too.
 func (w *world) produce(ctx context.Context, submits, reads *client.Client) {
 	again := time.NewTicker(40 * time.Millisecond)
 	defer again.Stop()
