@@ -246,7 +246,7 @@ func TestTokenWeeksLater(t *testing.T) {
 	}
 }
 
-// The world's client is a real one: whatever it does wakes the world.
+// The environment's client is a real one: whatever it does wakes the environment.
 func TestClientSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var token suspend.Token

@@ -23,7 +23,7 @@ type withBudgets struct {
 }
 
 // makeBudgets makes the budgets that options bring along.
-func (w *World) makeBudgets(opts []client.SubmitOption) {
+func (w *Env) makeBudgets(opts []client.SubmitOption) {
 	w.t.Helper()
 	for _, opt := range opts {
 		with, _ := opt.(withBudgets)
@@ -41,7 +41,7 @@ func (x *Execution[Out]) spent(ctx context.Context, r *Report[Out]) error {
 		if !g.IsBudget() {
 			continue
 		}
-		b, err := x.world.admin.GetBudget(ctx, g.Name())
+		b, err := x.env.admin.GetBudget(ctx, g.Name())
 		if err != nil {
 			return err
 		}

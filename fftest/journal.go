@@ -65,7 +65,7 @@ func (j *journal) places() (all []crash) {
 	return all
 }
 
-// journal is what the worker processes of one world asked of the store, and what effects their handlers noted, in
+// journal is what the worker processes of one environment asked of the store, and what effects their handlers noted, in
 // order.
 type journal struct {
 	mu        sync.Mutex

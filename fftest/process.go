@@ -20,7 +20,7 @@ var errKilled = fmt.Errorf("%w: the worker process was killed", flowfabric.ErrLe
 // process is one worker process: a runtime worker, its network, and a way to make it stop dead.
 type process struct {
 	name   string // its Config.Instance
-	world  *World
+	env    *Env
 	link   *link
 	hangUp func()
 	cancel context.CancelFunc
@@ -35,8 +35,8 @@ type process struct {
 
 // startProcess starts a worker under cfg; its own middleware goes outside the configured one. onDeath is told once
 // when the journal's crash has killed it, onFailure when it has ended by itself.
-func startProcess(w *World, cfg runtime.Config, l *link, onDeath func(*process), onFailure func(error)) (*process, error) {
-	p := &process{name: cfg.Instance, world: w, link: l, ended: make(chan struct{}), handlers: map[*handler.Task]context.CancelCauseFunc{}}
+func startProcess(w *Env, cfg runtime.Config, l *link, onDeath func(*process), onFailure func(error)) (*process, error) {
+	p := &process{name: cfg.Instance, env: w, link: l, ended: make(chan struct{}), handlers: map[*handler.Task]context.CancelCauseFunc{}}
 	l.died = func() {
 		if p.kill() {
 			onDeath(p)
@@ -101,7 +101,7 @@ type handlerRun struct {
 	id      flowfabric.ExecutionID
 }
 
-// runOf returns whose handler a context belongs to; no process for one that does not run in a [World].
+// runOf returns whose handler a context belongs to; no process for one that does not run in a [Env].
 func runOf(ctx context.Context) (*process, flowfabric.ExecutionID) {
 	p, _ := ctx.Value(runKey{}).(handlerRun)
 	return p.process, p.id

@@ -33,7 +33,7 @@ func runWith[In, Out any](t testing.TB, on stage, def *handler.Definition[In, Ou
 	t.Helper()
 	bubble(t, func(inner testing.TB) {
 		inner.Helper()
-		w := newWorld(inner, on.cfg, []handler.Binding{handler.Bind(def, fn)}, on.journal)
+		w := newEnv(inner, on.cfg, []handler.Binding{handler.Bind(def, fn)}, on.journal)
 		defer w.close()
 		r = Submit(w, def, in, opts...).Wait()
 	})

@@ -21,7 +21,7 @@ import (
 )
 
 // submitFlow stages a flow and releases it.
-func (w *world) submitFlow(f *flow.Flow) flowfabric.FlowID {
+func (w *env) submitFlow(f *flow.Flow) flowfabric.FlowID {
 	w.Helper()
 	id := flowfabric.NewFlowID(uint16(time.Now().UnixNano() % 4))
 	plan, err := f.Build(id, flow.Defaults{Namespace: "default", Creator: "test"})
@@ -43,7 +43,7 @@ func (w *world) submitFlow(f *flow.Flow) flowfabric.FlowID {
 }
 
 // flowEnds waits until a flow has ended.
-func (w *world) flowEnds(id flowfabric.FlowID) (r engine.FlowRecord) {
+func (w *env) flowEnds(id flowfabric.FlowID) (r engine.FlowRecord) {
 	w.Helper()
 	w.eventually("the flow ends", func() bool {
 		var err error
@@ -55,7 +55,7 @@ func (w *world) flowEnds(id flowfabric.FlowID) (r engine.FlowRecord) {
 	return r
 }
 
-func (w *world) snapshot(id flowfabric.ExecutionID) engine.Snapshot {
+func (w *env) snapshot(id flowfabric.ExecutionID) engine.Snapshot {
 	w.Helper()
 	s, err := w.engine.ReadExecution(w.ctx, id)
 	if err != nil {
@@ -86,7 +86,7 @@ func echoes() []handler.Binding {
 
 // A diamond: the join runs once, after both sides, and gets their results with their types; an empty result is there.
 func TestFlowDiamond(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		middle, join := handler.Define[string, string]("middle"), handler.Define[string, string]("join")
 		w.start(runtime.Config{}, append(echoes(),
 			handler.Bind(middle, func(_ context.Context, t *handler.Task, in string) (string, error) {
@@ -122,7 +122,7 @@ func TestFlowDiamond(t *testing.T) {
 
 // A race: as soon as one provider has answered the others are cancelled, and their handlers hear of it.
 func TestFlowRace(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		racer := handler.Define[string, string]("racer", handler.NoRetry())
 		join := handler.Define[string, string]("join")
 		var mu sync.Mutex
@@ -185,8 +185,8 @@ func TestFlowRace(t *testing.T) {
 	})
 }
 
-// children runs a handler of kind parent in a world with the kinds of these tests.
-func (w *world) children(fn waiting) {
+// children runs a handler of kind parent in an environment with the kinds of these tests.
+func (w *env) children(fn waiting) {
 	w.Helper()
 	w.start(runtime.Config{}, append(echoes(), handler.Bind(parent, fn))...)
 }
@@ -194,7 +194,7 @@ func (w *world) children(fn waiting) {
 // A handler in no flow waits for all its children, in two waits: two runs more, one attempt, and no call that asks again. It hears
 // how each ended, the failed one too.
 func TestChildrenAll(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		var runs, steps atomic.Int64
 		var mu sync.Mutex
 		calls := map[string]int{}
@@ -273,7 +273,7 @@ func TestChildrenAll(t *testing.T) {
 
 // Waits for signals and for children take turns: each answer is kept, in whatever order they came.
 func TestChildrenBetweenSignals(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		w.start(signing(), append(echoes(), handler.Bind(parent, func(ctx context.Context, task *handler.Task, in string) (string, error) {
 			var out []string
 			for i := range 2 {
@@ -311,7 +311,7 @@ func TestChildrenBetweenSignals(t *testing.T) {
 
 // First and FirstSuccess go on when one child has ended, or has succeeded; what is open then has no result.
 func TestChildrenFirst(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		never := handler.Define[string, string]("never")
 		release := make(chan struct{})
 		w.start(runtime.Config{}, append(echoes(),
@@ -356,7 +356,7 @@ func TestChildrenFirst(t *testing.T) {
 
 // A parent that is cancelled while it waits takes its children with it, unless they are left.
 func TestChildrenOfACancelledParent(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		slow := handler.Define[string, string]("slow")
 		release := make(chan struct{})
 		w.start(runtime.Config{}, handler.Bind(slow, func(ctx context.Context, _ *handler.Task, in string) (string, error) {
@@ -394,7 +394,7 @@ func TestChildrenOfACancelledParent(t *testing.T) {
 // Children join a flow that may grow; in a sealed one the handler fails for good, and says why. The failure of a child that a
 // handler passes on is one for good too, until a replay: then the children are looked at anew.
 func TestChildrenInAFlow(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		var repaired atomic.Bool
 		flaky := handler.Define[string, string]("flaky", handler.NoRetry())
 		w.start(runtime.Config{},
@@ -446,7 +446,7 @@ func TestChildrenInAFlow(t *testing.T) {
 // Children are refused for reasons that an operator may change: the attempt fails, and the policy decides about another. In a
 // flow that was cancelled nobody waits, also those who may run to their end.
 func TestChildrenRefused(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		closed := handler.Define[string, string]("closed", handler.Lane("closed"))
 		running, release := make(chan flowfabric.FlowID), make(chan struct{})
 		adult := handler.Define[string, string]("adult", handler.Retry(20, time.Millisecond, time.Millisecond))
@@ -500,7 +500,7 @@ func TestChildrenRefused(t *testing.T) {
 // What a handler may do wrong with children is told: a name twice, a wait in a step, a result without it, its error thrown away, a mistake
 // in the set, another input than in the run before.
 func TestChildrenMisuse(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	var n atomic.Int64
 	w.children(func(ctx context.Context, task *handler.Task, in string) (string, error) {
 		set := flow.Children("w")

@@ -35,7 +35,7 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 				t.Cleanup(e.Close)
 				return e
 			}
-			w := &world{T: t, ctx: ctx, url: s.URL(), engine: opened()}
+			w := &env{T: t, ctx: ctx, url: s.URL(), engine: opened()}
 			big := strings.Repeat("x", 256<<10)
 			echo := func() handler.Binding {
 				return handler.Bind(greet, func(_ context.Context, _ *handler.Task, in string) (string, error) { return in, nil })

@@ -22,7 +22,7 @@ import (
 
 // told is what a tail of an execution heard: tokens, and in brackets what it said of them.
 type told struct {
-	*world
+	*env
 	id    flowfabric.ExecutionID
 	tail  conc.WaitGroup
 	words []string
@@ -31,11 +31,11 @@ type told struct {
 }
 
 // follow tails an execution until it ends.
-func (w *world) follow(id flowfabric.ExecutionID) *told {
+func (w *env) follow(id flowfabric.ExecutionID) *told {
 	w.Helper()
 	hub := framelog.NewHub(w.engine)
 	w.Cleanup(hub.Close)
-	x := &told{world: w, id: id}
+	x := &told{env: w, id: id}
 	drop := func(attempt uint32, recorded uint64, before int) {
 		kept := x.text[:before]
 		for _, f := range x.text[before:] {
@@ -115,7 +115,7 @@ func speak(ctx context.Context, t *handler.Task, step, tokens string, stop func(
 
 // A worker that drains at once hands its execution back in the middle of a step. Its successor says the step's tokens again.
 func TestDrainTellsWhichTokensAreRepeated(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		stopped := make(chan struct{})
 		var runs atomic.Int64
 		bind := handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
@@ -147,7 +147,7 @@ func TestDrainTellsWhichTokensAreRepeated(t *testing.T) {
 
 // A delay inside a step ends the run: the step is not recorded.
 func TestDelayTellsWhichTokensAreRepeated(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		var runs atomic.Int64
 		w.start(runtime.Config{}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 			run := runs.Add(1)
@@ -176,7 +176,7 @@ func TestDelayTellsWhichTokensAreRepeated(t *testing.T) {
 
 // What a handler says before it waits it says again after it, whether it was suspended or its answer was there already.
 func TestSuspensionTellsWhichTokensAreRepeated(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 			token, err := suspend.Pending(ctx, task, "early", time.Hour)
 			if err != nil {
@@ -219,7 +219,7 @@ func TestSuspensionTellsWhichTokensAreRepeated(t *testing.T) {
 
 // A worker that dies in the middle of a step leaves it to another attempt: the end of the first one says what is repeated.
 func TestCrashTellsWhichTokensAreRepeated(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		said := make(chan struct{})
 		bind := handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 			if err := speak(ctx, task, "one", "a b", nil); err != nil {

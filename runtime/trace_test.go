@@ -82,7 +82,7 @@ func (s *recorded) End(...trace.SpanEndOption) {
 }
 
 // named waits for the n-th span of a name that has ended.
-func (r *recorder) named(w *world, name string, n int) *recorded {
+func (r *recorder) named(w *env, name string, n int) *recorded {
 	w.Helper()
 	var found []*recorded
 	w.eventually("span "+name, func() bool {
@@ -108,7 +108,7 @@ func (s *recorded) has(t *testing.T, want map[attribute.Key]string) {
 	}
 }
 
-func tracedClient(t *testing.T, w *world, r *recorder) *client.Client {
+func tracedClient(t *testing.T, w *env, r *recorder) *client.Client {
 	t.Helper()
 	cfg := client.Config{URL: w.url, Logger: quiet}
 	if r != nil {
@@ -125,7 +125,7 @@ func tracedClient(t *testing.T, w *world, r *recorder) *client.Client {
 // One trace goes from the producer through the submission and every run of the handler, whose own spans are in it; the
 // run that a signal resumed links to the signal's span, which belongs to the sender's trace.
 func TestTraceFollowsTheExecution(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		t, r := w.T, &recorder{}
 		c := tracedClient(t, w, r)
 		cfg := signing()
@@ -191,7 +191,7 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 
 // A failure is an error of its span, under its category; what was never traced is a trace of its own.
 func TestTraceOfAFailure(t *testing.T) {
-	w, r := newWorld(t), &recorder{}
+	w, r := newEnv(t), &recorder{}
 	w.start(runtime.Config{TracerProvider: r}, handler.Bind(greet, func(_ context.Context, _ *handler.Task, in string) (string, error) {
 		return "", handler.Permanent(handler.Category("no_luck", errors.New("broken")))
 	}))
@@ -206,7 +206,7 @@ func TestTraceOfAFailure(t *testing.T) {
 // Without a provider nothing travels; with too many tags of the caller's own the submission goes through without a trace; and
 // a propagator that was chosen is used.
 func TestTraceNeverFailsASubmission(t *testing.T) {
-	w, r := newWorld(t), &recorder{}
+	w, r := newEnv(t), &recorder{}
 	tagsOf := func(c *client.Client, opts ...client.SubmitOption) map[string]string {
 		t.Helper()
 		ctx, _ := tracer{of: r}.Start(w.ctx, "outer")
@@ -251,7 +251,7 @@ func TestTraceNeverFailsASubmission(t *testing.T) {
 
 // Many are submitted in one span, of which all runs are children; a signal with a token is traced like one without.
 func TestTraceOfManyAndOfTokens(t *testing.T) {
-	w, r := newWorld(t), &recorder{}
+	w, r := newEnv(t), &recorder{}
 	c := tracedClient(t, w, r)
 	tokens := make(chan suspend.Token, 3)
 	cfg := signing()

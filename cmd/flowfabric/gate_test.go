@@ -17,7 +17,7 @@ import (
 
 // What a budget or quota keeps from running is shown where one looks for it, in words, and only there.
 func TestBlockedWork(t *testing.T) {
-	w := newWorld(t, testserver.Embedded(t))
+	w := newEnv(t, testserver.Embedded(t))
 	ok := func(line string) string {
 		t.Helper()
 		code, out, errOut := w.run(line, "")
@@ -63,7 +63,7 @@ func TestBlockedWork(t *testing.T) {
 func quoted(id flowfabric.ExecutionID) string { return "'" + id.String() + "'" }
 
 // close has a worker of one's own asked for an execution, and refuse it.
-func (w *world) close(id flowfabric.ExecutionID, why string) {
+func (w *env) close(id flowfabric.ExecutionID, why string) {
 	w.Helper()
 	must := func(err error) {
 		w.Helper()
@@ -169,7 +169,7 @@ func TestAuditLogWords(t *testing.T) {
 
 // One that is attached is removed only by force.
 func TestRemoveAttached(t *testing.T) {
-	w := newWorld(t, testserver.Embedded(t))
+	w := newEnv(t, testserver.Embedded(t))
 	for _, x := range []struct {
 		line, err string
 		code      int

@@ -28,7 +28,7 @@ func lines(text ...string) (steps []step) {
 	return steps
 }
 
-// sessions are command lines that run one after the other on a world of their own. What they print is in
+// sessions are command lines that run one after the other on an environment of their own. What they print is in
 // testdata/<name>.golden, the same for every server; FLOWFABRIC_GOLDEN=write makes the files anew.
 var sessions = map[string][]step{
 	"show": lines("show <done> --result", "show <failed>", "show <asking>", "show <queued>", "show <later>", "show <held>",
@@ -110,7 +110,7 @@ func init() {
 }
 
 // graphs submits two flows: <open>, of which nothing runs, and <broken>, whose first node has failed.
-func (w *world) graphs() {
+func (w *env) graphs() {
 	w.Helper()
 	report := handler.Define[map[string]any, map[string]any]("report", handler.NoRetry())
 	for _, name := range []string{"open", "broken"} {
@@ -137,7 +137,7 @@ func TestGolden(t *testing.T) {
 		t.Run(server, func(t *testing.T) {
 			for name, steps := range sessions {
 				t.Run(name, func(t *testing.T) {
-					w := newWorld(t, start(t))
+					w := newEnv(t, start(t))
 					if name == "flow" {
 						w.graphs()
 					}
@@ -149,7 +149,7 @@ func TestGolden(t *testing.T) {
 }
 
 // golden runs a session and compares everything that is seen of it.
-func (w *world) golden(name string, steps []step) {
+func (w *env) golden(name string, steps []step) {
 	w.Helper()
 	var b strings.Builder
 	for _, s := range steps {
@@ -174,7 +174,7 @@ func (w *world) golden(name string, steps []step) {
 }
 
 // checkJSON wants JSON values and nothing else.
-func (w *world) checkJSON(line, out string) {
+func (w *env) checkJSON(line, out string) {
 	w.Helper()
 	for d := json.NewDecoder(strings.NewReader(out)); ; {
 		var v any

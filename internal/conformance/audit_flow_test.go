@@ -25,14 +25,14 @@ type shapes struct {
 func ofNodes(m *engine.FlowMember) { m.Kind = "node" }
 
 // flowOfNodes begins a flow whose members nobody else claims.
-func (w *world) flowOfNodes() *graph {
+func (w *env) flowOfNodes() *graph {
 	g := w.flow()
 	g.w.can = func(r engine.Route) bool { return r.Kind == "node" }
 	return g
 }
 
 // shapes puts flows into a partition, and leaves work of the last one in the backlog.
-func (w *world) shapes() shapes {
+func (w *env) shapes() shapes {
 	w.Helper()
 	var s shapes
 	s.staged = w.flowOfNodes().node("a", nil, ofNodes).node("b", []string{"a"}, ofNodes).node("c", nil, ofNodes).stage()
@@ -63,7 +63,7 @@ func (w *world) shapes() shapes {
 	}
 	_, err := w.e.WaitChildren(w.ctx, parent.Fence, wait)
 	w.no(err)
-	family := &graph{world: w, id: flowfabric.FlowID(s.parent), w: k}
+	family := &graph{env: w, id: flowfabric.FlowID(s.parent), w: k}
 	family.complete(family.claim()["x"], "x")
 
 	s.cancelled = w.flowOfNodes()
@@ -198,7 +198,7 @@ func (v *vandal) flow() {
 }
 
 // damages are those that an audit of flows repairs.
-func (s shapes) damages(w *world) map[string][]string {
+func (s shapes) damages(w *env) map[string][]string {
 	r, id := string(w.k), func(g *graph, node string) string { return g.id.Member(node).UUID().String() }
 	race, failed, ended := s.race.id.UUID().String(), s.failed.id.UUID().String(), s.ended.id.UUID().String()
 	two, all, parent := id(s.race, "two"), id(s.race, "all"), s.parent.UUID().String()
@@ -239,7 +239,7 @@ func (s shapes) damages(w *world) map[string][]string {
 }
 
 // strike runs raw commands; \x1f stands for a space inside of a word.
-func (w *world) strike(commands []string) {
+func (w *env) strike(commands []string) {
 	w.Helper()
 	for _, command := range commands {
 		words := strings.Fields(command)
@@ -251,7 +251,7 @@ func (w *world) strike(commands []string) {
 }
 
 var auditFlowScenarios = []scenario{
-	{name: "an audit repairs every damage to a flow that the checker sees", run: func(w *world) {
+	{name: "an audit repairs every damage to a flow that the checker sees", run: func(w *env) {
 		w.quiet = true
 		s := w.shapes()
 		w.quiet = false
@@ -288,7 +288,7 @@ var auditFlowScenarios = []scenario{
 		}
 		s.race.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "after an audit, members that nothing holds back run and impossible ones are skipped", run: func(w *world) {
+	{name: "after an audit, members that nothing holds back run and impossible ones are skipped", run: func(w *env) {
 		w.quiet = true
 		g := w.flowOfNodes().node("a", nil, ofNodes).node("b", []string{"a"}, ofNodes).node("c", []string{"a"}, ofNodes).submit(engine.SealClosed)
 		g.complete(g.claim()["a"], "a")
@@ -313,7 +313,7 @@ var auditFlowScenarios = []scenario{
 		same(w, "claimed", words(len(claims), claims["b"].Fence.Execution == g.id.Member("b"), claims["root"].Fence.Execution == id), "2 true true")
 		g.are(flowfabric.Skipped, "c")
 	}},
-	{name: "an audit releases a member whose upstream's end was lost, also behind 60 waiting members", run: func(w *world) {
+	{name: "an audit releases a member whose upstream's end was lost, also behind 60 waiting members", run: func(w *env) {
 		w.quiet = true
 		g := w.flowOfNodes().node("slow", nil, ofNodes).node("fast", nil, ofNodes).node("gone", nil, ofNodes)
 		for i := range 60 {
@@ -343,7 +343,7 @@ var auditFlowScenarios = []scenario{
 		same(w, "claimed", words(len(c), string(c["new"].Inputs["from-fast"]), c["orphan"].Node), "2 f orphan")
 		g.are(flowfabric.WaitingChildren, "n0", "n59")
 	}},
-	{name: "an audit compares a flow of 250 members as a whole or not at all", run: func(w *world) {
+	{name: "an audit compares a flow of 250 members as a whole or not at all", run: func(w *env) {
 		w.quiet = true
 		g := w.flowOfNodes()
 		for i := range 250 {
@@ -378,7 +378,7 @@ var auditFlowScenarios = []scenario{
 		same(w, "the audit repairs it", words(w.audit(true).Kinds[engine.FindingCount], w.audit(true).Repaired), "1 0")
 		w.check()
 	}},
-	{name: "an audit of running flows reports no false finding", run: func(w *world) {
+	{name: "an audit of running flows reports no false finding", run: func(w *env) {
 		w.quiet = true
 		ctx, stop := context.WithCancel(w.ctx)
 		defer stop()
@@ -428,7 +428,7 @@ var auditFlowScenarios = []scenario{
 		w.settleTime()
 		w.check()
 	}},
-	{name: "a partition reports its flows, their backlog and the outcome of sibling cancellations", run: func(w *world) {
+	{name: "a partition reports its flows, their backlog and the outcome of sibling cancellations", run: func(w *env) {
 		w.quiet = true
 		w.shapes()
 		w.quiet = false
@@ -449,7 +449,7 @@ var auditFlowScenarios = []scenario{
 		same(w, "afterwards", words(p.Backlog.Count, p.Behind()), words(0, time.Duration(0)))
 		same(w, "tally", p.Tally, engine.FlowTally{Completed: 1, Failed: 1, Cancelled: 1, Skipped: 1, Siblings: engine.SiblingCancels{Cancelled: 1, Spared: 1}})
 	}},
-	{name: "a member with lost or unreadable links is reported and does not run", damaged: "links have no other record", run: func(w *world) {
+	{name: "a member with lost or unreadable links is reported and does not run", damaged: "links have no other record", run: func(w *env) {
 		w.quiet = true
 		g, ups := w.flowOfNodes(), nodesOf("r", 20)
 		for _, up := range ups {
@@ -467,7 +467,7 @@ var auditFlowScenarios = []scenario{
 		g.are(flowfabric.WaitingChildren, "end", "lone")
 		g.are(flowfabric.Waiting, "sound")
 	}},
-	{name: "an audit accepts the purge time of a member kept for its flow and repairs a wrong one", run: func(w *world) {
+	{name: "an audit accepts the purge time of a member kept for its flow and repairs a wrong one", run: func(w *env) {
 		g := w.flowOfNodes().node("a", nil, ofNodes).node("b", []string{"a"}, ofNodes).submit(engine.SealClosed)
 		g.complete(g.claim()["a"], "a")
 		w.advance(25 * time.Hour)

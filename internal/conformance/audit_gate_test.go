@@ -22,9 +22,9 @@ type gated struct {
 }
 
 // gateShapes fills the partition with work that has gates, and with what an operator says of them.
-func (w *world) gateShapes() (x gated) {
+func (w *env) gateShapes() (x gated) {
 	w.Helper()
-	g := &gates{world: w}
+	g := &gates{env: w}
 	attach := func(scope, gates string) { w.must("ff_attach", proto, scope, gates, "me", "set") }
 	attach("n\x1fother", "b:other")
 	attach("t\x1fapp.tenant\x1facme", "q:acme")
@@ -111,7 +111,7 @@ func (v *vandal) gates() {
 }
 
 var auditGateScenarios = []scenario{
-	{name: "an audit repairs every damage to gates, except damaged records", damaged: "its last damage may be one of a record", run: func(w *world) {
+	{name: "an audit repairs every damage to gates, except damaged records", damaged: "its last damage may be one of a record", run: func(w *env) {
 		for what, x := range map[string]struct {
 			damage string
 			lost   bool
@@ -176,7 +176,7 @@ var auditGateScenarios = []scenario{
 			w.Errorf("no level of gates: repaired %v, left %q", r.Kinds, w.violations(w.dump()))
 		}
 	}},
-	{name: "gated work that lost its index entries runs after an audit", run: func(w *world) {
+	{name: "gated work that lost its index entries runs after an audit", run: func(w *env) {
 		s := w.gateShapes()
 		w.quiet = true
 		w.set("DEL", w.k.Gready(), w.k.Closed(), w.k.Closings(), w.k.Paused(), w.k.Held(s.worker.session), w.k.Queue(s.route))
@@ -191,7 +191,7 @@ var auditGateScenarios = []scenario{
 			w.no(err)
 		}
 		got := []flowfabric.ExecutionID{}
-		k := (&gates{world: w}).asker("other")
+		k := (&gates{env: w}).asker("other")
 		for range 8 {
 			for _, x := range k.poll(9).Grants {
 				got = append(got, x.Execution)
@@ -207,7 +207,7 @@ var auditGateScenarios = []scenario{
 		w.settleTime()
 		w.code(s.granted, "R1f")
 	}},
-	{name: "an audit removes malformed outbox notices that block the others", run: func(w *world) {
+	{name: "an audit removes malformed outbox notices that block the others", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		w.create(asking(flowfabric.Quota(q)))
@@ -239,7 +239,7 @@ var auditGateScenarios = []scenario{
 		}
 		same(w, "held", g.held(q), 0)
 	}},
-	{name: "an audit returns the slots of executions that no longer run", run: func(w *world) {
+	{name: "an audit returns the slots of executions that no longer run", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 3})
 		ids := w.createN(3, asking(flowfabric.Quota(q)))
@@ -268,7 +268,7 @@ var auditGateScenarios = []scenario{
 		g.sound()
 		_ = ids
 	}},
-	{name: "an audit repairs or reports damage to budgets and quotas", damaged: "it loses usage, which no audit sets", run: func(w *world) {
+	{name: "an audit repairs or reports damage to budgets and quotas", damaged: "it loses usage, which no audit sets", run: func(w *env) {
 		g := newGates(w)
 		b, q := g.budget(nil), g.quota(admission.Quota{Cap: 1})
 		root, other := string(keys.BudgetRoot(flowfabric.GatePartition(b, limits.DefaultBudgetPartitions))), string(keys.QuotaRoot(flowfabric.GatePartition(q, limits.DefaultQuotaPartitions)))

@@ -20,9 +20,9 @@ import (
 )
 
 var auditScenarios = []scenario{
-	{name: "an audit repairs 1,000 random index entries that were deleted, added or misplaced", run: func(w *world) {
+	{name: "an audit repairs 1,000 random index entries that were deleted, added or misplaced", run: func(w *env) {
 		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
-		v := &vandal{world: w, r: rand.New(rand.NewPCG(seed, 2)), lost: map[string]bool{}}
+		v := &vandal{env: w, r: rand.New(rand.NewPCG(seed, 2)), lost: map[string]bool{}}
 		w.Logf("seed %d", seed)
 		without := w.populate(200 / max(1, w.srv.Share))
 		w.quiet = true
@@ -64,7 +64,7 @@ var auditScenarios = []scenario{
 		same(w, "a second audit", found(w.audit(true)), "")
 		w.check()
 	}},
-	{name: "an audit repairs every damage that the checker sees, except damaged records", damaged: "its last damage may be one of a record", run: func(w *world) {
+	{name: "an audit repairs every damage that the checker sees, except damaged records", damaged: "its last damage may be one of a record", run: func(w *env) {
 		for what, damage := range damages {
 			w.damage(damage)
 			look := w.audit(false)
@@ -87,7 +87,7 @@ var auditScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "work that lost its index entries runs after an audit", run: func(w *world) {
+	{name: "work that lost its index entries runs after an audit", run: func(w *env) {
 		w.quiet = true
 		w.seed()
 		waiting, late, ending := w.create(priority(1)), w.create(delay(time.Second), kind("late")), w.create(deadline(2*time.Second), kind("ending"))
@@ -126,7 +126,7 @@ var auditScenarios = []scenario{
 		same(w, "claimed", len(idle.claim(10)), 4)
 		w.code(waiting, "A1")
 	}},
-	{name: "an audit under load reports no false finding", run: func(w *world) {
+	{name: "an audit under load reports no false finding", run: func(w *env) {
 		w.quiet = true
 		w.seed()
 		ctx, stop := context.WithCancel(w.ctx)
@@ -175,7 +175,7 @@ var auditScenarios = []scenario{
 			w.Error("there was no load")
 		}
 	}},
-	{name: "an audit skips no index entry, even if entries share a score or move between pages", damaged: "it misplaces index entries", run: func(w *world) {
+	{name: "an audit skips no index entry, even if entries share a score or move between pages", damaged: "it misplaces index entries", run: func(w *env) {
 		ids := w.createN(9, delay(time.Hour))
 		at := w.core(ids[0])["du"]
 		w.quiet = true
@@ -207,7 +207,7 @@ var auditScenarios = []scenario{
 		same(w, "looked at while some moved back", words(checked, seen), "9 3")
 		w.quiet = false
 	}},
-	{name: "a key of a wrong type does not hide other keys from an audit", run: func(w *world) {
+	{name: "a key of a wrong type does not hide other keys from an audit", run: func(w *env) {
 		ids := w.createN(5)
 		odd := w.item().ID.UUID().String()
 		w.set("SET", string(w.k)+":x:"+odd, "x")
@@ -221,7 +221,7 @@ var auditScenarios = []scenario{
 		w.check()
 		same(w, "claimed", len(w.worker("w1").claim(9)), len(ids))
 	}},
-	{name: "an unreadable record stops no other work, and an audit sets it aside", run: func(w *world) {
+	{name: "an unreadable record stops no other work, and an audit sets it aside", run: func(w *env) {
 		wrong := func(id flowfabric.ExecutionID) { // a core of another type
 			w.set("DEL", w.k.Core(id.UUID()))
 			w.set("HSET", w.k.Core(id.UUID()), "other", "thing")
@@ -275,7 +275,7 @@ var auditScenarios = []scenario{
 			same(w, "a second audit after "+what, found(w.audit(true)), "")
 		}
 	}},
-	{name: "an audit rebuilds indexes whose key has a wrong type", run: func(w *world) {
+	{name: "an audit rebuilds indexes whose key has a wrong type", run: func(w *env) {
 		w.quiet = true
 		ids := w.createN(3)
 		late := w.create(delay(time.Hour), deadline(2*time.Hour))
@@ -297,7 +297,7 @@ var auditScenarios = []scenario{
 		same(w, "claimed", len(w.worker("w2").claim(9)), 2)
 		w.code(late, "R2af")
 	}},
-	{name: "an audit removes the notices of a missing session and keeps those of a live one", run: func(w *world) {
+	{name: "an audit removes the notices of a missing session and keeps those of a live one", run: func(w *env) {
 		k := w.worker("w1")
 		_, err := w.e.RevokeLease(w.ctx, k.one(w.create()).Fence.Execution, "", "op", "why")
 		w.no(err)
@@ -309,7 +309,7 @@ var auditScenarios = []scenario{
 		w.no(err)
 		same(w, "lists of notices", n, 1)
 	}},
-	{name: "an audit of a frozen partition changes nothing and reports the freeze", run: func(w *world) {
+	{name: "an audit of a frozen partition changes nothing and reports the freeze", run: func(w *env) {
 		id := w.create()
 		w.set("ZREM", w.k.Queue("1"), id.UUID().String())
 		w.no(w.e.FreezePartition(w.ctx, w.p, "moving"))
@@ -323,7 +323,7 @@ var auditScenarios = []scenario{
 		same(w, "repaired", w.audit(true).Kinds[engine.FindingMissing], 1)
 		w.check()
 	}},
-	{name: "an audit of route counts accounts for purges and removes no route in use", run: func(w *world) {
+	{name: "an audit of route counts accounts for purges and removes no route in use", run: func(w *env) {
 		ids := w.createN(4)
 		w.advance(time.Millisecond)
 		since, _, err := w.e.AuditRoutes(w.ctx, w.p, false, engine.RouteCount{}, nil)
@@ -347,7 +347,7 @@ var auditScenarios = []scenario{
 		same(w, "the audit raises it", words(w.audit(true).Kinds[engine.FindingCount], w.hash(w.k.RouteUse())["1"]), "1 3")
 		w.check()
 	}},
-	{name: "an audit tells workers of a lost route again and removes an unused one", run: func(w *world) {
+	{name: "an audit tells workers of a lost route again and removes an unused one", run: func(w *env) {
 		w.create()
 		k := w.worker("w1")
 		k.nothingYet()
@@ -363,7 +363,7 @@ var auditScenarios = []scenario{
 			w.Errorf("version %d after %d: no worker would learn of the route", k.table, table)
 		}
 	}},
-	{name: "an audit applies a changed lane retention to what has ended", run: func(w *world) {
+	{name: "an audit applies a changed lane retention to what has ended", run: func(w *env) {
 		id := w.create()
 		k := w.worker("w1")
 		w.complete(k.one(id).Fence, "r")
@@ -397,7 +397,7 @@ var recordDamages = []string{
 }
 
 // tickOnce makes one call, whichever process owns the tick, and looks at nothing.
-func (w *world) tickOnce() engine.TickReply {
+func (w *env) tickOnce() engine.TickReply {
 	w.Helper()
 	r, err := w.e.Tick(w.ctx, w.p, ticker, false)
 	w.no(err)
@@ -405,7 +405,7 @@ func (w *world) tickOnce() engine.TickReply {
 }
 
 // audit audits this partition to its end.
-func (w *world) audit(repair bool) maintain.AuditReport {
+func (w *env) audit(repair bool) maintain.AuditReport {
 	w.Helper()
 	r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Repair: repair, Partitions: []uint16{w.p}})
 	w.no(err)
@@ -425,7 +425,7 @@ func found(r maintain.AuditReport) string {
 
 // populate fills the partition with executions in every state that is stored, and about n more of the usual ones. It returns what
 // an audit cannot know to the millisecond, as prefixes of facts.
-func (w *world) populate(n int) (without []string) {
+func (w *env) populate(n int) (without []string) {
 	w.Helper()
 	w.quiet = true
 	defer func() { w.quiet = false }()
@@ -476,7 +476,7 @@ func (w *world) populate(n int) (without []string) {
 
 // vandal damages indexes at random.
 type vandal struct {
-	*world
+	*env
 	r    *rand.Rand
 	d    *invariant.Dump
 	left int             // strikes until the next look

@@ -14,7 +14,7 @@ import (
 // What a flow may look like, and how it is put together. Edges enter with the member they lead into, and come from members that
 // are there before it, so there is no call that adds an edge.
 var flowBuildScenarios = []scenario{
-	{name: "a flow created twice exists once, and another definition is a conflict", run: func(w *world) {
+	{name: "a flow created twice exists once, and another definition is a conflict", run: func(w *env) {
 		q := engine.NewFlow{ID: flowfabric.NewFlowID(w.p), Namespace: "default", Kind: "k", Creator: "me", Digest: "d1", Tags: map[string]string{"a.b": "c"}}
 		made, err := w.e.CreateFlow(w.ctx, q)
 		w.no(err)
@@ -34,7 +34,7 @@ var flowBuildScenarios = []scenario{
 				w.is(err, flowfabric.ErrFlowConflict)
 			})
 		}
-		g := &graph{world: w, id: q.ID}
+		g := &graph{env: w, id: q.ID}
 		h := g.header()
 		same(w, "header", words(h.State, h.Namespace, h.Kind, h.Creator, h.Digest, h.Tags, h.Revision, h.Members, h.Edges, h.ReleasedAt.IsZero(), h.EndedAt.IsZero()),
 			"staging default k me d1 map[a.b:c] 0 0 0 true true")
@@ -48,7 +48,7 @@ var flowBuildScenarios = []scenario{
 			w.is(err, flowfabric.ErrInvalidTagKey)
 		})
 	}},
-	{name: "members staged twice count once, and a writer at a stale revision is refused", run: func(w *world) {
+	{name: "members staged twice count once, and a writer at a stale revision is refused", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).stage()
 		w.unchanged("again", func() {
 			again, err := w.e.StageFlow(w.ctx, g.id, nil, g.nodes)
@@ -76,7 +76,7 @@ var flowBuildScenarios = []scenario{
 		w.check()
 		same(w, "one of two is new", words(some.Already, some.Revision, some.Members, some.Edges), "false 3 4 3")
 	}},
-	{name: "one invalid member refuses the whole call, and the error names it", run: func(w *world) {
+	{name: "one invalid member refuses the whole call, and the error names it", run: func(w *env) {
 		other := w.flow().node("theirs", nil).stage()
 		g := w.flow().node("a", nil).stage()
 		good := g.node("good", nil).last()
@@ -128,7 +128,7 @@ var flowBuildScenarios = []scenario{
 			g.rejects(flowfabric.ErrInvalidInput, "", x)
 		}
 	}},
-	{name: "ended, sealed and cancelled flows accept no new member", run: func(w *world) {
+	{name: "ended, sealed and cancelled flows accept no new member", run: func(w *env) {
 		for what, c := range map[string]struct {
 			mode engine.SealMode
 			end  func(*graph)
@@ -155,7 +155,7 @@ var flowBuildScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "a member cannot depend on itself or on a later one", run: func(w *world) {
+	{name: "a member cannot depend on itself or on a later one", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).stage()
 		g.rejects(flowfabric.ErrSelfEdge, "", g.node("x", []string{"x"}).last())
 		g.rejects(flowfabric.ErrSelfEdge, "", g.node("c", nil).last(), g.node("x", []string{"x"}).last())
@@ -168,7 +168,7 @@ var flowBuildScenarios = []scenario{
 		})
 		same(w, "edges", len(g.shown("a").Edges), 0)
 	}},
-	{name: "each step of a chain of 1,000 members is one call, however long the chain is", run: func(w *world) {
+	{name: "each step of a chain of 1,000 members is one call, however long the chain is", run: func(w *env) {
 		w.quiet = true
 		g := w.flow().begin()
 		n := max(200, 1000/max(1, w.srv.Share))
@@ -195,7 +195,7 @@ var flowBuildScenarios = []scenario{
 		h := g.header()
 		same(w, "header", words(h.Members, h.Edges, h.Count[flowfabric.Completed], h.Count[flowfabric.WaitingChildren]), words(n, n-1, 20, n-21))
 	}},
-	{name: "interrupted staging leaves whole calls, and another client can finish it", run: func(w *world) {
+	{name: "interrupted staging leaves whole calls, and another client can finish it", run: func(w *env) {
 		g := w.flow().begin()
 		for i := range 25 {
 			root := fmt.Sprint("r", i)
@@ -225,7 +225,7 @@ var flowBuildScenarios = []scenario{
 		h := g.header()
 		same(w, "counted", words(h.Members, h.Edges, h.Count[flowfabric.Active], h.Count[flowfabric.WaitingChildren]), "50 25 25 25")
 	}},
-	{name: "a member can be added when its upstreams are running or have ended", run: func(w *world) {
+	{name: "a member can be added when its upstreams are running or have ended", run: func(w *env) {
 		g := w.flow().node("a", nil).node("f", nil).node("s", nil).node("x", nil, as(delay(time.Hour))).submit(engine.SealOpen)
 		c := g.claim()
 		g.complete(c["a"], "result")
@@ -261,7 +261,7 @@ var flowBuildScenarios = []scenario{
 		w.check()
 		g.ends(flowfabric.FlowFailed) // chained was skipped, and nobody depends on it
 	}},
-	{name: "a quorum must be between one and the number of edges", run: func(w *world) {
+	{name: "a quorum must be between one and the number of edges", run: func(w *env) {
 		g := w.flow()
 		for _, node := range nodesOf("n", 5) {
 			g.node(node, nil)
@@ -287,7 +287,7 @@ var flowBuildScenarios = []scenario{
 		g.join("one", five, quorum(1))
 		g.join("five", five, quorum(5), cancelRest)
 	}},
-	{name: "a member keeps the policy that it was added with", run: func(w *world) {
+	{name: "a member keeps the policy that it was added with", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", nil).node("x", []string{"a", "b"}, quorum(1)).stage()
 		other := g.nodes[2]
 		other.K, other.CancelRest = 2, true
@@ -304,7 +304,7 @@ var flowBuildScenarios = []scenario{
 		changed.Digest = "d2"
 		g.rejects(flowfabric.ErrIdempotencyConflict, "y", changed)
 	}},
-	{name: "a call adds at most 100 members and 1,000 edges, and a member has at most 1,000", run: func(w *world) {
+	{name: "a call adds at most 100 members and 1,000 edges, and a member has at most 1,000", run: func(w *env) {
 		w.quiet = true
 		g := w.flow()
 		many := nodesOf("n", 1000)
@@ -351,7 +351,7 @@ var flowBuildScenarios = []scenario{
 		_, err = w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{big})
 		w.is(err, flowfabric.ErrPayloadTooLarge)
 	}},
-	{name: "a flow has at most 10,000 members and 50,000 edges", damaged: "it sets the counters of a flow", run: func(w *world) {
+	{name: "a flow has at most 10,000 members and 50,000 edges", damaged: "it sets the counters of a flow", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", nil).stage()
 		next := g.node("c", []string{"a"}).last()
 		full := func(field, value string, run func()) {
@@ -374,7 +374,7 @@ var flowBuildScenarios = []scenario{
 			})
 		})
 	}},
-	{name: "a closed lane accepts no new members", run: func(w *world) {
+	{name: "a closed lane accepts no new members", run: func(w *env) {
 		g := w.flow().node("a", nil).stage()
 		next := g.node("b", []string{"a"}).last()
 		w.usualLane(engine.LaneDraining, "me")
@@ -388,7 +388,7 @@ var flowBuildScenarios = []scenario{
 		w.no(err)
 		w.check()
 	}},
-	{name: "a released flow can switch between open and growing until it is sealed", run: func(w *world) {
+	{name: "a released flow can switch between open and growing until it is sealed", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealOpen)
 		seal := func(mode engine.SealMode) error {
 			_, _, err := w.e.SealFlow(w.ctx, g.id, mode, 2, 1)
@@ -425,7 +425,7 @@ var flowBuildScenarios = []scenario{
 		empty := w.flow().submit(engine.SealClosed)
 		empty.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "a flow of 150 roots is released in steps, and each root once", run: func(w *world) {
+	{name: "a flow of 150 roots is released in steps, and each root once", run: func(w *env) {
 		g := w.flow()
 		for _, node := range nodesOf("n", 150) {
 			g.node(node, nil)
@@ -448,7 +448,7 @@ var flowBuildScenarios = []scenario{
 		}
 		same(w, "claimed", len(seen), 150)
 	}},
-	{name: "a member's delay starts when the member may run", run: func(w *world) {
+	{name: "a member's delay starts when the member may run", run: func(w *env) {
 		g := w.flow().node("a", nil, as(delay(10*time.Second))).node("b", []string{"a"}, as(delay(10*time.Second))).stage()
 		w.advance(time.Minute)
 		w.settleTime()
@@ -468,7 +468,7 @@ var flowBuildScenarios = []scenario{
 		w.settleTime()
 		same(w, "due", len(g.claim()), 1)
 	}},
-	{name: "flows are listed in pages, newest or oldest first", run: func(w *world) {
+	{name: "flows are listed in pages, newest or oldest first", run: func(w *env) {
 		var ids []flowfabric.FlowID
 		for range 5 {
 			ids = append(ids, w.flow().node("a", nil).submit(engine.SealClosed).id)

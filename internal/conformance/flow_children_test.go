@@ -17,11 +17,11 @@ type family struct {
 }
 
 // family is an execution that is held.
-func (w *world) family(opts ...option) *family {
+func (w *env) family(opts ...option) *family {
 	w.Helper()
 	id := w.create(opts...)
 	k := w.worker("k")
-	return &family{graph: &graph{world: w, id: flowfabric.FlowID(id), w: k}, parent: id, fence: k.one(id).Fence}
+	return &family{graph: &graph{env: w, id: flowfabric.FlowID(id), w: k}, parent: id, fence: k.one(id).Fence}
 }
 
 // wait waits for children of these names, or makes them.
@@ -47,7 +47,7 @@ func (f *family) resumed(mode engine.WaitMode) string {
 	c := f.w.claim(100)
 	for _, c := range c {
 		if c.Fence.Execution == f.parent {
-			same(f.world, "claim", c.Type, flowfabric.AttemptResumed)
+			same(f.env, "claim", c.Type, flowfabric.AttemptResumed)
 			f.fence = c.Fence
 			return outcomes(f.wait(mode, true))
 		}
@@ -66,7 +66,7 @@ func outcomes(r engine.ChildrenReply) string {
 
 // How an execution waits for children that it makes.
 var flowChildrenScenarios = []scenario{
-	{name: "a wait for children that have all ended keeps the lease", run: func(w *world) {
+	{name: "a wait for children that have all ended keeps the lease", run: func(w *env) {
 		f := w.family(timeout(time.Hour))
 		made := f.wait(engine.WaitAll, false, "a", "b")
 		same(w, "made", words(made.Parked, made.Satisfied, made.Already), "false false false")
@@ -90,7 +90,7 @@ var flowChildrenScenarios = []scenario{
 		_, err = w.e.DescribeFlow(w.ctx, nobody.id)
 		w.is(err, flowfabric.ErrFlowNotFound)
 	}},
-	{name: "a wait for children ends with all, the first or the first success, by its mode", run: func(w *world) {
+	{name: "a wait for children ends with all, the first or the first success, by its mode", run: func(w *env) {
 		for _, c := range []struct {
 			mode  engine.WaitMode
 			ends  string // how a, b, c end in turn, until the parent runs: + success, - failure
@@ -124,7 +124,7 @@ var flowChildrenScenarios = []scenario{
 			same(w, "attempt", words(f.fence.Attempt, w.read(f.parent).Attempts), "0 1")
 		}
 	}},
-	{name: "children left from an earlier wait do not resume a later one", run: func(w *world) {
+	{name: "children left from an earlier wait do not resume a later one", run: func(w *env) {
 		f := w.family()
 		f.wait(engine.WaitFirst, true, "a", "b")
 		kids := f.claim()
@@ -141,7 +141,7 @@ var flowChildrenScenarios = []scenario{
 		w.code(f.parent, "R1i")
 		same(w, "members", words(f.header().Members, f.header().Edges), "4 3")
 	}},
-	{name: "a parent that ends while it waits cancels its children, unless told to leave them", run: func(w *world) {
+	{name: "a parent that ends while it waits cancels its children, unless told to leave them", run: func(w *env) {
 		for name, end := range map[string]func(f *family){
 			"cancelled": func(f *family) { w.cancel(f.parent) },
 			"expired":   func(f *family) { w.advance(time.Minute); w.settleTime() },
@@ -170,7 +170,7 @@ var flowChildrenScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "a child that has ended keeps its outcome when its parent is cancelled", run: func(w *world) {
+	{name: "a child that has ended keeps its outcome when its parent is cancelled", run: func(w *env) {
 		f := w.family()
 		f.wait(engine.WaitAll, true, "a", "b")
 		f.complete(f.claim()["a"], "")
@@ -185,7 +185,7 @@ var flowChildrenScenarios = []scenario{
 		decided.drain()
 		decided.are(flowfabric.Active, "b")
 	}},
-	{name: "a parent's attempt timeout stops while it waits for children, its deadline does not", run: func(w *world) {
+	{name: "a parent's attempt timeout stops while it waits for children, its deadline does not", run: func(w *env) {
 		f := w.family(timeout(10*time.Second), deadline(10*time.Minute))
 		w.advance(4 * time.Second)
 		f.wait(engine.WaitAll, true, "a")
@@ -204,7 +204,7 @@ var flowChildrenScenarios = []scenario{
 		s := w.code(late.parent, "T4")
 		same(w, "attempt", s.AttemptLog[0].Category, "execution_deadline")
 	}},
-	{name: "members of a growing flow can add children, and the flow ends when none is left", run: func(w *world) {
+	{name: "members of a growing flow can add children, and the flow ends when none is left", run: func(w *env) {
 		g := w.flow().node("a", nil).node("last", []string{"a"}).submit(engine.SealGrowing)
 		a := g.claim()["a"]
 		q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{w.child(a.Fence.Execution, "wait", "kid")}}
@@ -226,7 +226,7 @@ var flowChildrenScenarios = []scenario{
 		h := g.header()
 		same(w, "header", words(h.Members, h.Edges, h.Count[flowfabric.Completed], h.Seal), "4 3 4 grow")
 	}},
-	{name: "a wait for children with invalid arguments or beyond its limits is refused", run: func(w *world) {
+	{name: "a wait for children with invalid arguments or beyond its limits is refused", run: func(w *env) {
 		g := w.flow().node("a", nil).submit(engine.SealClosed)
 		sealed := &family{graph: g, parent: g.id.Member("a"), fence: g.claim()["a"].Fence}
 		w.refuses("sealed", flowfabric.ErrFlowSealed, "", func() error { _, err := sealed.try(engine.WaitAll, true, "x"); return err })
@@ -279,7 +279,7 @@ var flowChildrenScenarios = []scenario{
 		w.quiet = false
 		w.refuses("no room for what it learns", flowfabric.ErrStepLimit, "", func() error { _, err := full.try(engine.WaitAll, true, "x"); return err })
 	}},
-	{name: "a wait refuses members of another flow, or of none, as children", run: func(w *world) {
+	{name: "a wait refuses members of another flow, or of none, as children", run: func(w *env) {
 		f, other := w.family(), w.family()
 		other.wait(engine.WaitAll, false, "theirs")
 		theirs := f.child(f.parent, "wait", "theirs")
@@ -295,7 +295,7 @@ var flowChildrenScenarios = []scenario{
 			w.is(err, flowfabric.ErrIdempotencyConflict)
 		})
 	}},
-	{name: "a reclaimed parent creates its children only once", run: func(w *world) {
+	{name: "a reclaimed parent creates its children only once", run: func(w *env) {
 		f := w.family(reclaims(3))
 		f.wait(engine.WaitAll, false, "a", "b")
 		w.advance(ttl)

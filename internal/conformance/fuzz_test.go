@@ -17,10 +17,10 @@ import (
 )
 
 var fuzzScenarios = []scenario{
-	{name: "random sequences of calls keep every invariant", run: func(w *world) {
+	{name: "random sequences of calls keep every invariant", run: func(w *env) {
 		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
 		ops := int(number("FLOWFABRIC_SOAK", 2000)) / max(1, w.srv.Share)
-		f := &fuzzer{world: w, r: rand.New(rand.NewPCG(seed, 0)), seed: seed, states: map[string]int{}, answers: map[string]int{}}
+		f := &fuzzer{env: w, r: rand.New(rand.NewPCG(seed, 0)), seed: seed, states: map[string]int{}, answers: map[string]int{}}
 		for i := 0; i < ops || ops >= 2000 && i < 20*ops && len(f.unseen()) > 0; i++ {
 			if i%250 == 0 {
 				f.begin()
@@ -32,7 +32,7 @@ var fuzzScenarios = []scenario{
 			w.Errorf("no execution was ever %v", unseen)
 		}
 	}},
-	{name: "no text of a caller forms a key outside its partition", run: func(w *world) {
+	{name: "no text of a caller forms a key outside its partition", run: func(w *env) {
 		all, err := w.do("KEYS", "*").AsStrSlice()
 		w.no(err)
 		for _, key := range all {
@@ -41,7 +41,7 @@ var fuzzScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "the invariant checker sees every kind of damage", damaged: "it damages everything", run: func(w *world) {
+	{name: "the invariant checker sees every kind of damage", damaged: "it damages everything", run: func(w *env) {
 		for what, damage := range damages {
 			w.damage(damage)
 			if len(w.violations(w.dump())) == 0 {
@@ -52,7 +52,7 @@ var fuzzScenarios = []scenario{
 }
 
 // damage sets up a partition with something of everything and runs raw commands in it, in the words of the layout.
-func (w *world) damage(commands []string) {
+func (w *env) damage(commands []string) {
 	w.Helper()
 	w.reset()
 	w.quiet = true
@@ -238,7 +238,7 @@ var damages = map[string][]string{
 // fuzzer makes random calls as several workers, producers and operators would, a part of them with garbage, and
 // looks at the whole partition after each. What answers an error must have changed nothing.
 type fuzzer struct {
-	*world
+	*env
 	r        *rand.Rand
 	seed     uint64
 	workers  []*worker

@@ -16,7 +16,7 @@ type gatedFlow struct {
 	quota string
 }
 
-func newGatedFlow(w *world, cap int) *gatedFlow {
+func newGatedFlow(w *env, cap int) *gatedFlow {
 	g := newGates(w)
 	return &gatedFlow{graph: w.flow(), g: g, k: g.asker("gated"), quota: g.quota(admission.Quota{Cap: cap})}
 }
@@ -42,7 +42,7 @@ func (f *gatedFlow) grantsBy(nodes ...string) map[string]engine.Grant {
 }
 
 var gateFlowScenarios = []scenario{
-	{name: "a held member stays held whatever else ends, until an operator unholds it", run: func(w *world) {
+	{name: "a held member stays held whatever else ends, until an operator unholds it", run: func(w *env) {
 		f := newGatedFlow(w, 9)
 		f.node("a", nil).node("x", nil).node("b", []string{"a", "x"}, anyOf).node("c", []string{"b"}, f.gated()).submit(engine.SealClosed)
 		_, err := w.e.HoldExecution(w.ctx, f.id.Member("b"), "me", "")
@@ -66,7 +66,7 @@ var gateFlowScenarios = []scenario{
 		f.complete(f.g.start(f.k, 9, f.quota)[0], "")
 		f.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "a gated member counts as waiting while granted, and gets its inputs with the claim", run: func(w *world) {
+	{name: "a gated member counts as waiting while granted, and gets its inputs with the claim", run: func(w *env) {
 		f := newGatedFlow(w, 1)
 		f.node("a", nil, f.gated()).node("b", []string{"a"}, f.gated()).node("c", []string{"a"}, f.gated()).submit(engine.SealClosed)
 		x := f.grantsBy("a")["a"]
@@ -97,7 +97,7 @@ var gateFlowScenarios = []scenario{
 		f.g.deliver()
 		same(w, "held", f.g.held(f.quota), 0)
 	}},
-	{name: "a flow can be cancelled while members are granted, admitted, claimed and held", run: func(w *world) {
+	{name: "a flow can be cancelled while members are granted, admitted, claimed and held", run: func(w *env) {
 		for _, policy := range []flowfabric.CancellationPolicy{flowfabric.CancelAll, flowfabric.CancelPending, flowfabric.CancelFlow} {
 			w.reset()
 			f := newGatedFlow(w, 9)
@@ -141,7 +141,7 @@ var gateFlowScenarios = []scenario{
 			same(w, string(policy)+": nothing to claim", len(f.k.grants(9)), 0)
 		}
 	}},
-	{name: "no granted member of a cancelled flow can be claimed, even before the backlog reaches it", run: func(w *world) {
+	{name: "no granted member of a cancelled flow can be claimed, even before the backlog reaches it", run: func(w *env) {
 		f := newGatedFlow(w, 200)
 		for _, n := range nodesOf("n", 100) {
 			f.node(n, nil, f.gated())
@@ -165,7 +165,7 @@ var gateFlowScenarios = []scenario{
 		f.g.deliver()
 		same(w, "slots", f.g.held(f.quota), 0)
 	}},
-	{name: "a granted member of a cancelled flow goes back and is cancelled by the next claim", run: func(w *world) {
+	{name: "a granted member of a cancelled flow goes back and is cancelled by the next claim", run: func(w *env) {
 		f := newGatedFlow(w, 200)
 		for _, n := range nodesOf("n", 100) {
 			f.node(n, nil, as(lane("free")))
@@ -188,7 +188,7 @@ var gateFlowScenarios = []scenario{
 		f.g.deliver()
 		same(w, "slots", f.g.held(f.quota), 0)
 	}},
-	{name: "granted and held siblings are cancelled when their group is decided", run: func(w *world) {
+	{name: "granted and held siblings are cancelled when their group is decided", run: func(w *env) {
 		f := newGatedFlow(w, 9)
 		f.node("a", nil, f.gated()).node("b", nil, f.gated()).node("c", nil, f.gated()).node("end", []string{"a", "b", "c"}, anyOf, cancelRest, f.gated()).submit(engine.SealClosed)
 		by := f.grantsBy("a", "b", "c")
@@ -212,7 +212,7 @@ var gateFlowScenarios = []scenario{
 		f.complete(f.g.start(f.k, 9, f.quota)[0], "")
 		f.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "a parent returns its slot while it waits for children that need the same one", run: func(w *world) {
+	{name: "a parent returns its slot while it waits for children that need the same one", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.Quota(q)))

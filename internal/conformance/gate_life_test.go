@@ -24,7 +24,7 @@ func (g *gates) hold(id flowfabric.ExecutionID) {
 	g.Helper()
 	already, err := g.e.HoldExecution(g.ctx, id, "me", "why not")
 	g.no(err)
-	same(g.world, "hold already", already, false)
+	same(g.env, "hold already", already, false)
 	g.check()
 }
 
@@ -32,7 +32,7 @@ func (g *gates) unhold(id flowfabric.ExecutionID) {
 	g.Helper()
 	already, err := g.e.UnholdExecution(g.ctx, id, "me")
 	g.no(err)
-	same(g.world, "unhold already", already, false)
+	same(g.env, "unhold already", already, false)
 	g.check()
 }
 
@@ -47,7 +47,7 @@ func (g *gates) open(routes ...uint64) {
 func (g *gates) prefer(id flowfabric.ExecutionID, n int) {
 	g.Helper()
 	a := g.must("ff_change_priority", proto, id.UUID().String(), words(n), "me")
-	same(g.world, "priority", a.slots[1], words(n))
+	same(g.env, "priority", a.slots[1], words(n))
 	g.check()
 }
 
@@ -76,7 +76,7 @@ func (g *gates) expects(k *worker, list []engine.Grant, want ...error) []engine.
 }
 
 var gateLifeScenarios = []scenario{
-	{name: "an execution that is blocked, delayed, suspended, active or ended cannot be held", run: func(w *world) {
+	{name: "an execution that is blocked, delayed, suspended, active or ended cannot be held", run: func(w *env) {
 		for _, code := range reachable {
 			if code == "A2" {
 				continue
@@ -110,7 +110,7 @@ var gateLifeScenarios = []scenario{
 		g.complete(g.claim()["b"], "")
 		g.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "held work and closed routes are released only by their own unhold or opening", run: func(w *world) {
+	{name: "held work and closed routes are released only by their own unhold or opening", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		ids := w.createN(3, asking(flowfabric.Quota(q)))
@@ -137,7 +137,7 @@ var gateLifeScenarios = []scenario{
 		_, err := w.e.UnholdExecution(w.ctx, flowfabric.NewExecutionID(w.p), "me")
 		w.is(err, flowfabric.ErrNotFound)
 	}},
-	{name: "a lane that is paused and resumed dispatches in the old order, with gates or without", run: func(w *world) {
+	{name: "a lane that is paused and resumed dispatches in the old order, with gates or without", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 9})
 		for _, opts := range [][]option{{}, {asking(flowfabric.Quota(q))}} {
@@ -164,7 +164,7 @@ var gateLifeScenarios = []scenario{
 			same(w, "order", words(got), words(want))
 		}
 	}},
-	{name: "a held execution keeps its state and its place in the queue, and can expire", run: func(w *world) {
+	{name: "a held execution keeps its state and its place in the queue, and can expire", run: func(w *env) {
 		g := newGates(w)
 		w.seed()
 		for _, code := range []flowfabric.Code{"R1f", "R1t", "R1p", "R1i", "R1r"} {
@@ -197,7 +197,7 @@ var gateLifeScenarios = []scenario{
 		_, err := w.e.HoldExecution(w.ctx, ids[0], "me", "")
 		w.is(err, flowfabric.ErrNotActive)
 	}},
-	{name: "a claim that asks for no grants never gets gated work", run: func(w *world) {
+	{name: "a claim that asks for no grants never gets gated work", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 9})
 		gated, free := w.create(asking(flowfabric.Quota(q)), priority(9)), w.create()
@@ -219,7 +219,7 @@ var gateLifeScenarios = []scenario{
 		same(w, "with its completion", len(reply.Claims)+len(reply.Grants), 0)
 		same(w, "for one who asks", len(g.asker("new").grants(5)), 1)
 	}},
-	{name: "a worker that serves both alternates between work with gates and without", run: func(w *world) {
+	{name: "a worker that serves both alternates between work with gates and without", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 99})
 		w.createN(20, asking(flowfabric.Quota(q)), priority(9))
@@ -249,7 +249,7 @@ var gateLifeScenarios = []scenario{
 			same(w, "granted", len(r.Grants), 2)
 		}
 	}},
-	{name: "claims and grants repeated after lost replies return the same grants and claims", run: func(w *world) {
+	{name: "claims and grants repeated after lost replies return the same grants and claims", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 9})
 		w.createN(3, asking(flowfabric.Quota(q)), payload([]byte("x")))
@@ -288,7 +288,7 @@ var gateLifeScenarios = []scenario{
 		g.deliver()
 		same(w, "held", g.held(q), 1)
 	}},
-	{name: "an expired grant can be claimed until the tick takes it back", run: func(w *world) {
+	{name: "an expired grant can be claimed until the tick takes it back", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.Quota(q)))
@@ -312,7 +312,7 @@ var gateLifeScenarios = []scenario{
 		g.deliver()
 		same(w, "held", g.held(q), 0)
 	}},
-	{name: "a granted execution that is cancelled, expired or held cannot be claimed", run: func(w *world) {
+	{name: "a granted execution that is cancelled, expired or held cannot be claimed", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 99, Window: time.Hour, Cap: 9})
 		ids := w.createN(4, asking(flowfabric.Quota(q)), deadline(time.Hour))
@@ -346,7 +346,7 @@ var gateLifeScenarios = []scenario{
 		g.open(again[0].Route)
 		same(w, "while its route was closed, too", words(grantees(k.grants(9))), words([]flowfabric.ExecutionID{ids[1], ids[2]}))
 	}},
-	{name: "a revoked lease returns its slot once, when its execution is requeued or cancelled", run: func(w *world) {
+	{name: "a revoked lease returns its slot once, when its execution is requeued or cancelled", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.Quota(q)))
@@ -372,7 +372,7 @@ var gateLifeScenarios = []scenario{
 		g.deliver()
 		same(w, "held", g.held(q), 0)
 	}},
-	{name: "a replayed execution asks its gates again", run: func(w *world) {
+	{name: "a replayed execution asks its gates again", run: func(w *env) {
 		g := newGates(w)
 		w.seed()
 		b, q := g.budget(nil), g.quota(admission.Quota{Cap: 1})
@@ -403,7 +403,7 @@ var gateLifeScenarios = []scenario{
 			epoch = c.Fence.Epoch
 		}
 	}},
-	{name: "a route opens only when its lane and its gate are both open, in whatever order", run: func(w *world) {
+	{name: "a route opens only when its lane and its gate are both open, in whatever order", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.Quota(q)))
@@ -440,7 +440,7 @@ var gateLifeScenarios = []scenario{
 			g.no(g.e.ReleaseGrants(w.ctx, w.p, k.session, []engine.GrantReturn{{Grant: list[0]}}, nil))
 		}
 	}},
-	{name: "a route that is removed with its last execution leaves no closing behind", run: func(w *world) {
+	{name: "a route that is removed with its last execution leaves no closing behind", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.Quota(q)), retention(time.Second))
@@ -463,7 +463,7 @@ var gateLifeScenarios = []scenario{
 		g.deliver()
 		same(w, "nothing is left", words(g.outbox(), len(g.closings())), "0 0")
 	}},
-	{name: "a session with grants cannot close until they are returned", run: func(w *world) {
+	{name: "a session with grants cannot close until they are returned", run: func(w *env) {
 		g := newGates(w)
 		id := w.create(asking(flowfabric.Quota(g.quota(admission.Quota{Cap: 1}))))
 		k := g.asker("w1")
@@ -489,7 +489,7 @@ var gateLifeScenarios = []scenario{
 		w.check()
 		same(w, "claimable", len(g.asker("w2").grants(1)), 1)
 	}},
-	{name: "gates of a scope can refuse, and a refused grant restores every counter", run: func(w *world) {
+	{name: "gates of a scope can refuse, and a refused grant restores every counter", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(nil)
 		g.spend(b, "k", tokens(100))

@@ -6,7 +6,7 @@ import (
 )
 
 var inspectGateScenarios = []scenario{
-	{name: "a partition reports its closed routes, held executions and outbox", run: func(w *world) {
+	{name: "a partition reports its closed routes, held executions and outbox", run: func(w *env) {
 		s := w.gateShapes()
 		p, err := w.e.DescribePartition(w.ctx, w.p)
 		w.no(err)
@@ -21,7 +21,7 @@ var inspectGateScenarios = []scenario{
 		w.no(err)
 		w.no(w.e.ThawPartition(w.ctx, w.p))
 	}},
-	{name: "held and granted executions are listed in their own indexes", run: func(w *world) {
+	{name: "held and granted executions are listed in their own indexes", run: func(w *env) {
 		s := w.gateShapes()
 		list := func(index engine.Index, key string) map[flowfabric.ExecutionID]engine.Listed {
 			page, err := w.e.ListExecutions(w.ctx, w.p, engine.ListQuery{Index: index, Key: key, Limit: 100})
@@ -45,7 +45,7 @@ var inspectGateScenarios = []scenario{
 }
 
 // routeOf is the route of an execution.
-func (w *world) routeOf(id flowfabric.ExecutionID) uint64 {
+func (w *env) routeOf(id flowfabric.ExecutionID) uint64 {
 	w.Helper()
 	return w.read(id).Route.ID
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // listing reads all pages of an index.
-func (w *world) listing(q engine.ListQuery) (all []engine.Listed) {
+func (w *env) listing(q engine.ListQuery) (all []engine.Listed) {
 	w.Helper()
 	for more := true; more; {
 		page, err := w.e.ListExecutions(w.ctx, w.p, q)
@@ -40,7 +40,7 @@ func idsOf(all []engine.Listed) (ids []flowfabric.ExecutionID) {
 }
 
 // queues are those of the partition by kind.
-func (w *world) queues() map[string]engine.Queue {
+func (w *env) queues() map[string]engine.Queue {
 	w.Helper()
 	all, err := w.e.Queues(w.ctx, w.p)
 	w.no(err)
@@ -52,7 +52,7 @@ func (w *world) queues() map[string]engine.Queue {
 	return out
 }
 
-func (w *world) describe() engine.PartitionInfo {
+func (w *env) describe() engine.PartitionInfo {
 	w.Helper()
 	p, err := w.e.DescribePartition(w.ctx, w.p)
 	w.no(err)
@@ -60,7 +60,7 @@ func (w *world) describe() engine.PartitionInfo {
 }
 
 var inspectScenarios = []scenario{
-	{name: "every queue reports its depth, next priority and oldest age", run: func(w *world) {
+	{name: "every queue reports its depth, next priority and oldest age", run: func(w *env) {
 		old := w.create(kind("a"))
 		w.advance(time.Minute)
 		w.create(kind("a"), priority(5))
@@ -86,7 +86,7 @@ var inspectScenarios = []scenario{
 		k.one(w.create(kind("z"))) // alone in its queue and claimed
 		same(w, "z", w.queues()["z"].Depth, 0)
 	}},
-	{name: "the oldest of a queue is found among its 15 highest priorities and priority 0", run: func(w *world) {
+	{name: "the oldest of a queue is found among its 15 highest priorities and priority 0", run: func(w *env) {
 		w.quiet = true
 		for _, groups := range []int{2, 15, 16, 17, 40} { // priority 0 is one of them
 			for _, oldest := range []int{0, 1, groups - 1} {
@@ -107,7 +107,7 @@ var inspectScenarios = []scenario{
 		w.quiet = false
 		w.check()
 	}},
-	{name: "queues are listed in pages of 256 routes, or fewer if they are costly to read", damaged: "its queues hold entries of no execution", run: func(w *world) {
+	{name: "queues are listed in pages of 256 routes, or fewer if they are costly to read", damaged: "its queues hold entries of no execution", run: func(w *env) {
 		w.quiet = true
 		var items []engine.NewExecution
 		for i := range 600 {
@@ -142,7 +142,7 @@ var inspectScenarios = []scenario{
 		same(w, "costly", words(n, more), words(64, "1"))
 		same(w, "all", len(w.queues()), 600)
 	}},
-	{name: "every index lists its executions in order, in both directions and pages of any size", run: func(w *world) {
+	{name: "every index lists its executions in order, in both directions and pages of any size", run: func(w *env) {
 		w.quiet = true
 		w.seed()
 		x := retry(flowfabric.RetryPolicy{MaxRetries: 3})
@@ -210,7 +210,7 @@ var inspectScenarios = []scenario{
 			same(w, "empty", len(w.listing(empty)), 0)
 		}
 	}},
-	{name: "a listed entry has the same fields as a snapshot of the execution", run: func(w *world) {
+	{name: "a listed entry has the same fields as a snapshot of the execution", run: func(w *env) {
 		w.seed()
 		id := w.create(priority(7), retries(2), deadline(time.Hour), tags(map[string]string{"a.b": "c", "a.c": ""}), capabilities("gpu"))
 		k := w.worker("w1")
@@ -247,7 +247,7 @@ var inspectScenarios = []scenario{
 		x = read(engine.IndexEnded, "", true)
 		same(w, "purge", x.PurgeAt.Sub(x.EndedAt), 24*time.Hour)
 	}},
-	{name: "a cursor continues among entries of equal score, even if its own entry is gone", run: func(w *world) {
+	{name: "a cursor continues among entries of equal score, even if its own entry is gone", run: func(w *env) {
 		w.quiet = true
 		ids := w.createN(100) // in one call, so with one score
 		slices.SortFunc(ids, func(a, b flowfabric.ExecutionID) int { return strings.Compare(a.UUID().String(), b.UUID().String()) })
@@ -277,7 +277,7 @@ var inspectScenarios = []scenario{
 			w.set("ZADD", w.k.Queue("1"), score, gone.UUID().String())
 		}
 	}},
-	{name: "a damaged entry is reported and does not stop the listing", damaged: "it damages indexes and routes", run: func(w *world) {
+	{name: "a damaged entry is reported and does not stop the listing", damaged: "it damages indexes and routes", run: func(w *env) {
 		w.quiet = true
 		sound, odd, lost := w.create(), w.create(), w.create(kind("lost"))
 		for _, id := range []flowfabric.ExecutionID{sound, odd, lost} {
@@ -316,7 +316,7 @@ var inspectScenarios = []scenario{
 		w.no(err)
 		same(w, "queues", words(len(q), q[1].Route.ID, q[1].Drift), "2 9 route 9 has 1 parts, want 5")
 	}},
-	{name: "malformed arguments of a listing are refused", run: func(w *world) {
+	{name: "malformed arguments of a listing are refused", run: func(w *env) {
 		w.create()
 		good := []string{proto, "waiting", "1", "0", "", "", "10", "0"}
 		for at, bad := range map[int][]string{1: {"", "parked", "done"}, 2: {"", "0", "x", "-1"}, 3: {"", "2", "yes"}, 4: {"5", "x", "-", "-0", "1.5", "1e3"},
@@ -339,7 +339,7 @@ var inspectScenarios = []scenario{
 		_, err := w.e.ListExecutions(w.ctx, partitions, engine.ListQuery{Index: engine.IndexEnded, Limit: 1})
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},
-	{name: "a page with many tags is shorter and says that there is more", run: func(w *world) {
+	{name: "a page with many tags is shorter and says that there is more", run: func(w *env) {
 		w.quiet = true
 		many := map[string]string{}
 		for i := range 64 {
@@ -366,7 +366,7 @@ var inspectScenarios = []scenario{
 		w.no(err)
 		same(w, "without them", words(len(page.Executions), page.More), "100 false")
 	}},
-	{name: "a partition lists its sessions and what they hold", run: func(w *world) {
+	{name: "a partition lists its sessions and what they hold", run: func(w *env) {
 		w.quiet = true
 		ids := w.createN(300)
 		held := map[string]int{}
@@ -406,7 +406,7 @@ var inspectScenarios = []scenario{
 		w.no(err)
 		same(w, "gone", len(all), 0)
 	}},
-	{name: "a partition can be described, also while it is frozen", run: func(w *world) {
+	{name: "a partition can be described, also while it is frozen", run: func(w *env) {
 		empty := w.describe()
 		same(w, "empty", words(empty.Partition, empty.Protocol, empty.Frozen, empty.Owner, empty.TickOverdue, empty.Ready, empty.Routes, empty.Lag(),
 			empty.Wake.IsZero(), empty.Delayed, empty.Done), words(w.p, limits.Protocol, false, "", false, 0, 0, time.Duration(0), true, engine.Timer{}, engine.Timer{}))

@@ -16,7 +16,7 @@ import (
 
 // What the functions must guarantee for streams. Batching, cursors and tails belong to package stream.
 var streamScenarios = []scenario{
-	{name: "the first append stores the frame with all its fields and counts it", run: func(w *world) {
+	{name: "the first append stores the frame with all its fields and counts it", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 0)
 		w.no(err)
@@ -38,7 +38,7 @@ var streamScenarios = []scenario{
 		w.no(err)
 		same(w, "meta", words(m.Exists, m.Count, m.Bytes, m.LastSequence, m.LastID == a.LastID, m.FirstID == a.LastID, m.Trimmed), "true 1 256 1 true true 0")
 	}},
-	{name: "frames and batches beyond their size limits are refused", run: func(w *world) {
+	{name: "frames and batches beyond their size limits are refused", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		_, err := w.e.AppendFrames(w.ctx, f, 1, []stream.Frame{{Payload: make([]byte, limits.MaxFrame)}})
 		w.no(err)
@@ -57,7 +57,7 @@ var streamScenarios = []scenario{
 			})
 		}
 	}},
-	{name: "only the holder of a live lease can append frames", run: func(w *world) {
+	{name: "only the holder of a live lease can append frames", run: func(w *env) {
 		k := w.worker("w1")
 		f := k.one(w.create()).Fence
 		appendAs := func(what string, f flowfabric.Fence, want error, slot string) {
@@ -84,7 +84,7 @@ var streamScenarios = []scenario{
 		w.advance(ttl)
 		appendAs("expired", f, flowfabric.ErrStaleAppend, "expired")
 	}},
-	{name: "frames sent in the short form are stored like frames spelled out", run: func(w *world) {
+	{name: "frames sent in the short form are stored like frames spelled out", run: func(w *env) {
 		k := w.worker("w1")
 		short, long := k.one(w.create()).Fence, k.one(w.create()).Fence
 		spelled := func(f flowfabric.Fence, first, n int) answer {
@@ -118,7 +118,7 @@ var streamScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "a delayed attempt accepts no frames, and its stream continues after the delay", run: func(w *world) {
+	{name: "a delayed attempt accepts no frames, and its stream continues after the delay", run: func(w *env) {
 		id := w.create()
 		k := w.worker("w1")
 		f := k.one(id).Fence
@@ -134,7 +134,7 @@ var streamScenarios = []scenario{
 		last := w.frames(c.Fence, c.LastSequence+1, 1)
 		same(w, "one stream", words(last.Count, last.LastSequence, last.LastID.Compare(first.LastID)), "3 3 1")
 	}},
-	{name: "a closed stream states why its attempt ended", run: func(w *world) {
+	{name: "a closed stream states why its attempt ended", run: func(w *env) {
 		end := map[string]func(k *worker, f flowfabric.Fence){
 			"attempt_success":         func(_ *worker, f flowfabric.Fence) { w.complete(f, "") },
 			"attempt_failure":         func(_ *worker, f flowfabric.Fence) { w.fail(f, "x") },
@@ -176,7 +176,7 @@ var streamScenarios = []scenario{
 		w.no(err)
 		same(w, "first reason", m.ClosedReason, "attempt_failure")
 	}},
-	{name: "a stream is trimmed to about the number of frames in its policy", run: func(w *world) {
+	{name: "a stream is trimmed to about the number of frames in its policy", run: func(w *env) {
 		for _, keep := range []int{3, 0} {
 			f := w.worker("w1").one(w.create(func(x *engine.NewExecution) { x.Policy.StreamFrames = keep })).Fence
 			for i := range 3 {
@@ -191,7 +191,7 @@ var streamScenarios = []scenario{
 			w.complete(f, "")
 		}
 	}},
-	{name: "frame sequences have no gaps, and repeated frames are stored once", run: func(w *world) {
+	{name: "frame sequences have no gaps, and repeated frames are stored once", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		w.frames(f, 1, 3)
 		w.unchanged("a gap", func() {
