@@ -36,16 +36,17 @@ func Bind[In, Out any](def *Definition[In, Out], fn func(ctx context.Context, t 
 		return Binding{info: def.Info(), err: fmt.Errorf("%w: Bind: the function for kind %s is nil", flowfabric.ErrInvalidInput, def.Kind())}
 	}
 	b := Binding{info: def.Info(), codec: def.codec}
-	b.run = func(ctx context.Context, t *Task) Outcome {
+	b.run = func(ctx context.Context, t *Task) (out Outcome) {
+		defer t.rescue(ctx, &out)
 		var in In
 		if err := b.codec.Decode(t.Input(), &in); err != nil {
 			return b.undecodable(ctx, t, err)
 		}
-		out, err := fn(ctx, t, in)
+		value, err := fn(ctx, t, in)
 		if err != nil {
 			return Classify(ctx, t, err)
 		}
-		return b.complete(ctx, t, out)
+		return b.complete(ctx, t, value)
 	}
 	return b
 }
@@ -84,7 +85,7 @@ func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 	}
 	t.begin(b.codec)
 	defer t.end()
-	out := t.charged(ctx, recovered(b.run, ctx, t))
+	out := t.charged(ctx, b.run(ctx, t))
 	if wait := t.wanted(); wait != "" && out.Kind == OutcomeComplete {
 		return failed(CategoryAwaitIgnored, Permanent(fmt.Errorf(
 			"the handler returned a result although %s had asked to suspend: return the error of a wait", wait)))

@@ -37,26 +37,30 @@ func Recover() Middleware {
 	}
 }
 
+// recovered calls a handler, and makes a panic its failure.
 func recovered(next Handler, ctx context.Context, t *Task) (out Outcome) {
-	defer func() {
-		value := recover()
-		if value == nil {
-			return
-		}
-		t.Logger().ErrorContext(ctx, "flowfabric: handler panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
-		if lost := t.lost(ctx); lost != nil {
-			out = Outcome{Kind: OutcomeAbandon, Err: lost}
-			return
-		}
-		err, ok := value.(error)
-		if ok {
-			err = fmt.Errorf("panic: %w", err)
-		} else {
-			err = fmt.Errorf("panic: %v", value)
-		}
-		out = plainFailure(CategoryPanic, err)
-	}()
+	defer t.rescue(ctx, &out)
 	return next(ctx, t)
+}
+
+// rescue makes a panic of the function that defers it the outcome.
+func (t *Task) rescue(ctx context.Context, out *Outcome) {
+	value := recover()
+	if value == nil {
+		return
+	}
+	t.Logger().ErrorContext(ctx, "flowfabric: handler panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+	if lost := t.lost(ctx); lost != nil {
+		*out = Outcome{Kind: OutcomeAbandon, Err: lost}
+		return
+	}
+	err, ok := value.(error)
+	if ok {
+		err = fmt.Errorf("panic: %w", err)
+	} else {
+		err = fmt.Errorf("panic: %v", value)
+	}
+	*out = plainFailure(CategoryPanic, err)
 }
 
 // Logging logs the start of every run (debug) and its end: failures as warnings, everything else as info, with

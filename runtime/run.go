@@ -73,9 +73,9 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 
 // newKeeper makes the keeper of the run's leases. Its claims go through the gates of what they are granted.
 func (r *run) newKeeper() *keeper.Keeper {
-	gate := admit.New(admit.Config{Engine: r.store, Logger: r.log, OnAsked: r.metrics.asked, OnRefused: r.metrics.refused})
+	admitter := admit.New(admit.Config{Engine: r.store, Logger: r.log, OnAsked: r.metrics.asked, OnRefused: r.metrics.refused})
 	return keeper.New(keeper.Config{
-		Engine: gated{r.store, gate}, Instance: r.cfg.Instance, TTL: r.cfg.LeaseTTL, Logger: r.log, Context: r.ctx,
+		Engine: r.store, Claim: admitter.ClaimNext, Instance: r.cfg.Instance, TTL: r.cfg.LeaseTTL, Logger: r.log, Context: r.ctx,
 		OnTickOverdue: r.tickOverdue, OnRenew: r.renewed, OnLost: r.metrics.leaseLost, OnSessionLost: r.metrics.sessionLost,
 	})
 }

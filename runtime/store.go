@@ -32,16 +32,6 @@ type store interface {
 	Close()
 }
 
-// gated is a store whose claims go through the gates of what they are granted.
-type gated struct {
-	store
-	gate *admit.Admitter
-}
-
-func (g gated) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error) {
-	return g.gate.ClaimNext(ctx, req)
-}
-
 // settler is what ends an attempt, one way or another. Every call is fenced and may be repeated.
 type settler interface {
 	CompleteExecutions(ctx context.Context, partition uint16, items []engine.Completion, next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error)

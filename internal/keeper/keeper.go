@@ -120,7 +120,7 @@ func (k *Keeper) claim(ctx context.Context, p *partition, req engine.ClaimReques
 		return Reply{}, err
 	}
 	start := k.cfg.Clock()
-	reply, err := k.cfg.Engine.ClaimNext(ctx, req)
+	reply, err := k.cfg.Claim(ctx, req)
 	return k.finish(s, start, reply, err)
 }
 
