@@ -28,7 +28,7 @@ type job struct {
 
 	frames  frames           // that its handler appends
 	slog    slog.Logger      // with what identifies the execution
-	outcome *handler.Outcome // what is left to settle, after the completer had no luck
+	outcome *handler.Outcome // what is left to settle, after the batched completion failed
 	atWork  atWork           // of the watch, while its handler is at work
 }
 
@@ -50,7 +50,7 @@ func (j *job) work() {
 			j.jobs.slots.settled(1)
 		}
 	}()
-	if j.outcome != nil { // the completer had no luck
+	if j.outcome != nil { // the batched completion failed
 		j.settle(*j.outcome)
 		return
 	}

@@ -144,10 +144,9 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	return p, n, 0
 }
 
-// join makes a call that goes to p anyhow its claim round, with up to n slots: registered tells whether the server will ring. It returns no
-// slots if there are none, or while p is being claimed from, in trouble, or not known well enough for a claim, or if it has work with gates, which only
-// a claim round asks. Such a claim round waits for nobody and
-// is not counted, for it costs no call; it ends with left.
+// join lets a call that goes to p anyhow claim as well, with up to n slots: registered tells whether the server will ring. It returns no slots if
+// there are none, while p is being claimed from, is in trouble, or is not known well enough for a claim, and if p has work with gates. Such a
+// claim waits for nobody and is not counted as a round, for it costs no call; it ends with left.
 func (s *scheduler) join(p *partition, n int) (slots int, registered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -119,7 +119,7 @@ var bellScenarios = []scenario{
 	{name: "a wake skips workers that do not listen", run: func(w *env) {
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
 		for i := range 6 {
-			k := w.worker("deaf" + strconv.Itoa(i))
+			k := w.worker("unreachable" + strconv.Itoa(i))
 			k.nothing()
 		}
 		k := w.worker("w1")
@@ -132,12 +132,12 @@ var bellScenarios = []scenario{
 	{name: "a wake that reached nobody is repeated by the tick", run: func(w *env) {
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
 		for i := range 20 {
-			w.worker("deaf" + strconv.Itoa(i)).nothing()
+			w.worker("unreachable" + strconv.Itoa(i)).nothing()
 		}
 		k := w.worker("z-last")
 		k.nothing()
 		ear := w.listen(engine.BellChannel(w.p, "z-last"))
-		w.create() // rings at most about eight that are deaf
+		w.create() // rings at most about eight that are unreachable
 		for i := 0; ear.count() == 0; i++ {
 			if i == 5 {
 				w.Fatal("the tick never rings again")

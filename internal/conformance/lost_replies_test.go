@@ -300,7 +300,7 @@ var writings = []writing{
 		return "", err
 	}},
 	{"ff_pass_ring", "forward a ring", func(w *env, s fixed) {
-		w.set("ZADD", w.k.Waiters(s.worker.subscription), "1800000180000", "deaf")
+		w.set("ZADD", w.k.Waiters(s.worker.subscription), "1800000180000", "unreachable")
 		w.set("SADD", w.k.Digests(), s.worker.subscription)
 	}, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		_, err := e.ForwardRing(w.ctx, w.p, s.worker.subscription)
