@@ -30,14 +30,19 @@ const (
 
 // call runs a function on a partition's root.
 func (e *Engine) call(ctx context.Context, f function, partition uint16, args ...string) (*reader, error) {
-	return e.callOn(ctx, e.client, f, partition, args)
+	root, err := e.root(f, partition)
+	if err != nil {
+		return nil, err
+	}
+	return e.run(ctx, e.client, f, root, args)
 }
 
-func (e *Engine) callOn(ctx context.Context, client rueidis.Client, f function, partition uint16, args []string) (*reader, error) {
+// root is the key of a partition, as the only one of a call.
+func (e *Engine) root(f function, partition uint16) ([]string, error) {
 	if int(partition) >= len(e.roots) {
 		return nil, fmt.Errorf("%s: %w: partition %d of %d", f.name, flowfabric.ErrInvalidInput, partition, len(e.roots))
 	}
-	return e.run(ctx, client, f, e.roots[partition:partition+1], args)
+	return e.roots[partition : partition+1], nil
 }
 
 func (e *Engine) callKeys(ctx context.Context, f function, keys []string, args ...string) (*reader, error) {

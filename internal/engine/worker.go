@@ -299,11 +299,15 @@ func route(id uint64, row string, r *reader) Route {
 // generation processed are forgotten, the next ≤ 100 returned (lua/worker/ff_session_renew.lua). ErrLeaseExpired:
 // the session is dead for good. Renewals have a connection of their own, so that no large reply delays them.
 func (e *Engine) RenewSession(ctx context.Context, partition uint16, session string, ttl time.Duration, processed uint64) (Renewal, error) {
+	root, err := e.root(fnRenew, partition)
+	if err != nil {
+		return Renewal{}, err
+	}
 	client, err := e.renewals(ctx)
 	if err != nil {
 		return Renewal{}, err
 	}
-	r, err := e.callOn(ctx, client, fnRenew, partition,
+	r, err := e.run(ctx, client, fnRenew, root,
 		[]string{protocol, session, strconv.FormatInt(ttl.Milliseconds(), 10), strconv.FormatUint(processed, 10)})
 	if err != nil {
 		return Renewal{}, err
