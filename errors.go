@@ -79,10 +79,10 @@ var (
 	ErrLeaseRevoked = define("lease_revoked", ClassStop, "an operator revoked the lease")
 	ErrStaleLease   = define("stale_lease", ClassStop, "a newer claim holds the execution")
 
-	ErrUnknownInterest = define("interest_unknown", ClassRetry, "the partition does not know this set of routes; store it again")
-	ErrSessionNotFound = define("session_not_found", ClassInfo, "the session does not exist: it was never opened, or it ended more than ten minutes ago")
-	ErrWorkerNotFound  = define("worker_not_found", ClassInfo, "no worker has this instance name: it never registered, it left, or it was lost more than an hour ago")
-	ErrInstanceInUse   = define("instance_in_use", ClassCaller, "another live worker process has this instance name; give every process its own")
+	ErrUnknownSubscription = define("interest_unknown", ClassRetry, "the partition does not know this set of routes; store it again")
+	ErrSessionNotFound     = define("session_not_found", ClassInfo, "the session does not exist: it was never opened, or it ended more than ten minutes ago")
+	ErrWorkerNotFound      = define("worker_not_found", ClassInfo, "no worker has this instance name: it never registered, it left, or it was lost more than an hour ago")
+	ErrInstanceInUse       = define("instance_in_use", ClassCaller, "another live worker process has this instance name; give every process its own")
 
 	ErrFeedGap = define("feed_gap", ClassInfo, "events were trimmed before they were read")
 

@@ -1,6 +1,10 @@
 package flowfabric
 
-import "github.com/flowfabric/flowfabric-go/internal/codes"
+import (
+	"cmp"
+
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+)
 
 // Code is the name of one legal combination of the dimensions of a [State], as it is stored. An illegal combination has no name and cannot be stored.
 // Programs compare [PublicState] instead.
@@ -50,20 +54,24 @@ func (s State) Terminal() bool { return s.LifecyclePhase == "terminal" }
 
 var projections = func() map[Code]State {
 	m := map[Code]State{}
-	add := func(code Code, phase, ownership, eligibility, reason, outcome, attempt string, public PublicState) {
-		m[code] = State{code, phase, ownership, eligibility, reason, outcome, attempt, public}
+	add := func(code Code, attempt string, s State) {
+		s.Code, s.AttemptState = code, attempt
+		s.BlockingReason, s.TerminalOutcome = cmp.Or(s.BlockingReason, "none"), cmp.Or(s.TerminalOutcome, "none")
+		s.OwnershipState, s.Eligibility = cmp.Or(s.OwnershipState, "unowned"), cmp.Or(s.Eligibility, "not_applicable")
+		m[code] = s
 	}
 	for code, attempt := range map[Code]string{
 		codes.WaitingFirst: "pending_first_attempt", codes.WaitingRetry: "pending_retry_attempt",
 		codes.WaitingReplay: "pending_replay_attempt", codes.WaitingInterrupted: "attempt_interrupted",
 		codes.WaitingReclaim: "attempt_interrupted",
 	} {
-		add(code, "runnable", "unowned", "eligible_now", "waiting_for_worker", "none", attempt, Waiting)
-		add("G1"+code[2:], "runnable", "unowned", "eligible_now", "waiting_for_worker", "none", attempt, Waiting)
-		add("R4"+code[2:], "runnable", "unowned", "blocked_by_operator", "paused_by_operator", "none", attempt, Waiting)
+		waiting := State{LifecyclePhase: "runnable", Eligibility: "eligible_now", BlockingReason: "waiting_for_worker", Public: Waiting}
+		add(code, attempt, waiting)
+		add("G1"+code[2:], attempt, waiting)
+		add("R4"+code[2:], attempt, State{LifecyclePhase: "runnable", Eligibility: "blocked_by_operator", BlockingReason: "held_by_operator", Public: Waiting})
 	}
 	later := func(code Code, reason, attempt string) {
-		add(code, "runnable", "unowned", "not_eligible_until_time", reason, "none", attempt, Delayed)
+		add(code, attempt, State{LifecyclePhase: "runnable", Eligibility: "not_eligible_until_time", BlockingReason: reason, Public: Delayed})
 	}
 	later(codes.DelayedFirst, "waiting_for_delay", "pending_first_attempt")
 	later(codes.DelayedInterrupted, "waiting_for_delay", "attempt_interrupted")
@@ -74,23 +82,24 @@ var projections = func() map[Code]State {
 	for code, attempt := range map[Code]string{
 		codes.BlockedFirst: "pending_first_attempt", codes.BlockedReplay: "pending_replay_attempt", codes.BlockedInterrupted: "attempt_interrupted",
 	} {
-		add(code, "runnable", "unowned", "blocked_by_dependencies", "waiting_for_children", "none", attempt, WaitingChildren)
+		add(code, attempt, State{LifecyclePhase: "runnable", Eligibility: "blocked_by_dependencies", BlockingReason: "waiting_for_children", Public: WaitingChildren})
 	}
 
-	add(codes.Active, "active", "leased", "not_applicable", "none", "none", "running_attempt", Active)
-	add(codes.LeaseExpired, "active", "lease_expired_reclaimable", "not_applicable", "waiting_for_worker", "none", "attempt_interrupted", Active)
-	add(codes.Revoked, "active", "lease_revoked", "not_applicable", "waiting_for_worker", "none", "attempt_interrupted", Active)
+	add(codes.Active, "running_attempt", State{LifecyclePhase: "active", OwnershipState: "leased", Public: Active})
+	for code, owner := range map[Code]string{codes.LeaseExpired: "lease_expired_reclaimable", codes.Revoked: "lease_revoked"} {
+		add(code, "attempt_interrupted", State{LifecyclePhase: "active", OwnershipState: owner, BlockingReason: "waiting_for_worker", Public: Active})
+	}
 
 	for code, reason := range map[Code]string{
 		codes.AwaitingSignal: "waiting_for_signal", codes.AwaitingApproval: "waiting_for_approval",
 		codes.AwaitingCallback: "waiting_for_callback", codes.AwaitingTool: "waiting_for_tool_result",
 		codes.PausedByOperator: "paused_by_operator", codes.PausedByPolicy: "paused_by_policy", codes.AwaitingBudget: "waiting_for_budget",
 	} {
-		add(code, "suspended", "unowned", "not_applicable", reason, "none", "attempt_interrupted", Suspended)
+		add(code, "attempt_interrupted", State{LifecyclePhase: "suspended", BlockingReason: reason, Public: Suspended})
 	}
 
 	ended := func(code Code, outcome, attempt string, public PublicState) {
-		add(code, "terminal", "unowned", "not_applicable", "none", outcome, attempt, public)
+		add(code, attempt, State{LifecyclePhase: "terminal", TerminalOutcome: outcome, Public: public})
 	}
 	ended(codes.Completed, "success", "attempt_terminal", Completed)
 	ended(codes.Failed, "failed", "attempt_terminal", Failed)

@@ -30,7 +30,7 @@ type store interface {
 	flows
 	feeds
 	explain.Source
-	link.GateReader
+	link.GateFinder
 	Partitions() uint16
 }
 

@@ -83,15 +83,15 @@ func (a *Admin) Audit(ctx context.Context, how Audit) (AuditReport, error) {
 	if err := a.conn.Closed(); err != nil {
 		return AuditReport{}, fmt.Errorf("audit: %w", err)
 	}
-	cfg := maintain.AuditConfig{Engine: a.conn.Engine, Heal: how.Repair, Partitions: how.Partitions, Pause: how.Pause, MaxFindings: how.MaxFindings}
+	cfg := maintain.AuditConfig{Engine: a.conn.Engine, Repair: how.Repair, Partitions: how.Partitions, Pause: how.Pause, MaxFindings: how.MaxFindings}
 	if how.OnFinding != nil {
 		cfg.OnFinding = func(f engine.Finding) { how.OnFinding(newFinding(f)) }
 	}
 	r, err := maintain.Audit(ctx, cfg)
-	out := AuditReport{Sound: r.Sound(), Began: r.Began, Took: r.Took, Executions: r.Executions, Kinds: r.Kinds, Repaired: r.Healed, Repairable: r.Healable,
+	out := AuditReport{Sound: r.Sound(), Began: r.Began, Took: r.Took, Executions: r.Executions, Kinds: r.Kinds, Repaired: r.Repaired, Repairable: r.Repairable,
 		Lost: r.Lost, Busy: r.Busy, Budgets: r.Gates.Budgets, Quotas: r.Gates.Quotas, Holds: r.Gates.Holds, GatesErr: r.Gates.Err}
 	for _, p := range r.Partitions {
-		out.Partitions = append(out.Partitions, AuditedPartition{p.Partition, p.Executions, p.Kinds, p.Healed, p.Healable, p.Lost, p.Busy, p.Err})
+		out.Partitions = append(out.Partitions, AuditedPartition{p.Partition, p.Executions, p.Kinds, p.Repaired, p.Repairable, p.Lost, p.Busy, p.Err})
 	}
 	for _, f := range r.Findings {
 		out.Findings = append(out.Findings, newFinding(f))
@@ -100,5 +100,5 @@ func (a *Admin) Audit(ctx context.Context, how Audit) (AuditReport, error) {
 }
 
 func newFinding(f engine.Finding) Finding {
-	return Finding{f.Partition, f.Kind, f.Index, f.Member, f.Detail, f.Healed, f.Healable}
+	return Finding{f.Partition, f.Kind, f.Index, f.Member, f.Detail, f.Repaired, f.Repairable}
 }

@@ -27,11 +27,11 @@ const (
 	maxReportKey  = 128
 	maxAdjustText = 256
 	maxReset      = 10 * 365 * 24 * time.Hour
-	bookEntries   = 256 // that Get reads
+	auditEntries  = 256 // that Get reads
 	spendersRead  = 100
 )
 
-// BudgetInfo is a budget as it was read, with its newest 256 book entries and last 100 spenders; a list has neither.
+// BudgetInfo is a budget as it was read, with its newest 256 audit entries and last 100 spenders; a list has neither.
 type BudgetInfo struct{ admission.BudgetRecord }
 
 // Headroom is how much of a dimension is left until its hard limit, 0 or more; limited is false when it has none.
@@ -125,7 +125,7 @@ func (a *Admin) GetBudget(ctx context.Context, name string) (BudgetInfo, error) 
 	_, err := a.gating(nil, valid.GateName("budget", name))
 	var record admission.BudgetRecord
 	if err == nil {
-		record, err = a.store.ReadBudget(ctx, name, spendersRead, bookEntries)
+		record, err = a.store.ReadBudget(ctx, name, spendersRead, auditEntries)
 	}
 	return BudgetInfo{record}, about("get", "budget", name, err)
 }

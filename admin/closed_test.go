@@ -19,8 +19,8 @@ func byID(a *Admin) map[string]func(context.Context, flowfabric.ExecutionID) err
 		"replay":          func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Replay(ctx, id, Replay{}) },
 		"revoke":          func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Revoke(ctx, id) },
 		"purge":           func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Purge(ctx, id, 0) },
-		"pause":           func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Pause(ctx, id) },
-		"unpause":         func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Unpause(ctx, id) },
+		"hold":            func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Hold(ctx, id) },
+		"unhold":          func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Unhold(ctx, id) },
 		"set tags of":     func(ctx context.Context, id flowfabric.ExecutionID) error { return a.SetTags(ctx, id, nil) },
 		"set priority of": func(ctx context.Context, id flowfabric.ExecutionID) error { return a.SetPriority(ctx, id, 1) },
 		"resume": func(ctx context.Context, id flowfabric.ExecutionID) error {

@@ -17,9 +17,9 @@ import (
 // cursorVersion leads the text of a cursor; another layout gets another one.
 const cursorVersion = "ffl2."
 
-// place is how far a listing got: the home it is in, the group within that home, and the last entry looked at.
+// place is how far a listing got: the index it is in, the group within that index, and the last entry looked at.
 type place struct {
-	home      int    // index into homes
+	index     int    // position in indexes
 	partition uint16 // of the group
 	key       string // of the group
 	after     engine.Position
@@ -28,7 +28,7 @@ type place struct {
 // text is the place as a cursor of one filter and store. Its checksum covers both: what another listing made is refused
 // instead of leading somewhere.
 func (p place) text(mark string) string {
-	body := strings.Join([]string{strconv.Itoa(p.home), strconv.Itoa(int(p.partition)), p.key, strconv.FormatInt(p.after.Score, 10),
+	body := strings.Join([]string{strconv.Itoa(p.index), strconv.Itoa(int(p.partition)), p.key, strconv.FormatInt(p.after.Score, 10),
 		p.after.Member}, "\x1f")
 	return cursorVersion + base64.RawURLEncoding.EncodeToString([]byte(checksum(mark, body)+body))
 }
@@ -54,13 +54,13 @@ func parsePlace(cursor, mark string, partitions uint16) (place, error) {
 	if len(parts) != 5 {
 		return bad("is not one that ListPage returned")
 	}
-	home, err1 := strconv.Atoi(parts[0])
+	index, err1 := strconv.Atoi(parts[0])
 	partition, err2 := strconv.ParseUint(parts[1], 10, 16)
 	score, err3 := strconv.ParseInt(parts[3], 10, 64)
-	if err1 != nil || err2 != nil || err3 != nil || home < 0 || home >= len(homes) || partition >= uint64(partitions) {
+	if err1 != nil || err2 != nil || err3 != nil || index < 0 || index >= len(indexes) || partition >= uint64(partitions) {
 		return bad("is not one that ListPage returned")
 	}
-	return place{home: home, partition: uint16(partition), key: parts[2], after: engine.Position{Score: score, Member: parts[4]}}, nil
+	return place{index: index, partition: uint16(partition), key: parts[2], after: engine.Position{Score: score, Member: parts[4]}}, nil
 }
 
 const checksumLen = 16

@@ -9,9 +9,9 @@
 //
 // # Executions
 //
-// [Admin.List], [Admin.Why] and [Admin.History] look; [Admin.Replay], [Admin.Resume], [Admin.Revoke], [Admin.Pause],
-// [Admin.SetPriority], [Admin.SetTags] and [Admin.Purge] change. To read, cancel or answer one, use [Admin.Client]. What is paused is
-// unpaused, what is suspended is resumed. Flows: [Admin.Flows], [Admin.ReplayFlow], [Admin.SetFlowTags].
+// [Admin.List], [Admin.Why] and [Admin.History] look; [Admin.Replay], [Admin.Resume], [Admin.Revoke], [Admin.Hold],
+// [Admin.SetPriority], [Admin.SetTags] and [Admin.Purge] change. To read, cancel or answer one, use [Admin.Client]. What is held is
+// let go with [Admin.Unhold], what is suspended is resumed. Flows: [Admin.Flows], [Admin.ReplayFlow], [Admin.SetFlowTags].
 //
 // # The whole store
 //

@@ -14,7 +14,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/link"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -57,22 +56,16 @@ func (f *fakeStore) admin(t *testing.T, over ...store) *Admin {
 
 func (f *fakeStore) Partitions() uint16 { return 4 }
 
-func (f *fakeStore) ReadBudget(context.Context, string, int, int) (admission.BudgetRecord, error) {
-	return admission.BudgetRecord{}, f.refusal
-}
-
-func (f *fakeStore) ReadQuota(context.Context, string, int, int) (admission.QuotaRecord, error) {
-	return admission.QuotaRecord{}, f.refusal
-}
+func (f *fakeStore) FindGate(context.Context, flowfabric.Gate) error { return f.refusal }
 
 func (f *fakeStore) SetShare(context.Context, string, string, int) []engine.AttachAnswer { return nil }
 
-func (f *fakeStore) PauseExecution(_ context.Context, _ flowfabric.ExecutionID, by, reason string) (bool, error) {
-	return false, f.ask("pause " + by + " " + reason)
+func (f *fakeStore) HoldExecution(_ context.Context, _ flowfabric.ExecutionID, by, reason string) (bool, error) {
+	return false, f.ask("hold " + by + " " + reason)
 }
 
-func (f *fakeStore) UnpauseExecution(_ context.Context, _ flowfabric.ExecutionID, by string) (bool, error) {
-	return false, f.ask("unpause " + by)
+func (f *fakeStore) UnholdExecution(_ context.Context, _ flowfabric.ExecutionID, by string) (bool, error) {
+	return false, f.ask("unhold " + by)
 }
 
 func (f *fakeStore) ReadSuspension(context.Context, flowfabric.ExecutionID) (suspend.Record, error) {

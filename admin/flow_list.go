@@ -45,7 +45,7 @@ type FlowSummary struct {
 // them (1..1,000; 0 is 100), beginning behind the place that cursor names: "", or the Cursor of the page before, with the same
 // query. A flow stays where it is, whatever becomes of it, until it is purged: while pages are read each is listed at most once,
 // and exactly once if it was there at the beginning and is there at the end. An entry without a flow behind it, which an audit
-// that heals removes, is listed without a State, whatever else the query asks for.
+// that repairs removes, is listed without a State, whatever else the query asks for.
 //
 // A page looks at 10,000 flows at most: with a query that few of them match it comes back short, with a cursor.
 //

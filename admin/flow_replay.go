@@ -176,7 +176,7 @@ func (r *flowReplaying) subtree() (map[flowfabric.ExecutionID]bool, error) {
 		}
 		out[r.nodes[i].ID] = true
 	}
-	for _, m := range r.nodes { // whoever depends on others comes after them
+	for _, m := range r.nodes { // members come after those they depend on
 		if m.State.Public != flowfabric.Skipped {
 			continue
 		}

@@ -254,14 +254,14 @@ func TestGateRefusals(t *testing.T) {
 	is(t, admin.New(c).AttachGates(ctx, admission.Scope{}, gates), flowfabric.ErrBudgetNotFound, "budget b")
 	is(t, admin.New(c).SetLane(ctx, "l", admin.LaneChange{Namespace: "n", Weight: new(1001)}), flowfabric.ErrInvalidInput, "weight 1001")
 	is(t, admin.New(c).SetLane(ctx, "l", admin.LaneChange{Ageing: new(25 * time.Hour)}), flowfabric.ErrInvalidInput, "ageing")
-	is(t, admin.New(c).Pause(ctx, flowfabric.NewExecutionID(0), flowfabric.Reason(strings.Repeat("x", 257))), flowfabric.ErrInvalidInput, "reason")
-	is(t, admin.New(c).Pause(ctx, flowfabric.ExecutionID{}), flowfabric.ErrInvalidInput, "empty")
+	is(t, admin.New(c).Hold(ctx, flowfabric.NewExecutionID(0), flowfabric.Reason(strings.Repeat("x", 257))), flowfabric.ErrInvalidInput, "reason")
+	is(t, admin.New(c).Hold(ctx, flowfabric.ExecutionID{}), flowfabric.ErrInvalidInput, "empty")
 
 	c.Close()
 	_, quotas := admin.New(c).Quotas(ctx)
 	_, all := admin.New(c).Gates(ctx)
 	for _, err := range []error{admin.New(c).PutBudget(ctx, tokens("b", 1), 0), quotas, all, admin.New(c).DetachGates(ctx, admission.Scope{}, nil), admin.New(c).SetLane(ctx, "l", admin.LaneChange{Namespace: "n", Weight: new(1)}),
-		admin.New(c).Unpause(ctx, flowfabric.NewExecutionID(0))} {
+		admin.New(c).Unhold(ctx, flowfabric.NewExecutionID(0))} {
 		is(t, err, client.ErrClosed, "")
 	}
 }
@@ -427,7 +427,7 @@ func grants(ctx context.Context, t *testing.T, e *engine.Engine, partition uint1
 	for _, r := range table.Routes {
 		routes = append(routes, r.ID)
 	}
-	q.Interest, err = e.SetInterest(ctx, partition, routes)
+	q.Subscription, err = e.SetSubscription(ctx, partition, routes)
 	no(t, err)
 	q.Table = table.Table
 	reply, err := e.ClaimNext(ctx, q)
@@ -490,27 +490,27 @@ func TestWaking(t *testing.T) {
 	})
 }
 
-func TestPause(t *testing.T) {
+func TestHold(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := submit(ctx, t, c, "tides")
 		for range 2 {
-			no(t, admin.New(c).Pause(ctx, x.ID(), flowfabric.Reason("look first"), flowfabric.By("anna")))
+			no(t, admin.New(c).Hold(ctx, x.ID(), flowfabric.Reason("look first"), flowfabric.By("anna")))
 		}
 		events, err := admin.New(c).History(ctx, x.ID())
 		if err != nil || !strings.Contains(fmt.Sprint(events), "look first") {
 			t.Errorf("%v, %v", events, err)
 		}
 		for range 2 {
-			no(t, admin.New(c).Unpause(ctx, x.ID()))
+			no(t, admin.New(c).Unhold(ctx, x.ID()))
 		}
 		held := claim(ctx, t, e, x.ID())
-		is(t, admin.New(c).Pause(ctx, x.ID()), flowfabric.ErrNotEligible, "active")
+		is(t, admin.New(c).Hold(ctx, x.ID()), flowfabric.ErrNotEligible, "active")
 		settled, _, err := e.CompleteExecutions(ctx, x.ID().Partition(), []engine.Completion{{Fence: held.Fence}}, nil)
 		if err != nil || settled[0].Err != nil {
 			t.Fatalf("%v, %+v", err, settled)
 		}
-		is(t, admin.New(c).Pause(ctx, x.ID()), flowfabric.ErrTerminal, "completed")
-		is(t, admin.New(c).Unpause(ctx, flowfabric.NewExecutionID(0)), flowfabric.ErrNotFound, "unpause")
+		is(t, admin.New(c).Hold(ctx, x.ID()), flowfabric.ErrTerminal, "completed")
+		is(t, admin.New(c).Unhold(ctx, flowfabric.NewExecutionID(0)), flowfabric.ErrNotFound, "unhold")
 	})
 }
 

@@ -16,7 +16,7 @@ type Event struct {
 	// says how); delayed by its holder; released by a worker that shut down; revoked; cancelled; expired; priority (Detail: old and new);
 	// replayed (Code and Until: how and when the run before had ended); suspended (Detail: the reason; Reason: the name under which the
 	// handler waits); resumed (Detail: the cause); escalated; suspension_timeout (Detail: what it led to); skipped; late_input;
-	// token_reissued (Detail: the waitpoint's key); paused; unpaused.
+	// token_reissued (Detail: the waitpoint's key); held; unheld.
 	Kind    string
 	Attempt uint32 // the attempt it belongs to; meaningless before the first
 	Epoch   uint64
@@ -24,7 +24,7 @@ type Event struct {
 	By      string // who asked for it
 	Code    flowfabric.Code
 	Detail  string
-	Reason  string // of an attempt's end, a revocation, a cancellation, a pause or a replay
+	Reason  string // of an attempt's end, a revocation, a cancellation, a hold or a replay
 	Until   time.Time
 }
 

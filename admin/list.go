@@ -19,21 +19,21 @@ import (
 // Ended stands for all states in which an execution has ended, in [Filter].States only.
 const Ended flowfabric.PublicState = "ended"
 
-// Paused stands for what operators paused ([Admin.Pause]), whose public state is waiting, in [Filter].States only.
-const Paused flowfabric.PublicState = "paused"
+// Held stands for what operators hold ([Admin.Hold]), whose public state is waiting, in [Filter].States only.
+const Held flowfabric.PublicState = "held"
 
 // maxLooked is how many entries one page looks at before it returns with what it has.
 const maxLooked = 10000
 
-// homes are listed in the order in which work goes through them, so that what moves on meanwhile is rather seen twice than not.
-var homes = [...]engine.Home{engine.HomeBlocked, engine.HomePaused, engine.HomeWaiting, engine.HomeDelayed, engine.HomeSuspended, engine.HomeActive, engine.HomeEnded}
+// indexes are listed in the order in which work goes through them, so that what moves on meanwhile is rather seen twice than not.
+var indexes = [...]engine.Index{engine.IndexBlocked, engine.IndexHeld, engine.IndexWaiting, engine.IndexDelayed, engine.IndexSuspended, engine.IndexActive, engine.IndexEnded}
 
-// homeOf are the states that may be asked for, and where executions in them are.
-var homeOf = map[flowfabric.PublicState]engine.Home{
-	flowfabric.WaitingChildren: engine.HomeBlocked, flowfabric.Waiting: engine.HomeWaiting, flowfabric.Delayed: engine.HomeDelayed, flowfabric.Suspended: engine.HomeSuspended,
-	Paused: engine.HomePaused, flowfabric.Active: engine.HomeActive, Ended: engine.HomeEnded, flowfabric.Completed: engine.HomeEnded,
-	flowfabric.Failed: engine.HomeEnded, flowfabric.Cancelled: engine.HomeEnded, flowfabric.Expired: engine.HomeEnded,
-	flowfabric.Skipped: engine.HomeEnded,
+// indexOf are the states that may be asked for, and where executions in them are.
+var indexOf = map[flowfabric.PublicState]engine.Index{
+	flowfabric.WaitingChildren: engine.IndexBlocked, flowfabric.Waiting: engine.IndexWaiting, flowfabric.Delayed: engine.IndexDelayed, flowfabric.Suspended: engine.IndexSuspended,
+	Held: engine.IndexHeld, flowfabric.Active: engine.IndexActive, Ended: engine.IndexEnded, flowfabric.Completed: engine.IndexEnded,
+	flowfabric.Failed: engine.IndexEnded, flowfabric.Cancelled: engine.IndexEnded, flowfabric.Expired: engine.IndexEnded,
+	flowfabric.Skipped: engine.IndexEnded,
 }
 
 // Filter says what [Admin.List] lists. The zero value is everything in the client's namespace.
@@ -41,7 +41,7 @@ type Filter struct {
 	Namespace  string // default client.Config.Namespace; or AllNamespaces
 	Lane, Kind string // "" = any
 	// States: waiting_children, waiting, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or [Ended] for the last
-	// five; [Paused] for what operators paused, which waiting leaves out. Default all. What is granted, because a worker asks its budgets and
+	// five; [Held] for what operators hold, which waiting leaves out. Default all. What is granted, because a worker asks its budgets and
 	// quotas at the moment, is listed by default only, with what is active.
 	//
 	// Failed lists all that ended because its attempts failed: also what ended as expired because its last attempt timed out (category
@@ -84,7 +84,7 @@ type Listed struct {
 	ClaimedAt       time.Time // of the last claim
 	DelayUntil      time.Time
 	DeadlineAt      time.Time
-	Since           time.Time // when it was suspended or paused; of those only
+	Since           time.Time // when it was suspended or held; of those only
 	PurgeAt         time.Time // of ended ones only
 	Attempts        uint32
 	AttemptType     flowfabric.AttemptType
@@ -107,9 +107,9 @@ func newListed(x engine.Listed) Listed {
 // ListPage lists executions in all partitions, limit of them (1..1,000; 0 is 100), beginning behind the place that cursor names:
 // "", or the Cursor of the page before, with the same filter.
 //
-// States come one after another: waiting_children (what was created first), paused (what was paused first), waiting (by partition and there in the order of claims), delayed (what is due first),
+// States come one after another: waiting_children (what was created first), held (what was held first), waiting (by partition and there in the order of claims), delayed (what is due first),
 // suspended (what was suspended first), active (by partition, session and claim), ended (what is purged first: with the same
-// retention what ended first). Waiting_children, paused, delayed, suspended and ended ones of all partitions are merged, so that with Newest the first
+// retention what ended first). Waiting_children, held, delayed, suspended and ended ones of all partitions are merged, so that with Newest the first
 // page of ended ones has those that are purged last in the whole store. With different retentions that is not the order
 // of their ends: sort what was listed by EndedAt, or list one lane.
 //
@@ -203,12 +203,12 @@ func (f Filter) complete(namespace string) (Filter, error) {
 		f.States = []flowfabric.PublicState{flowfabric.Active}
 	}
 	for _, s := range f.States {
-		home, known := homeOf[s]
+		index, known := indexOf[s]
 		if !known {
-			return f, fmt.Errorf("%w: Filter.States has %q, want waiting_children, waiting, paused, delayed, suspended, active, completed, failed, cancelled, "+
+			return f, fmt.Errorf("%w: Filter.States has %q, want waiting_children, waiting, held, delayed, suspended, active, completed, failed, cancelled, "+
 				"expired, skipped or ended", flowfabric.ErrInvalidInput, s)
 		}
-		if f.HeldBy != "" && home != engine.HomeActive {
+		if f.HeldBy != "" && index != engine.IndexActive {
 			return f, fmt.Errorf("%w: Filter.HeldBy lists what is active, and States has %q", flowfabric.ErrInvalidInput, s)
 		}
 	}
@@ -220,9 +220,9 @@ func (f Filter) complete(namespace string) (Filter, error) {
 	return f, nil
 }
 
-// wants tells whether anything of a home is asked for.
-func (f Filter) wants(home engine.Home) bool {
-	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool { return homeOf[s] == home })
+// wants tells whether anything of an index is asked for.
+func (f Filter) wants(index engine.Index) bool {
+	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool { return indexOf[s] == index })
 }
 
 // routed tells whether executions of a route are asked for.
@@ -235,7 +235,7 @@ func (f Filter) holds(session string) bool {
 	return f.HeldBy == "" || session == f.HeldBy || engine.Instance(session) == f.HeldBy
 }
 
-// has tells whether an entry of a home that is asked for is asked for.
+// has tells whether an entry of an index that is asked for is asked for.
 func (f Filter) has(x engine.Listed) bool {
 	if x.Drift != "" {
 		return true
@@ -249,7 +249,7 @@ func (f Filter) has(x engine.Listed) bool {
 		return false
 	}
 	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool {
-		return s == x.State.Public || s == flowfabric.Failed && gaveUp(x) || s == Ended && x.Home == engine.HomeEnded || s == Paused && x.Home == engine.HomePaused
+		return s == x.State.Public || s == flowfabric.Failed && gaveUp(x) || s == Ended && x.Index == engine.IndexEnded || s == Held && x.Index == engine.IndexHeld
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// lister makes one page. A home is a row of groups, and a group a few sources that are merged: all partitions of a home that is
+// lister makes one page. An index is a row of groups, and a group a few sources that are merged: all partitions of an index that is
 // ordered by time, the routes of one partition, or one session. at is where it has got, at every moment.
 type lister struct {
 	store  store
@@ -35,34 +35,34 @@ func (l *lister) full() bool { return len(l.out) >= l.limit || l.looked >= maxLo
 
 // run fills the page and tells whether another may follow it.
 func (l *lister) run(ctx context.Context) (more bool, err error) {
-	for l.at.home < len(homes) {
-		if home := homes[l.at.home]; l.filter.wants(home) {
+	for l.at.index < len(indexes) {
+		if index := indexes[l.at.index]; l.filter.wants(index) {
 			walk := l.merged
-			if home == engine.HomeWaiting || home == engine.HomeActive {
+			if index == engine.IndexWaiting || index == engine.IndexActive {
 				walk = l.apart
 			}
-			if full, err := walk(ctx, home); err != nil || full {
+			if full, err := walk(ctx, index); err != nil || full {
 				return full, err
 			}
 		}
-		l.at = place{home: l.at.home + 1}
+		l.at = place{index: l.at.index + 1}
 	}
 	return false, nil
 }
 
-// merged lists a home that is ordered by time, over all partitions.
-func (l *lister) merged(ctx context.Context, home engine.Home) (full bool, err error) {
+// merged lists an index that is ordered by time, over all partitions.
+func (l *lister) merged(ctx context.Context, index engine.Index) (full bool, err error) {
 	var g group
 	for p := range l.store.Partitions() {
 		g.sources = append(g.sources, &source[engine.Listed]{partition: p})
 	}
-	return l.merge(ctx, home, g)
+	return l.merge(ctx, index, g)
 }
 
-// apart lists a home whose groups are of one partition each, a few partitions at a time.
-func (l *lister) apart(ctx context.Context, home engine.Home) (full bool, err error) {
+// apart lists an index whose groups are of one partition each, a few partitions at a time.
+func (l *lister) apart(ctx context.Context, index engine.Index) (full bool, err error) {
 	find := l.queues
-	if home == engine.HomeActive {
+	if index == engine.IndexActive {
 		find = l.sessions
 	}
 	for first, n := int(l.at.partition), int(l.store.Partitions()); first < n; first += partitionCalls {
@@ -81,9 +81,9 @@ func (l *lister) apart(ctx context.Context, home engine.Home) (full bool, err er
 			if c := cmp.Or(cmp.Compare(g.partition, l.at.partition), strings.Compare(g.key, l.at.key)); c < 0 {
 				continue
 			} else if c > 0 {
-				l.at = place{home: l.at.home, partition: g.partition, key: g.key}
+				l.at = place{index: l.at.index, partition: g.partition, key: g.key}
 			}
-			if full, err := l.merge(ctx, home, g); err != nil || full {
+			if full, err := l.merge(ctx, index, g); err != nil || full {
 				return full, err
 			}
 		}
@@ -118,7 +118,7 @@ func (l *lister) sessions(ctx context.Context, partition uint16) (groups []group
 }
 
 // merge lists a group in the order of its sources together, from where the lister is.
-func (l *lister) merge(ctx context.Context, home engine.Home, g group) (full bool, err error) {
+func (l *lister) merge(ctx context.Context, index engine.Index, g group) (full bool, err error) {
 	m := merging[engine.Listed]{sources: g.sources, newest: l.filter.Newest, full: l.full}
 	m.take = func(x engine.Listed) {
 		l.at.after = x.Position()
@@ -128,7 +128,7 @@ func (l *lister) merge(ctx context.Context, home engine.Home, g group) (full boo
 		}
 	}
 	m.read = func(ctx context.Context, s *source[engine.Listed]) error {
-		page, err := l.store.ListExecutions(ctx, s.partition, engine.ListQuery{Home: home, Key: s.key,
+		page, err := l.store.ListExecutions(ctx, s.partition, engine.ListQuery{Index: index, Key: s.key,
 			Newest: l.filter.Newest, After: s.after, Limit: s.chunk, Tags: l.filter.WithTags})
 		s.buffer, s.more = page.Executions, page.More
 		return err

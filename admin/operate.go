@@ -22,13 +22,13 @@ type operator interface {
 	SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove []string) error
 	ReadHistory(ctx context.Context, id flowfabric.ExecutionID) ([]engine.Event, error)
 	PurgeExecution(ctx context.Context, id flowfabric.ExecutionID, keep time.Duration) (already bool, err error)
-	PauseExecution(ctx context.Context, id flowfabric.ExecutionID, by, reason string) (already bool, err error)
-	UnpauseExecution(ctx context.Context, id flowfabric.ExecutionID, by string) (already bool, err error)
+	HoldExecution(ctx context.Context, id flowfabric.ExecutionID, by, reason string) (already bool, err error)
+	UnholdExecution(ctx context.Context, id flowfabric.ExecutionID, by string) (already bool, err error)
 	ResumeExecution(ctx context.Context, id flowfabric.ExecutionID, q engine.ResumeRequest) (already bool, err error)
 }
 
-// maxPauseReason is the longest reason of a pause, in bytes.
-const maxPauseReason = 256
+// maxHoldReason is the longest reason of a hold, in bytes.
+const maxHoldReason = 256
 
 // Replay says how [Admin.Replay] runs an execution again. The zero value keeps what was done and refuses a success.
 type Replay struct {
@@ -124,37 +124,37 @@ func (a *Admin) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[
 	return link.Operated("set tags of", id, a.store.SetTags(ctx, id, set, remove))
 }
 
-// Pause keeps an execution that could be claimed, or that budgets and quotas are being asked for, from being handed out until
-// [Admin.Unpause]. It keeps its age and priority; a deadline goes on. Pausing what is paused is no error. The reason has at most 256
+// Hold keeps an execution that could be claimed, or that budgets and quotas are being asked for, from being handed out until
+// [Admin.Unhold]. It keeps its age and priority; a deadline goes on. Holding what is held is no error. The reason has at most 256
 // bytes.
 //
 // Errors: flowfabric.ErrNotEligible, with the state, for one that runs, waits for a time, a signal or others; ErrTerminal for one that
 // has ended; ErrNotFound; ErrInvalidInput.
-func (a *Admin) Pause(ctx context.Context, id flowfabric.ExecutionID, opts ...flowfabric.ActOption) error {
-	if err := a.admit("pause", id); err != nil {
+func (a *Admin) Hold(ctx context.Context, id flowfabric.ExecutionID, opts ...flowfabric.ActOption) error {
+	if err := a.admit("hold", id); err != nil {
 		return err
 	}
 	act, err := a.act(opts)
-	if err == nil && len(act.Reason) > maxPauseReason {
-		err = fmt.Errorf("%w: reason has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(act.Reason), maxPauseReason)
+	if err == nil && len(act.Reason) > maxHoldReason {
+		err = fmt.Errorf("%w: reason has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(act.Reason), maxHoldReason)
 	}
 	if err == nil {
-		_, err = a.store.PauseExecution(ctx, id, act.By, act.Reason)
+		_, err = a.store.HoldExecution(ctx, id, act.By, act.Reason)
 	}
-	return link.Operated("pause", id, err)
+	return link.Operated("hold", id, err)
 }
 
-// Unpause ends a [Admin.Pause]: the execution takes its old place among those that wait. One that waits already is no error. Errors:
-// those of Pause.
-func (a *Admin) Unpause(ctx context.Context, id flowfabric.ExecutionID, by ...flowfabric.By) error {
-	if err := a.admit("unpause", id); err != nil {
+// Unhold ends a [Admin.Hold]: the execution takes its old place among those that wait. One that waits already is no error. Errors:
+// those of Hold.
+func (a *Admin) Unhold(ctx context.Context, id flowfabric.ExecutionID, by ...flowfabric.By) error {
+	if err := a.admit("unhold", id); err != nil {
 		return err
 	}
 	who, err := a.by(by)
 	if err == nil {
-		_, err = a.store.UnpauseExecution(ctx, id, who)
+		_, err = a.store.UnholdExecution(ctx, id, who)
 	}
-	return link.Operated("unpause", id, err)
+	return link.Operated("unhold", id, err)
 }
 
 // Resume says how [Admin.Resume] lets a suspended execution go on. The zero value: at once, whatever it waits for.

@@ -34,8 +34,8 @@ func TestOperatorCallsCarryWhatWasAsked(t *testing.T) {
 			return a.RevokeFrom(ctx, id, "w~1", flowfabric.Reason("stuck"), flowfabric.By("anna"))
 		}, revoked{"w~1", "anna", "stuck"}},
 		{func() error { return a.SetTags(ctx, id, tags, "team.old", "team.older") }, retag{tags, []string{"team.old", "team.older"}}},
-		{func() error { return a.Pause(ctx, id, flowfabric.Reason("look")) }, "pause client look"},
-		{func() error { return a.Unpause(ctx, id, "anna") }, "unpause anna"},
+		{func() error { return a.Hold(ctx, id, flowfabric.Reason("look")) }, "hold client look"},
+		{func() error { return a.Unhold(ctx, id, "anna") }, "unhold anna"},
 		{func() error { return a.Freeze(ctx, 3, flowfabric.By("anna"), flowfabric.Reason("move")) }, "freeze 3 move (by anna)"},
 		{func() error { return a.Thaw(ctx, 3) }, "thaw 3"},
 		{func() error { _, err := a.History(ctx, id); return err }, "history"},

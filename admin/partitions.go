@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -52,7 +51,7 @@ type Partition struct {
 	TokensRefused int // since the store was made: tokens of waitpoints that opened nothing, or whose key was rotated out
 
 	Closed Timer // routes that gates closed, by when they open again
-	Paused Timer // executions that operators paused, by when
+	Held   Timer // executions that operators hold, by since when
 	Outbox Timer // what budgets and quotas have not been told of, by when it was filed
 
 	// Lag is for how long the first thing that time moves has been due: far above a second, nobody ticks.
@@ -81,7 +80,7 @@ func newPartition(p engine.PartitionInfo) Partition {
 		Done: Timer(p.Done), Workers: Timer(p.Workers), Schedules: Timer(p.Schedules),
 		Blocked: Timer(p.Blocked), Flows: Timer(p.Flows), FlowDue: Timer(p.FlowDue), Backlog: Timer(p.Backlog),
 		Skipped: p.Tally.Skipped, FlowsCompleted: p.Tally.Completed, FlowsFailed: p.Tally.Failed, FlowsCancelled: p.Tally.Cancelled, Siblings: p.Tally.Siblings,
-		TokensRefused: p.TokensRefused, Closed: Timer(p.Closed), Paused: Timer(p.Paused), Outbox: Timer(p.Outbox),
+		TokensRefused: p.TokensRefused, Closed: Timer(p.Closed), Held: Timer(p.Held), Outbox: Timer(p.Outbox),
 		Lag: p.Lag(), Behind: p.Behind(), Undelivered: p.Undelivered()}
 }
 
@@ -112,7 +111,11 @@ func (a *Admin) Partitions(ctx context.Context) ([]Partition, error) {
 func (a *Admin) Freeze(ctx context.Context, partition uint16, opts ...flowfabric.ActOption) error {
 	act, err := a.act(opts)
 	if err = cmp.Or(a.conn.Closed(), err); err == nil {
-		err = a.store.FreezePartition(ctx, partition, strings.TrimSpace(act.Reason+" (by "+act.By+")"))
+		why := "by " + act.By
+		if act.Reason != "" {
+			why = act.Reason + " (by " + act.By + ")"
+		}
+		err = a.store.FreezePartition(ctx, partition, why)
 	}
 	if err != nil {
 		return fmt.Errorf("freeze partition %d: %w", partition, err)

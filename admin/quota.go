@@ -20,7 +20,7 @@ const (
 	holdsRead = 1000
 )
 
-// QuotaInfo is a quota as it was read, with its newest 256 book entries and up to 1,000 holds; a list has neither.
+// QuotaInfo is a quota as it was read, with its newest 256 audit entries and up to 1,000 holds; a list has neither.
 type QuotaInfo struct{ admission.QuotaRecord }
 
 // Free is how many slots are free; limited is false when the quota has no cap.
@@ -84,7 +84,7 @@ func (a *Admin) GetQuota(ctx context.Context, name string) (QuotaInfo, error) {
 	_, err := a.gating(nil, valid.GateName("quota", name))
 	var record admission.QuotaRecord
 	if err == nil {
-		record, err = a.store.ReadQuota(ctx, name, holdsRead, bookEntries)
+		record, err = a.store.ReadQuota(ctx, name, holdsRead, auditEntries)
 	}
 	return QuotaInfo{record}, about("get", "quota", name, err)
 }

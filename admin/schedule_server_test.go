@@ -167,7 +167,7 @@ func TestSchedulePauses(t *testing.T) {
 	if len(runs) != 1 || !runs[0].After(k.now) {
 		t.Errorf("paused, next %v", runs)
 	}
-	k.no(admin.New(k.c).UnpauseSchedule(k.ctx, "report", flowfabric.By("otto")))
+	k.no(admin.New(k.c).ResumeSchedule(k.ctx, "report", flowfabric.By("otto")))
 	k.pass(time.Hour)
 	k.steps(2) // what was missed, then the next one
 	if info := k.get("report"); info.Fired != 2 || info.Reasons[schedule.Paused] != 3 || info.Missed != 3 || info.ResumedBy != "otto" {

@@ -118,7 +118,7 @@ func (a *Admin) GetSchedule(ctx context.Context, name string) (ScheduleInfo, err
 }
 
 // NextRuns tells the next n instants of the schedule, at most 1000: those that are due and will be fired, and those to come. Of a paused
-// one, what would come if it were unpaused now. It is empty when Err is not nil.
+// one, what would come if it were resumed now. It is empty when Err is not nil.
 func (s ScheduleInfo) NextRuns(n int) []time.Time {
 	if s.Err != nil {
 		return nil
@@ -141,16 +141,16 @@ func (s ScheduleInfo) NextRuns(n int) []time.Time {
 	return append(out, s.Definition.Spec.Upcoming(next.Add(-time.Millisecond), n-len(out))...)
 }
 
-// PauseSchedule keeps a schedule from firing until [Admin.UnpauseSchedule]. What it submitted goes on. Pausing what is paused is
+// PauseSchedule keeps a schedule from firing until [Admin.ResumeSchedule]. What it submitted goes on. Pausing what is paused is
 // no error. Errors: flowfabric.ErrScheduleNotFound; ErrInvalidInput for a By of more than 64 bytes.
 func (a *Admin) PauseSchedule(ctx context.Context, name string, by ...flowfabric.By) error {
 	return a.setPaused(ctx, "pause", name, true, by)
 }
 
-// UnpauseSchedule ends a pause. Instants that fell into it are not fired; they count as missed (schedule.Paused), as does one that was
+// ResumeSchedule ends a pause. Instants that fell into it are not fired; they count as missed (schedule.Paused), as does one that was
 // due and not fired when the pause began. Errors: those of [Admin.PauseSchedule].
-func (a *Admin) UnpauseSchedule(ctx context.Context, name string, by ...flowfabric.By) error {
-	return a.setPaused(ctx, "unpause", name, false, by)
+func (a *Admin) ResumeSchedule(ctx context.Context, name string, by ...flowfabric.By) error {
+	return a.setPaused(ctx, "resume", name, false, by)
 }
 
 func (a *Admin) setPaused(ctx context.Context, verb, name string, paused bool, by []flowfabric.By) error {

@@ -111,7 +111,7 @@ func TestUnregisteredWorker(t *testing.T) {
 // A partition that does not answer is named, and the others are listed.
 func TestWorkersOfSomePartitions(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
-		for _, instance := range []string{"a", "b", "c", "d", "e", "f"} { // at least one at home in each of two partitions
+		for _, instance := range []string{"a", "b", "c", "d", "e", "f"} { // at least one is registered in each of two partitions
 			if _, err := e.RegisterWorker(ctx, engine.Registration{Instance: instance, Token: "t", TTL: time.Minute}); err != nil {
 				t.Fatal(err)
 			}

@@ -86,7 +86,7 @@ func nextEnd(s engine.Snapshot) uint32 {
 	case codes.WaitingFirst, codes.DelayedFirst, codes.WaitingRetry, codes.RetryBackoff,
 		codes.WaitingReplay, codes.WaitingReclaim, codes.ReclaimBackoff, codes.BlockedFirst, codes.BlockedReplay,
 		codes.GrantedFirst, codes.GrantedRetry, codes.GrantedReplay, codes.GrantedReclaim,
-		codes.PausedFirst, codes.PausedRetry, codes.PausedReplay, codes.PausedReclaim:
+		codes.HeldFirst, codes.HeldRetry, codes.HeldReplay, codes.HeldReclaim:
 		return s.Attempts // the next claim opens a new one
 	}
 	return max(s.Attempts, 1) - 1

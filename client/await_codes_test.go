@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// Whatever waits for a new attempt, in whichever of its homes, is not ended by the end of the last one.
+// Whatever waits for a new attempt, in whichever index it is, is not ended by the end of the last one.
 func TestNextEnd(t *testing.T) {
 	for _, text := range codes.All() {
 		code := flowfabric.Code(text)

@@ -128,9 +128,9 @@ func TestResultSurvivesAnAbsentServer(t *testing.T) {
 		if w.done {
 			t.Errorf("an absent server ended a wait: %v", w.err)
 		}
-		f.mu.Lock()
+		f.Mu.Lock()
 		f.readErr = nil
-		f.mu.Unlock()
+		f.Mu.Unlock()
 		f.end(e.ID(), codes.Completed, `"done"`)
 		wg.Wait()
 		if w.value != "done" || w.err != nil {

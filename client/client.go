@@ -109,7 +109,7 @@ type store interface {
 	flows
 	summaries
 	scheduler
-	link.GateReader
+	link.GateFinder
 	Partitions() uint16
 	Ping(ctx context.Context) error
 	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)
@@ -120,7 +120,7 @@ type store interface {
 
 // tailer is what the client needs of the tail hub.
 type tailer interface {
-	Tail(ctx context.Context, id flowfabric.ExecutionID, o stream.TailOptions) iter.Seq2[stream.TailEvent, error]
+	Tail(ctx context.Context, id flowfabric.ExecutionID, o framelog.TailOptions) iter.Seq2[stream.TailEvent, error]
 	Close()
 }
 

@@ -67,8 +67,8 @@ func TestEveryCallAfterClose(t *testing.T) {
 			t.Errorf("%s: %v, want ErrClosed", what, err)
 		}
 	}
-	if len(f.asked) != 0 || f.reads != 0 || len(f.seen()) != 0 {
-		t.Errorf("the server was asked %v, read %d times, sent %d", f.asked, f.reads, len(f.seen()))
+	if len(f.asked) != 0 || f.reads != 0 || len(f.Seen()) != 0 {
+		t.Errorf("the server was asked %v, read %d times, sent %d", f.asked, f.reads, len(f.Seen()))
 	}
 }
 
@@ -115,7 +115,7 @@ func TestSubmitManyRefusesOptionsOnce(t *testing.T) {
 	if item, ok := errors.AsType[*ItemError](err); !ok || item.Index != 0 || !strings.Contains(err.Error(), "has 0 bytes, want 1..256") {
 		t.Errorf("an empty key: %v", err)
 	}
-	if len(f.seen()) != 0 {
+	if len(f.Seen()) != 0 {
 		t.Error("something was sent")
 	}
 }

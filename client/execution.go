@@ -5,17 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
-	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // Execution is a handle on one execution whose result is an Out. It holds no connection and no goroutine, may be
@@ -94,39 +91,9 @@ func (e *Execution[Out]) Result(ctx context.Context) (Out, error) {
 	return none, fmt.Errorf("result of %s: %w", e.id, err)
 }
 
-// Tail follows the frames live, see [Client.Tail].
-func (e *Execution[Out]) Tail(ctx context.Context, opts ...TailOption) iter.Seq2[stream.TailEvent, error] {
-	return e.client.Tail(ctx, e.id, opts...)
-}
-
 // Cancel ends the execution, see [Client.Cancel].
 func (e *Execution[Out]) Cancel(ctx context.Context, opts ...flowfabric.ActOption) error {
 	return e.client.Cancel(ctx, e.id, opts...)
-}
-
-// TailOption changes where a tail begins.
-type TailOption func(*stream.TailOptions)
-
-// OnlyAttempt follows one attempt (zero based) and ends with it; without it a tail follows all attempts from the
-// first one on. Excludes [FromAttempt].
-func OnlyAttempt(index uint32) TailOption {
-	return func(o *stream.TailOptions) { o.Attempt = &index }
-}
-
-// FromAttempt follows all attempts from this one on (zero based). Together with [After] it resumes a tail: the
-// attempt and the ID of the frame of the last event seen.
-func FromAttempt(index uint32) TailOption {
-	return func(o *stream.TailOptions) { o.From = index }
-}
-
-// After skips the frames up to and including the cursor in the first attempt that is delivered.
-func After(cursor stream.Cursor) TailOption {
-	return func(o *stream.TailOptions) { o.After = cursor }
-}
-
-// FromNow skips the frames that are stored when the tail begins. Excludes [FromAttempt] and [After].
-func FromNow() TailOption {
-	return func(o *stream.TailOptions) { o.FromNow = true }
 }
 
 // Get reads a consistent snapshot of an execution: state, attempts, times, tags, progress, failure.
@@ -162,30 +129,6 @@ func (c *Client) RawInput(ctx context.Context, id flowfabric.ExecutionID) ([]byt
 func (c *Client) RawResult(ctx context.Context, id flowfabric.ExecutionID) ([]byte, error) {
 	raw, _, err := c.await(ctx, id)
 	return raw, err
-}
-
-// Tail yields an execution's frames as they are appended, beginning with those that exist, and ends after the
-// event that says the execution has ended, with an error (the cause of ctx, [ErrClosed], flowfabric.ErrNotFound),
-// or when the loop is left. Tails of one execution share a subscription.
-func (c *Client) Tail(ctx context.Context, id flowfabric.ExecutionID, opts ...TailOption) iter.Seq2[stream.TailEvent, error] {
-	var o stream.TailOptions
-	for _, option := range opts {
-		option(&o)
-	}
-	return func(yield func(stream.TailEvent, error) bool) {
-		if err := c.admit("tail", id); err != nil {
-			yield(stream.TailEvent{}, err)
-			return
-		}
-		for event, err := range c.tails.Tail(ctx, id, o) {
-			if errors.Is(err, framelog.ErrHubClosed) {
-				err = fmt.Errorf("tail %s: %w", id, ErrClosed)
-			}
-			if !yield(event, err) {
-				return
-			}
-		}
-	}
 }
 
 // Cancel ends an execution in any state that is not terminal; a handler that runs it gets a context ended with

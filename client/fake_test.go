@@ -2,10 +2,8 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"log/slog"
-	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -13,49 +11,36 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/storetest"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeStore is an in-memory engine of four partitions. A test blocks its create calls with gate, makes them fail
-// with fail, and drives events with publish.
+// fakeStore is an in-memory engine of four partitions. A test drives its create calls as [storetest.Creator] says, and events with publish.
 type fakeStore struct {
 	flows           // nil: flows are tested on servers
 	scheduler       // nil: schedules are tested on a server
-	link.GateReader // nil: budgets and quotas are tested on servers
+	link.GateFinder // nil: budgets and quotas are tested on servers
 
-	mu        sync.Mutex
-	calls     []createCall
-	inFlight  int
-	most      int                                                                  // highest inFlight seen
-	gate      chan struct{}                                                        // each create call takes one, if not nil
-	fail      func(ctx context.Context, call int) error                            // of a whole call
-	refuse    func(x engine.NewExecution) error                                    // of one item
-	stored    map[flowfabric.ExecutionID]engine.NewExecution                       // created
-	ended     map[flowfabric.ExecutionID]engine.Snapshot                           // terminal ones
-	results   map[flowfabric.ExecutionID][]byte                                    // of ended ones
-	subs      map[string]map[*func(string, string)]context.CancelCauseFunc         // live subscriptions
-	reads     int                                                                  // ReadExecution calls
-	subCalls  int                                                                  // Subscribe calls
-	readErr   func() error                                                         // of ReadExecution
-	cancel    func(id flowfabric.ExecutionID, c engine.Cancellation) (bool, error) // of CancelExecution
-	byAttempt map[flowfabric.ExecutionID]map[uint32][]byte                         // results of single attempts, beside results
-	asked     []any                                                                // operator calls, what each was asked
-	refusal   error                                                                // of operator calls
-}
-
-type createCall struct {
-	ctx       context.Context
-	partition uint16
-	ids       []flowfabric.ExecutionID
-	payloads  []string
+	storetest.Creator                                                                      // its mutex guards the rest
+	ended             map[flowfabric.ExecutionID]engine.Snapshot                           // terminal ones
+	results           map[flowfabric.ExecutionID][]byte                                    // of ended ones
+	subs              map[string]map[*func(string, string)]context.CancelCauseFunc         // live subscriptions
+	reads             int                                                                  // ReadExecution calls
+	subCalls          int                                                                  // Subscribe calls
+	readErr           func() error                                                         // of ReadExecution
+	cancel            func(id flowfabric.ExecutionID, c engine.Cancellation) (bool, error) // of CancelExecution
+	byAttempt         map[flowfabric.ExecutionID]map[uint32][]byte                         // results of single attempts, beside results
+	asked             []any                                                                // operator calls, what each was asked
+	refusal           error                                                                // of operator calls
 }
 
 func newFake() *fakeStore {
 	return &fakeStore{
-		stored: map[flowfabric.ExecutionID]engine.NewExecution{}, ended: map[flowfabric.ExecutionID]engine.Snapshot{},
+		ended:   map[flowfabric.ExecutionID]engine.Snapshot{},
 		results: map[flowfabric.ExecutionID][]byte{}, subs: map[string]map[*func(string, string)]context.CancelCauseFunc{},
 	}
 }
@@ -71,57 +56,9 @@ func (f *fakeStore) client(t *testing.T) *Client {
 func (f *fakeStore) Partitions() uint16         { return 4 }
 func (f *fakeStore) Ping(context.Context) error { return nil }
 
-func (f *fakeStore) CreateExecutions(ctx context.Context, partition uint16, items []engine.NewExecution) ([]engine.Created, error) {
-	f.mu.Lock()
-	call := createCall{ctx: ctx, partition: partition}
-	for _, x := range items {
-		call.ids, call.payloads = append(call.ids, x.ID), append(call.payloads, string(x.Payload))
-	}
-	n := len(f.calls)
-	f.calls = append(f.calls, call)
-	f.inFlight++
-	f.most = max(f.most, f.inFlight)
-	f.mu.Unlock()
-	defer func() { f.mu.Lock(); f.inFlight--; f.mu.Unlock() }()
-	if f.gate != nil {
-		select {
-		case <-f.gate:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", flowfabric.ErrTransport, ctx.Err())
-		}
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var err error
-	if f.fail != nil {
-		err = f.fail(ctx, n)
-	}
-	out := make([]engine.Created, len(items))
-	for i, x := range items {
-		out[i] = engine.Created{ID: x.ID, State: flowfabric.Waiting}
-		old, exists := f.stored[x.ID]
-		switch {
-		case x.ID.Partition() != partition:
-			out[i].Err = flowfabric.NewError("fake", "invalid_input", "another partition")
-		case f.refuse != nil && f.refuse(x) != nil:
-			out[i].Err = f.refuse(x)
-		case exists && old.Digest != x.Digest:
-			out[i].Err = flowfabric.NewError("fake", "idempotency_conflict")
-		case exists:
-			out[i].Duplicate = true
-		default:
-			f.stored[x.ID] = x
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func (f *fakeStore) ReadExecution(_ context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	f.reads++
 	if f.readErr != nil {
 		if err := f.readErr(); err != nil {
@@ -131,7 +68,7 @@ func (f *fakeStore) ReadExecution(_ context.Context, id flowfabric.ExecutionID) 
 	if s, ok := f.ended[id]; ok {
 		return s, nil
 	}
-	if _, ok := f.stored[id]; !ok {
+	if _, ok := f.Stored[id]; !ok {
 		return engine.Snapshot{}, flowfabric.NewError("fake", "execution_not_found")
 	}
 	state, _ := flowfabric.Project(codes.WaitingFirst)
@@ -139,15 +76,15 @@ func (f *fakeStore) ReadExecution(_ context.Context, id flowfabric.ExecutionID) 
 }
 
 func (f *fakeStore) ReadInput(_ context.Context, id flowfabric.ExecutionID) ([]byte, bool, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	x, ok := f.stored[id]
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	x, ok := f.Stored[id]
 	return x.Payload, ok && len(x.Payload) > 0, nil
 }
 
 func (f *fakeStore) ReadResult(_ context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, bool, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	if b, ok := f.byAttempt[id][attempt]; ok {
 		return b, true, nil
 	}
@@ -163,8 +100,8 @@ func (f *fakeStore) CancelExecution(_ context.Context, id flowfabric.ExecutionID
 }
 
 func (f *fakeStore) ask(what any) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	f.asked = append(f.asked, what)
 	return f.refusal
 }
@@ -172,7 +109,7 @@ func (f *fakeStore) ask(what any) error {
 func (f *fakeStore) Subscribe(ctx context.Context, _ uint16, channels []string, ready func(), fn func(channel, message string)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	f.mu.Lock()
+	f.Mu.Lock()
 	f.subCalls++
 	for _, c := range channels {
 		if f.subs[c] == nil {
@@ -180,11 +117,11 @@ func (f *fakeStore) Subscribe(ctx context.Context, _ uint16, channels []string, 
 		}
 		f.subs[c][&fn] = cancel
 	}
-	f.mu.Unlock()
+	f.Mu.Unlock()
 	ready()
 	<-ctx.Done()
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	for _, c := range channels {
 		delete(f.subs[c], &fn)
 	}
@@ -193,8 +130,8 @@ func (f *fakeStore) Subscribe(ctx context.Context, _ uint16, channels []string, 
 
 // end makes an execution terminal after one attempt, telling nobody.
 func (f *fakeStore) end(id flowfabric.ExecutionID, code flowfabric.Code, result string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	state, _ := flowfabric.Project(code)
 	f.ended[id] = engine.Snapshot{
 		ID: id, State: state, Attempts: 1, FailureCategory: "handler_error", FailureReason: "boom", CancelReason: "no need",
@@ -207,8 +144,8 @@ func (f *fakeStore) end(id flowfabric.ExecutionID, code flowfabric.Code, result 
 
 // attempt stores the result of one attempt, whatever the execution's state.
 func (f *fakeStore) attempt(id flowfabric.ExecutionID, index uint32, result string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	if f.byAttempt == nil {
 		f.byAttempt = map[flowfabric.ExecutionID]map[uint32][]byte{id: {}}
 	}
@@ -217,8 +154,8 @@ func (f *fakeStore) attempt(id flowfabric.ExecutionID, index uint32, result stri
 
 // publish sends an event to the live subscriptions of an execution and returns how many there were.
 func (f *fakeStore) publish(id flowfabric.ExecutionID, message string) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	subs := f.subs[engine.EventChannel(id)]
 	for fn := range subs {
 		(*fn)(engine.EventChannel(id), message)
@@ -228,8 +165,8 @@ func (f *fakeStore) publish(id flowfabric.ExecutionID, message string) int {
 
 // disconnect ends all subscriptions.
 func (f *fakeStore) disconnect() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	for _, subs := range f.subs {
 		for _, cancel := range subs {
 			cancel(flowfabric.ErrTransport)
@@ -237,15 +174,9 @@ func (f *fakeStore) disconnect() {
 	}
 }
 
-func (f *fakeStore) seen() []createCall {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return append([]createCall(nil), f.calls...)
-}
-
 type noTails struct{}
 
 func (noTails) Close() {}
-func (noTails) Tail(context.Context, flowfabric.ExecutionID, stream.TailOptions) iter.Seq2[stream.TailEvent, error] {
+func (noTails) Tail(context.Context, flowfabric.ExecutionID, framelog.TailOptions) iter.Seq2[stream.TailEvent, error] {
 	return func(func(stream.TailEvent, error) bool) {}
 }

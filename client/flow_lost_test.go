@@ -22,7 +22,7 @@ type losing struct {
 	lose   int // how many of each kind
 	lost   map[string]int
 	refuse error  // of every create call but those whose answer is lost
-	stuck  func() // the backlog is not worked off: whoever tries does this instead
+	stuck  func() // the backlog is not worked off: a call that tries does this instead
 }
 
 func (l *losing) loses(call string, err error) error {

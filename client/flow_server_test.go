@@ -215,7 +215,7 @@ func TestSubmitFlowWithAKey(t *testing.T) {
 	})
 }
 
-// Whoever dies between staging and the seal leaves a flow that does not run; the same key completes it.
+// A process that dies between staging and the seal leaves a flow that does not run; the same key completes it.
 func TestSubmitFlowCompletesWhatWasCutShort(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		f := chain(150)

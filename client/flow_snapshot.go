@@ -13,7 +13,7 @@ import (
 // and how those ended. It renders itself, see [FlowSnapshot.Text], [FlowSnapshot.Mermaid] and [FlowSnapshot.Graphviz].
 type FlowSnapshot struct {
 	flowfabric.FlowRecord
-	// Nodes are the members in an order in which whoever depends on others comes after them: the order in which they joined.
+	// Nodes are the members each after those that it depends on: the order in which they joined.
 	// One that was purged meanwhile has no State.Code. The edges into a node are in the order of the nodes they come from.
 	Nodes []flowfabric.MemberRecord
 }

@@ -5,34 +5,31 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
 )
 
 // gateStore is a store with one budget, "acme".
 type gateStore struct {
 	*fakeStore
-	mu    sync.Mutex
 	reads map[string]int
 	lost  int // so many reads are not answered first
 }
 
-func (s *gateStore) ReadBudget(_ context.Context, name string, _, _ int) (admission.BudgetRecord, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reads[name]++
+func (s *gateStore) FindGate(_ context.Context, gate flowfabric.Gate) error {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.reads[gate.Name()]++
 	if s.lost > 0 {
 		s.lost--
-		return admission.BudgetRecord{}, flowfabric.ErrTransport
+		return flowfabric.ErrTransport
 	}
-	if name != "acme" {
-		return admission.BudgetRecord{}, flowfabric.NewError("ff_read_budget", "budget_not_found", name)
+	if gate.Name() != "acme" {
+		return flowfabric.NewError("ff_read_budget", "budget_not_found", gate.Name())
 	}
-	return admission.BudgetRecord{}, nil
+	return nil
 }
 
 // A gate that exists is asked for once in ten seconds; one that does not is asked for every time, and nothing is created.
@@ -52,8 +49,8 @@ func TestGatesAreBelieved(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if s.reads["acme"] != 3 || s.reads["nobody"] != 2 || len(s.stored) != 3 {
-		t.Errorf("%v, %d created", s.reads, len(s.stored))
+	if s.reads["acme"] != 3 || s.reads["nobody"] != 2 || len(s.Stored) != 3 {
+		t.Errorf("%v, %d created", s.reads, len(s.Stored))
 	}
 	c.link.Gates.Forget(flowfabric.BudgetGate("acme")) // as after ten seconds
 	if _, err := Submit(t.Context(), c, def, "x", flowfabric.Budgets("acme")); err != nil || s.reads["acme"] != 4 {
@@ -61,8 +58,8 @@ func TestGatesAreBelieved(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := Submit(ended, c, def, "x", flowfabric.Budgets("other")); !errors.Is(err, context.Canceled) || len(s.stored) != 4 || s.reads["other"] != 0 {
-		t.Errorf("%v, %d created", err, len(s.stored))
+	if _, err := Submit(ended, c, def, "x", flowfabric.Budgets("other")); !errors.Is(err, context.Canceled) || len(s.Stored) != 4 || s.reads["other"] != 0 {
+		t.Errorf("%v, %d created", err, len(s.Stored))
 	}
 	if _, err := Submit(t.Context(), c, def, "x", flowfabric.Budgets("no name")); !errors.Is(err, flowfabric.ErrInvalidInput) || s.reads["no name"] != 0 {
 		t.Error(err)

@@ -54,12 +54,12 @@ func TestSubmitFillsInAndOverrides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := f.stored[plain.ID()]
+	got := f.Stored[plain.ID()]
 	if got.Lane != "slow" || got.Priority != 3 || fmt.Sprint(got.Capabilities) != "[gpu]" || got.Deadline != time.Hour ||
 		got.Policy.Retry.MaxRetries != 0 || got.Policy.AttemptTimeout != 0 || got.Namespace != "default" || got.Kind != "work" || string(got.Payload) != `"in"` || got.Digest != "" || len(got.Tags) != 2 || got.Tags["team.name"] != "all" {
 		t.Errorf("from the definition: %+v", got)
 	}
-	x := f.stored[changed.ID()]
+	x := f.Stored[changed.ID()]
 	if x.Lane != "fast" || x.Priority != 9000 || fmt.Sprint(x.Capabilities) != "[a b]" || x.Deadline != 0 || !x.DelayUntil.Equal(at) ||
 		x.Policy.Retry.MaxRetries != 7 || x.Policy.AttemptTimeout != time.Minute || x.Namespace != "blue" || x.Creator != "me" || x.Tags["team.name"] != "x" || len(x.Tags) != 1 || x.Digest != got.Digest {
 		t.Errorf("from the options: %+v", x)
@@ -131,7 +131,7 @@ func TestSubmitRefusesBeforeAnyIO(t *testing.T) {
 	if _, err := Submit(dead, c, raw, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("dead context: %v", err)
 	}
-	if n := len(f.seen()); n != 0 {
+	if n := len(f.Seen()); n != 0 {
 		t.Errorf("%d calls were made", n)
 	}
 	for name, opt := range map[string]SubmitOption{
@@ -157,16 +157,16 @@ func TestSubmitManySplits(t *testing.T) {
 		t.Fatalf("%d handles, %v", len(got), err)
 	}
 	for i, e := range got {
-		if x := f.stored[e.ID()]; string(x.Payload) != fmt.Sprint(i) {
+		if x := f.Stored[e.ID()]; string(x.Payload) != fmt.Sprint(i) {
 			t.Fatalf("handle %d is of input %s", i, x.Payload)
 		}
 	}
 	used := map[uint16]int{}
-	for _, call := range f.seen() {
-		used[call.partition]++
+	for _, call := range f.Seen() {
+		used[call.Partition]++
 	}
-	if n := len(f.seen()); n != 10 || len(used) != 4 || f.most > coalesce.MaxInFlight {
-		t.Errorf("%d calls over partitions %v, %d at once", n, used, f.most)
+	if n := len(f.Seen()); n != 10 || len(used) != 4 || f.Most > coalesce.MaxInFlight {
+		t.Errorf("%d calls over partitions %v, %d at once", n, used, f.Most)
 	}
 	if none, err := SubmitMany(t.Context(), c, def, nil); len(none) != 0 || err != nil {
 		t.Errorf("no inputs: %v, %v", none, err)
@@ -176,7 +176,7 @@ func TestSubmitManySplits(t *testing.T) {
 func TestSubmitManyErrorsNameTheIndex(t *testing.T) {
 	f := newFake()
 	c := f.client(t)
-	f.refuse = func(x engine.NewExecution) error {
+	f.Refuse = func(x engine.NewExecution) error {
 		if string(x.Payload) == "3" {
 			return flowfabric.NewError("fake", "too_many_routes")
 		}
@@ -188,7 +188,7 @@ func TestSubmitManyErrorsNameTheIndex(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	raw := handler.Define[[]byte, int]("raw")
-	before := len(f.seen())
+	before := len(f.Seen())
 	_, err = SubmitMany(t.Context(), c, raw, [][]byte{nil, make([]byte, limits.MaxPayload+1)})
 	if item, ok = errors.AsType[*ItemError](err); !ok || item.Index != 1 || !errors.Is(err, flowfabric.ErrPayloadTooLarge) {
 		t.Errorf("%v", err)
@@ -196,7 +196,7 @@ func TestSubmitManyErrorsNameTheIndex(t *testing.T) {
 	if _, err = SubmitMany(t.Context(), c, raw, [][]byte{nil}, flowfabric.IdempotencyKey("x")); !errors.Is(err, flowfabric.ErrInvalidInput) {
 		t.Errorf("one key for all: %v", err)
 	}
-	if len(f.seen()) != before {
+	if len(f.Seen()) != before {
 		t.Error("an invalid input did not keep the whole from being sent")
 	}
 }
@@ -220,7 +220,7 @@ func TestSubmitManyWithKeys(t *testing.T) {
 			t.Fatalf("input %d: %s, then %s", i, first[i].ID(), again[i].ID())
 		}
 	}
-	if n := len(f.seen()); n > 16 {
+	if n := len(f.Seen()); n > 16 {
 		t.Errorf("%d calls for 600 inputs of 4 partitions", n)
 	}
 }
@@ -230,14 +230,14 @@ func TestSubmitManyStopsWithItsContext(t *testing.T) {
 		f := newFake()
 		c := f.client(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		f.gate = make(chan struct{})
-		f.fail = func(context.Context, int) error { cancel(); return nil } // the first answer ends the context
+		f.Gate = make(chan struct{})
+		f.Fail = func(context.Context, int) error { cancel(); return nil } // the first answer ends the context
 		var got []*Execution[int]
 		var err error
 		var wg sync.WaitGroup
 		wg.Go(func() { got, err = SubmitMany(ctx, c, handler.Define[int, int]("n"), make([]int, 1000)) })
 		synctest.Wait()
-		f.gate <- struct{}{}
+		f.Gate <- struct{}{}
 		wg.Wait()
 		created, unknown, kept := 0, 0, 0
 		for _, e := range got {

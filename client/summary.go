@@ -52,8 +52,3 @@ func (c *Client) summary(ctx context.Context, id flowfabric.ExecutionID, attempt
 func (e *Execution[Out]) Summary(ctx context.Context) (stream.Summary, error) {
 	return e.client.Summary(ctx, e.id)
 }
-
-// WithoutBestEffort leaves out the frames that were not meant to last; durable frames and summary deltas remain.
-func WithoutBestEffort() TailOption {
-	return func(o *stream.TailOptions) { o.WithoutBestEffort = true }
-}

@@ -46,10 +46,3 @@ func TestSummaryOfWhichAttempt(t *testing.T) {
 		t.Errorf("closed: %v", err)
 	}
 }
-
-func TestTailWithoutBestEffort(t *testing.T) {
-	var o stream.TailOptions
-	if WithoutBestEffort()(&o); !o.WithoutBestEffort {
-		t.Error("nothing is left out")
-	}
-}

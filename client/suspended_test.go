@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// Whoever waits for a suspension learns of it whether it came before or comes later, and that it will not come any more.
+// A call that waits for a suspension learns of it whether it came before or comes later, and that it will not come any more.
 func TestAwaitSuspension(t *testing.T) {
 	b := newBooth(t).Seed()
 	x, token := b.Park(0)

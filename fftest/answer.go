@@ -93,8 +93,8 @@ func Answered[In, Out any](fn func(context.Context, *handler.Task, In) (Out, err
 		return nil // reported by handler.Bind
 	}
 	return func(ctx context.Context, t *handler.Task, in In) (Out, error) {
-		if p, _ := passOf(ctx); p != nil {
-			p.world.answered(t.ID(), answers)
+		if p, _ := runOf(ctx); p != nil {
+			p.env.answered(t.ID(), answers)
 		}
 		return fn(ctx, t, in)
 	}
@@ -105,24 +105,24 @@ func Answered[In, Out any](fn func(context.Context, *handler.Task, In) (Out, err
 // in virtual time. What the handler of a dead worker tells is not heard. A signal that comes too late is no mistake of the
 // test's, since a step that was repeated told twice; any other refusal fails the test.
 func Tell(ctx context.Context, answers ...Answer) {
-	p, id := passOf(ctx)
+	p, id := runOf(ctx)
 	if p == nil || p.dead.Load() {
 		return
 	}
 	for _, a := range answers {
 		if a.do == signalToken && a.after <= 0 {
-			p.world.bring(p.world.life, id, a)
+			p.env.bring(p.env.life, id, a)
 			continue
 		}
-		p.world.running.Go(func() { p.world.follow(p.world.life, id, a) })
+		p.env.running.Go(func() { p.env.follow(p.env.life, id, a) })
 	}
 }
 
 // Answer waits, in virtual time, until the execution waits for this answer, gives it, and returns what the server said. An
-// execution that ends before, or does not get there within Patience of its [World], ends the test, and so does a refusal;
-// to test for one use [World.Client].
+// execution that ends before, or does not get there within Patience of its [Env], ends the test, and so does a refusal;
+// to test for one use [Env.Client].
 func (x *Execution[Out]) Answer(a Answer) suspend.Delivered {
-	w := x.world
+	w := x.env
 	w.t.Helper()
 	for {
 		at := time.Now()
@@ -144,15 +144,15 @@ func (x *Execution[Out]) Answer(a Answer) suspend.Delivered {
 }
 
 // AwaitSuspension waits, in virtual time, until the execution is suspended, and tells what it waits for. One that ends before,
-// or does not get there within Patience of its [World], ends the test.
+// or does not get there within Patience of its [Env], ends the test.
 func (x *Execution[Out]) AwaitSuspension() suspend.Record {
-	x.world.t.Helper()
+	x.env.t.Helper()
 	return x.waits(Answer{do: resume})
 }
 
 // waits returns the suspension that an answer is for, once there is one.
 func (x *Execution[Out]) waits(a Answer) suspend.Record {
-	w := x.world
+	w := x.env
 	w.t.Helper()
 	var found suspend.Record
 	err := w.until(w.t.Context(), x.ID(), func(ctx context.Context) (bool, error) {
@@ -183,7 +183,7 @@ func (a Answer) wanted(s suspend.Record) bool {
 }
 
 // answered starts the answers to an execution, once.
-func (w *World) answered(id flowfabric.ExecutionID, answers []Answer) {
+func (w *Env) answered(id flowfabric.ExecutionID, answers []Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, known := w.answer[id]; known {
@@ -203,14 +203,14 @@ func (w *World) answered(id flowfabric.ExecutionID, answers []Answer) {
 }
 
 // left lists the answers to an execution that were not given.
-func (w *World) left(id flowfabric.ExecutionID) []Answer {
+func (w *Env) left(id flowfabric.ExecutionID) []Answer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.answer[id])
 }
 
-// follow gives an answer when its time has come; false if the world, or the execution, ended before.
-func (w *World) follow(ctx context.Context, id flowfabric.ExecutionID, a Answer) bool {
+// follow gives an answer when its time has come; false if the environment, or the execution, ended before.
+func (w *Env) follow(ctx context.Context, id flowfabric.ExecutionID, a Answer) bool {
 	if a.do == signalToken {
 		return w.pause(ctx, a.after) && w.bring(ctx, id, a)
 	}
@@ -255,7 +255,7 @@ func (w *World) follow(ctx context.Context, id flowfabric.ExecutionID, a Answer)
 const settleTime = time.Millisecond
 
 // bring delivers an answer and complains about a refusal, unless it came too late. It reports whether the answer is spent.
-func (w *World) bring(ctx context.Context, id flowfabric.ExecutionID, a Answer) bool {
+func (w *Env) bring(ctx context.Context, id flowfabric.ExecutionID, a Answer) bool {
 	_, err := w.deliver(ctx, id, a)
 	switch {
 	case err == nil:
@@ -270,7 +270,7 @@ func (w *World) bring(ctx context.Context, id flowfabric.ExecutionID, a Answer) 
 }
 
 // deliver makes the one call of an answer.
-func (w *World) deliver(ctx context.Context, id flowfabric.ExecutionID, a Answer) (suspend.Delivered, error) {
+func (w *Env) deliver(ctx context.Context, id flowfabric.ExecutionID, a Answer) (suspend.Delivered, error) {
 	switch a.do {
 	case signalKey:
 		token, err := w.token(ctx, id, a.waitpoint)
@@ -289,7 +289,7 @@ func (w *World) deliver(ctx context.Context, id flowfabric.ExecutionID, a Answer
 }
 
 // token finds the open waitpoint of a key and makes its token again, as the worker does.
-func (w *World) token(ctx context.Context, id flowfabric.ExecutionID, key string) (suspend.Token, error) {
+func (w *Env) token(ctx context.Context, id flowfabric.ExecutionID, key string) (suspend.Token, error) {
 	stored, err := w.waits(ctx, id)
 	if err != nil {
 		return suspend.Token{}, err
@@ -307,8 +307,8 @@ func (w *World) token(ctx context.Context, id flowfabric.ExecutionID, key string
 	return suspend.Token{}, fmt.Errorf("%w: %s", flowfabric.ErrWaitpointNotFound, key)
 }
 
-// pause lets time pass until somebody answers, which the world knows; false if ctx ended before.
-func (w *World) pause(ctx context.Context, d time.Duration) bool {
+// pause lets time pass until somebody answers, which the environment knows; false if ctx ended before.
+func (w *Env) pause(ctx context.Context, d time.Duration) bool {
 	due := time.Now().Add(d)
 	w.mu.Lock()
 	w.dues[due]++

@@ -210,13 +210,13 @@ func (l *letter) Handle(ctx context.Context, t *handler.Task, _ string) (string,
 
 // A signal that comes before the wait is kept for it, and the lease is not given up.
 func TestEarlySignal(t *testing.T) {
-	passes := 0
+	runs := 0
 	l := &letter{mail: func(ctx context.Context, token suspend.Token) error {
 		fftest.Tell(ctx, fftest.SignalWith(token, "quick"))
 		return nil
 	}}
 	r := fftest.Run(t, greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
-		passes++
+		runs++
 		return l.Handle(ctx, task, in)
 	}, "")
 	r.WantResult("quick")
@@ -224,8 +224,8 @@ func TestEarlySignal(t *testing.T) {
 	r.WantCauses(suspend.CauseAlreadySatisfied)
 	r.WantSuspended(0, 0)
 	r.WantElapsed(0, time.Second)
-	if passes != 2 || len(r.Attempts) != 1 {
-		t.Errorf("%d passes in %d attempts, want 2 in one", passes, len(r.Attempts))
+	if runs != 2 || len(r.Attempts) != 1 {
+		t.Errorf("%d runs in %d attempts, want 2 in one", runs, len(r.Attempts))
 	}
 }
 
@@ -246,7 +246,7 @@ func TestTokenWeeksLater(t *testing.T) {
 	}
 }
 
-// The world's client is a real one: whatever it does wakes the world.
+// The environment's client is a real one: whatever it does wakes the environment.
 func TestClientSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var token suspend.Token

@@ -18,7 +18,7 @@ type withBudgets []admission.Budget
 func (withBudgets) SubmitOption() {}
 
 // makeBudgets makes the budgets that options bring along, and returns options that only name them.
-func (w *World) makeBudgets(opts []client.SubmitOption) []client.SubmitOption {
+func (w *Env) makeBudgets(opts []client.SubmitOption) []client.SubmitOption {
 	w.t.Helper()
 	named := slices.Clone(opts)
 	for i, opt := range opts {
@@ -44,7 +44,7 @@ func (x *Execution[Out]) spent(ctx context.Context, r *Report[Out]) error {
 		if !g.IsBudget() {
 			continue
 		}
-		b, err := x.world.admin.GetBudget(ctx, g.Name())
+		b, err := x.env.admin.GetBudget(ctx, g.Name())
 		if err != nil {
 			return err
 		}

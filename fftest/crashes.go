@@ -49,7 +49,7 @@ func (e *Effects) Count(name string) (n int) {
 // then, each time in a fresh store, twice for every write to the store that the undisturbed run made: in one run the
 // worker process dies before that write, in the next one right after it was carried out. Another worker takes over when
 // the lease, of two seconds, has run out. Writes are claims, also those that find no work, appended frames, recorded
-// steps, noted progress, opened waitpoints, and whatever ends a pass of the handler; and so are the answers that [Answered]
+// steps, noted progress, opened waitpoints, and whatever ends a run of the handler; and so are the answers that [Answered]
 // and [Tell] give, which the dying worker races. They are counted by kind: a crash at the second claim. A run that comes to its end without that many, as a worker may look for work less often, is a further
 // undisturbed one and is held to the same.
 //
@@ -63,9 +63,9 @@ func (e *Effects) Count(name string) (n int) {
 //   - no effect is lost: each one of the undisturbed run happens at least once in every other.
 //
 // And in every run, the first one included, no effect is done again after it was recorded: by the step of its
-// name or, if the run records none, by any step that was recorded, or pass that completed, delayed or suspended the
-// execution, after it was done. A pass that failed records nothing by itself: its retry is meant to run everything outside of
-// steps again, so an effect that each of several failing passes makes is as it should be, at least once, unless a step
+// name or, if the run records none, by any step that was recorded, or run that completed, delayed or suspended the
+// execution, after it was done. A run that failed records nothing by itself: its retry is meant to run everything outside of
+// steps again, so an effect that each of several failing runs makes is as it should be, at least once, unless a step
 // was recorded in between. An effect that a retry must not repeat belongs into a handler.Step.
 //
 // What disagrees fails the test, with the place of the crash. setup makes the handler for one run, and the fakes it
@@ -80,7 +80,7 @@ func Crashes[In, Out any](t testing.TB, def *handler.Definition[In, Out],
 	run := func(plan crash) (*Report[Out], *journal) {
 		t.Helper()
 		j := newJournal(plan)
-		r := runWith(t, runtime.Config{LeaseTTL: crashLease}, j, def, setup(&Effects{j}), in, opts)
+		r := runWith(t, stage{runtime.Config{LeaseTTL: crashLease}, j}, def, setup(&Effects{j}), in, opts)
 		if r == nil {
 			return nil, nil
 		}
@@ -192,7 +192,7 @@ func reportRepeats[Out any](r *Report[Out], events []event) {
 		if e.kind == effectDone {
 			continue
 		}
-		what := "the end of a pass"
+		what := "the end of a run"
 		if e.kind == stepRecorded {
 			what = "step " + e.name
 		}

@@ -159,13 +159,13 @@ func TestCrashesFindsEffectsOutsideSteps(t *testing.T) {
 // The same without any Effects: the result gives it away.
 func TestCrashesFindsUnstableResults(t *testing.T) {
 	c := crashes(t, greet, func(*fftest.Effects) func(context.Context, *handler.Task, string) (string, error) {
-		passes := 0
+		runs := 0
 		return func(context.Context, *handler.Task, string) (string, error) {
-			passes++
-			return fmt.Sprint("pass ", passes), nil
+			runs++
+			return fmt.Sprint("run ", runs), nil
 		}
 	}, "")
-	c.mention(t, "worker died before call 1 of ff_complete_execution: result pass 2; undisturbed pass 1")
+	c.mention(t, "worker died before call 1 of ff_complete_execution: result run 2; undisturbed run 1")
 }
 
 // Handlers that end otherwise when they find themselves in a second attempt.

@@ -97,7 +97,7 @@ func TestCrashesFindsEffectsRepeatedAfterWaits(t *testing.T) {
 			return err
 		}).setup(fx), fftest.Signal("w", true))
 	}, "")
-	found.mention(t, `effect "mail" was done again after the end of a pass had been recorded`)
+	found.mention(t, `effect "mail" was done again after the end of a run had been recorded`)
 }
 
 // A handler that names its waits by the attempt waits again after a crash.

@@ -13,8 +13,8 @@
 //
 //   - [Run] takes one input to its end and returns a [Report]: result or failure, frames, steps, attempts, and how
 //     much virtual time it took. It makes its own bubble.
-//   - [New] makes a [World] in a bubble of yours, for scenarios: submit several, sleep, answer, and do to the worker what
-//     production does to it: [World.Kill], [World.LoseLease], [World.Drain].
+//   - [New] makes a [Env] in a bubble of yours, for scenarios: submit several, sleep, answer, and do to the worker what
+//     production does to it: [Env.Kill], [Env.LoseLease], [Env.Drain].
 //   - [Crashes] runs one execution again and again, with the worker dying before, and in another run after, each of
 //     its writes to the store and each answer to it, and holds every run against the one in which nothing happened.
 //
@@ -26,9 +26,9 @@
 //
 //   - by [Answered] around the handler, which serves Run, New and Crashes: for waits known beforehand;
 //   - by [Tell] in a fake that gets a token from the handler: whoever reads the mail clicks;
-//   - by [Execution.Answer] in a scenario, or by the world's real client ([World.Client]) where a refusal is what is tested.
+//   - by [Execution.Answer] in a scenario, or by the environment's real client ([Env.Client]) where a refusal is what is tested.
 //
-// Nobody answering is a test, too: virtual time passes until the wait's Within is over. [World.Sleep] lets it pass in a
+// Nobody answering is a test, too: virtual time passes until the wait's Within is over. [Env.Sleep] lets it pass in a
 // scenario. The [Report] tells the waits, how long each lasted and what ended it.
 //
 // # Children
@@ -55,9 +55,9 @@
 //   - Waiting for the network keeps the clock from moving, and a kept-alive connection keeps the bubble from ending. Give
 //     handlers fakes, or an in-memory net.Pipe.
 //   - A mutex that is held across a sleep stops the clock too, since waiting for a mutex is not waiting for time.
-//   - While the test waits in a method of this package, such as [World.Sleep], the world steps from one due time in its store to
+//   - While the test waits in a method of this package, such as [Env.Sleep], the environment steps from one due time in its store to
 //     the next: delays, retries, timeouts, deadlines, schedules, quota windows, the leases of dead workers, retention. It does not
-//     matter who made the work: [Submit], the world's client, a handler, a schedule or a flow. The hours between cost nothing.
+//     matter who made the work: [Submit], the environment's client, a handler, a schedule or a flow. The hours between cost nothing.
 //   - An hour in which a handler runs, or the test is in time.Sleep, costs about two seconds, for the worker renews leases, ticks
 //     and polls as it always does.
 package fftest

@@ -27,9 +27,9 @@ var (
 	lengthy = handler.Define[string, string]("lengthy")
 )
 
-// office is a world in which one submitted execution waits for somebody, and other work is made by others.
+// office is an environment in which one submitted execution waits for somebody, and other work is made by others.
 type office struct {
-	*fftest.World
+	*fftest.Env
 	t      *testing.T
 	began  time.Time
 	parked *fftest.Execution[string]
@@ -66,8 +66,8 @@ func inOffice(t *testing.T, cfg runtime.Config, f func(o *office), more ...handl
 				}
 			}),
 		}, more...)
-		o.World = fftest.New(t, cfg, bindings...)
-		o.parked = fftest.Submit(o.World, parked, "")
+		o.Env = fftest.New(t, cfg, bindings...)
+		o.parked = fftest.Submit(o.Env, parked, "")
 		o.parked.AwaitSuspension()
 		f(o)
 		for _, cause := range o.ends {
@@ -106,7 +106,7 @@ func (o *office) want(in string, at ...time.Duration) {
 	}
 }
 
-// What the world's client submits runs when it is due, now or later.
+// What the environment's client submits runs when it is due, now or later.
 func TestSleepServesTheClient(t *testing.T) {
 	inOffice(t, runtime.Config{}, func(o *office) {
 		o.submit("now")
@@ -117,7 +117,7 @@ func TestSleepServesTheClient(t *testing.T) {
 	})
 }
 
-// So does what a handler submits, and what others do while the world naps.
+// So does what a handler submits, and what others do while the environment naps.
 func TestSleepServesHandlers(t *testing.T) {
 	producer := handler.Define[string, string]("producer")
 	var o *office

@@ -20,7 +20,7 @@ func (e effective) setup(fx *fftest.Effects) func(context.Context, *handler.Task
 	return func(ctx context.Context, task *handler.Task, in string) (string, error) { return in, e(ctx, task, fx) }
 }
 
-// mark records a step and reports whether this pass was the one to run it.
+// mark records a step and reports whether this run was the one to run it.
 func mark(ctx context.Context, task *handler.Task) (fresh bool, err error) {
 	_, err = handler.Step(ctx, task, "mark", func(context.Context) (bool, error) {
 		fresh = true
@@ -76,7 +76,7 @@ func TestCrashesFindsLostEffects(t *testing.T) {
 	}
 }
 
-// What failing passes did outside of steps, their retries are meant to do again.
+// What failing runs did outside of steps, their retries are meant to do again.
 func TestCrashesAllowsEffectsOfRetries(t *testing.T) {
 	var all []*fftest.Effects
 	n := fftest.Crashes(t, greet, func(fx *fftest.Effects) func(context.Context, *handler.Task, string) (string, error) {
@@ -94,7 +94,7 @@ func TestCrashesAllowsEffectsOfRetries(t *testing.T) {
 			t.Errorf("%d retries, want 2", r.Snapshot.Retries)
 		}
 	})
-	if n < 12 || len(all) <= n { // claims and ends of three passes, before and after each
+	if n < 12 || len(all) <= n { // claims and ends of three runs, before and after each
 		t.Errorf("%d crashes in %d runs", n, len(all))
 	}
 	for i, fx := range all {
@@ -104,7 +104,7 @@ func TestCrashesAllowsEffectsOfRetries(t *testing.T) {
 	}
 }
 
-// Effects that are done again after a record, without any crash: a delay is one, and so is a step of a pass that fails.
+// Effects that are done again after a record, without any crash: a delay is one, and so is a step of a run that fails.
 func TestCrashesFindsRepeatsAcrossPasses(t *testing.T) {
 	for name, c := range map[string]struct {
 		handle effective
@@ -116,7 +116,7 @@ func TestCrashesFindsRepeatsAcrossPasses(t *testing.T) {
 				return handler.Delay(wait)
 			}
 			return nil
-		}, `effect "probe" was done again after the end of a pass had been recorded`},
+		}, `effect "probe" was done again after the end of a run had been recorded`},
 		"step, then failure": {func(ctx context.Context, task *handler.Task, fx *fftest.Effects) error {
 			fx.Did("probe")
 			if _, err := mark(ctx, task); err != nil {

@@ -18,14 +18,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// Execution is one submitted execution of a [World].
+// Execution is one submitted execution of a [Env].
 type Execution[Out any] struct {
-	world  *World
+	env    *Env
 	handle *client.Execution[Out]
 }
 
-// Submit submits an input. A refusal ends the test; to test for one use [World.Client].
-func Submit[In, Out any](w *World, def *handler.Definition[In, Out], in In, opts ...client.SubmitOption) *Execution[Out] {
+// Submit submits an input. A refusal ends the test; to test for one use [Env.Client].
+func Submit[In, Out any](w *Env, def *handler.Definition[In, Out], in In, opts ...client.SubmitOption) *Execution[Out] {
 	w.t.Helper()
 	if def.Info().Policy.Retention == 0 { // time flies here, and a test looks at what ended long ago
 		opts = append([]client.SubmitOption{flowfabric.Retention(limits.MaxDelay)}, opts...)
@@ -43,10 +43,10 @@ func (x *Execution[Out]) ID() flowfabric.ExecutionID { return x.handle.ID() }
 
 // Snapshot reads everything about the execution as it is now.
 func (x *Execution[Out]) Snapshot() flowfabric.Snapshot {
-	x.world.t.Helper()
-	s, err := x.handle.Get(x.world.t.Context())
+	x.env.t.Helper()
+	s, err := x.handle.Get(x.env.t.Context())
 	if err != nil {
-		x.world.t.Fatalf("fftest: %v", err)
+		x.env.t.Fatalf("fftest: %v", err)
 	}
 	return s
 }
@@ -54,31 +54,31 @@ func (x *Execution[Out]) Snapshot() flowfabric.Snapshot {
 // Cancel cancels the execution from outside; a handler that runs it sees its context end with
 // [flowfabric.ErrCancelled]. An execution that has ended otherwise ends the test.
 func (x *Execution[Out]) Cancel(opts ...flowfabric.ActOption) {
-	x.world.t.Helper()
-	if err := x.handle.Cancel(x.world.t.Context(), opts...); err != nil {
-		x.world.t.Fatalf("fftest: %v", err)
+	x.env.t.Helper()
+	if err := x.handle.Cancel(x.env.t.Context(), opts...); err != nil {
+		x.env.t.Fatalf("fftest: %v", err)
 	}
 }
 
-// Wait lets time pass until the execution has ended and reports. One that has not ended after Patience of its [World]
+// Wait lets time pass until the execution has ended and reports. One that has not ended after Patience of its [Env]
 // ends the test. Patience does not count the time until something is due, 30 s or more away, that moves an execution (a delay, a
 // timeout, a deadline, a quota's window) or an answer. Time in which somebody would have to answer counts. Where there are schedules,
 // something is always due: then only what moves this execution, or the children that it waits for, is not counted. An execution
 // whose handler was run 1,000 times ends the test, too: it seems to delay itself for ever.
 func (x *Execution[Out]) Wait() *Report[Out] {
-	x.world.t.Helper()
-	ctx := x.world.t.Context()
-	if err := x.world.await(ctx, x.ID()); err != nil {
-		x.world.t.Fatalf("fftest: %v", err)
+	x.env.t.Helper()
+	ctx := x.env.t.Context()
+	if err := x.env.await(ctx, x.ID()); err != nil {
+		x.env.t.Fatalf("fftest: %v", err)
 	}
 	r, err := x.report(ctx)
 	if err != nil {
-		x.world.t.Fatalf("fftest: report on %s: %v", x.ID(), err)
+		x.env.t.Fatalf("fftest: report on %s: %v", x.ID(), err)
 	}
-	if len(x.world.left(x.ID())) > 0 {
+	if len(x.env.left(x.ID())) > 0 {
 		time.Sleep(settleTime) // who has just given the last one is about to note it
 	}
-	for _, a := range x.world.left(x.ID()) {
+	for _, a := range x.env.left(x.ID()) {
 		r.errorf("%s was never given: the execution did not wait for it", a.words())
 	}
 	return r
@@ -86,7 +86,7 @@ func (x *Execution[Out]) Wait() *Report[Out] {
 
 // report collects what there is to know about an execution that has ended.
 func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
-	r := &Report[Out]{ID: x.ID(), t: x.world.t, Crash: x.world.journal.crashedAt()}
+	r := &Report[Out]{ID: x.ID(), t: x.env.t, Crash: x.env.journal.crashedAt()}
 	var err error
 	if r.Snapshot, err = x.handle.Get(ctx); err != nil {
 		return nil, err
@@ -117,11 +117,11 @@ func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
 	if r.Summary, err = x.handle.Summary(ctx); err != nil {
 		return nil, err
 	}
-	stored, err := x.world.hash(ctx, keys.Of(x.ID().Partition()).Steps(x.ID().UUID()))
+	stored, err := x.env.hash(ctx, keys.Of(x.ID().Partition()).Steps(x.ID().UUID()))
 	if err != nil {
 		return nil, err
 	}
-	if r.Steps, err = x.world.steps(x.ID(), stored); err != nil {
+	if r.Steps, err = x.env.steps(x.ID(), stored); err != nil {
 		return nil, err
 	}
 	if r.Waits, err = x.waited(ctx, r.Snapshot, stored); err != nil {
@@ -144,7 +144,7 @@ func attempts(s flowfabric.Snapshot) []flowfabric.AttemptRecord {
 }
 
 // steps picks the steps of the handler from what is recorded, in the order in which they were.
-func (w *World) steps(id flowfabric.ExecutionID, stored map[string]string) ([]Step, error) {
+func (w *Env) steps(id flowfabric.ExecutionID, stored map[string]string) ([]Step, error) {
 	stored = maps.Clone(stored)
 	maps.DeleteFunc(stored, func(name, _ string) bool {
 		return strings.HasPrefix(name, engine.StepAwait) || strings.HasPrefix(name, engine.StepWaitpoint) || strings.HasPrefix(name, engine.StepChildren)

@@ -17,9 +17,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
-// gated is a world whose store a test may talk to itself.
+// gated is an environment whose store a test may talk to itself.
 type gated struct {
-	*World
+	*Env
 	e   *engine.Engine
 	ran []time.Duration
 }
@@ -28,7 +28,7 @@ func inGates(t *testing.T, f func(g *gated)) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gated{}
 		began := time.Now()
-		g.World = New(t, runtime.Config{}, handler.Bind(handler.Define[string, string]("k"), func(context.Context, *handler.Task, string) (string, error) {
+		g.Env = New(t, runtime.Config{}, handler.Bind(handler.Define[string, string]("k"), func(context.Context, *handler.Task, string) (string, error) {
 			g.ran = append(g.ran, time.Since(began).Round(time.Minute))
 			return "", nil
 		}))
@@ -69,7 +69,7 @@ func (g *gated) done(ids []flowfabric.ExecutionID) {
 	}
 }
 
-// A window of a day lets three start; the world steps over the day in which the others wait.
+// A window of a day lets three start; the environment steps over the day in which the others wait.
 func TestRateInVirtualTime(t *testing.T) {
 	inGates(t, func(g *gated) {
 		_, _, _, err := g.e.PutQuota(g.t.Context(), admission.Quota{Name: "daily", Rate: 3, Window: 20 * time.Hour, Cap: 1}, 0, "test")

@@ -65,7 +65,7 @@ func (j *journal) places() (all []crash) {
 	return all
 }
 
-// journal is what the worker processes of one world asked of the store, and what effects their handlers noted, in
+// journal is what the worker processes of one environment asked of the store, and what effects their handlers noted, in
 // order.
 type journal struct {
 	mu        sync.Mutex
@@ -76,19 +76,19 @@ type journal struct {
 	crashed   string // where it happened, "" as long as it has not
 	orphaned  bool   // it has, and no other worker runs the handler yet: what happens now is the dead one's doing
 	events    []event
-	passes    map[flowfabric.ExecutionID]int
+	began     map[flowfabric.ExecutionID]int
 	weary     context.Context // ends when a handler was run too often
 	tire      context.CancelFunc
 	alive     *link         // of the worker that runs now, nil while none does
 	stir      chan struct{} // closed, and replaced, when a worker suspends an execution
 }
 
-// maxPasses is how often the handler of one execution is run before it counts as one that never ends.
-const maxPasses = 1000
+// maxRuns is how often the handler of one execution is run before it counts as one that never ends.
+const maxRuns = 1000
 
 func newJournal(plan crash) *journal {
 	j := &journal{functions: map[string]string{}, calls: map[string]int{}, plan: plan,
-		passes: map[flowfabric.ExecutionID]int{}}
+		began: map[flowfabric.ExecutionID]int{}}
 	j.weary, j.tire = context.WithCancel(context.Background())
 	return j
 }
@@ -98,8 +98,8 @@ type eventKind uint8
 const (
 	effectDone   eventKind = iota // a handler did something to the world outside
 	stepRecorded                  // a step was sent to the store
-	passRecorded                  // so was the completion, a delay or a wait for children; after a failure the same work is done again
-	waitRecorded                  // so was a wait, which ends a pass, too
+	runRecorded                   // so was the completion, a delay or a wait for children; after a failure the same work is done again
+	waitRecorded                  // so was a wait, which ends a run, too
 )
 
 type event struct {
@@ -130,7 +130,7 @@ func (j *journal) learn(args []string) string {
 	return ""
 }
 
-// note books a request that a worker sends over l and decides whether it is delivered and whether the worker dies of
+// note records a request that a worker sends over l and decides whether it is delivered and whether the worker dies of
 // it. What a dead one still sends, over any of its connections, is not delivered.
 func (j *journal) note(l *link, args []string) (deliver, crashed bool) {
 	function := j.learn(args)
@@ -156,10 +156,10 @@ func (j *journal) note(l *link, args []string) (deliver, crashed bool) {
 		}
 	case "ff_wait_children":
 		if len(args) > argPark && args[argPark] == "1" { // else children were made, and more of them follow
-			j.events = append(j.events, event{kind: passRecorded, name: function})
+			j.events = append(j.events, event{kind: runRecorded, name: function})
 		}
 	case "ff_complete_execution", "ff_delay_execution":
-		j.events = append(j.events, event{kind: passRecorded, name: function})
+		j.events = append(j.events, event{kind: runRecorded, name: function})
 	}
 	return true, crashed
 }
@@ -181,7 +181,7 @@ func (j *journal) count(function string, l *link) (crashed bool) {
 	return true
 }
 
-// outside books a request that comes from outside and returns the worker, if any, that dies before or after it.
+// outside records a request that comes from outside and returns the worker, if any, that dies before or after it.
 func (j *journal) outside(function string) (victim *link, after bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -221,16 +221,16 @@ func (j *journal) begin(l *link) {
 	}
 }
 
-// pass counts how often an execution's handler is run.
-func (j *journal) pass(id flowfabric.ExecutionID) {
+// begins counts how often an execution's handler is run.
+func (j *journal) begins(id flowfabric.ExecutionID) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.passes[id]++; j.passes[id] > maxPasses {
+	if j.began[id]++; j.began[id] > maxRuns {
 		j.tire()
 	}
 }
 
-// effect books what a handler did, unless its worker was dead already: Go cannot end a goroutine from outside, and a
+// effect records what a handler did, unless its worker was dead already: Go cannot end a goroutine from outside, and a
 // process that really dies does nothing more.
 func (j *journal) effect(name string) {
 	j.mu.Lock()

@@ -108,7 +108,7 @@ func TestLinkDies(t *testing.T) {
 		where := "died before call 1 of ff_complete_execution"
 		if after {
 			want += done
-			events = append(events, event{kind: passRecorded, name: "ff_complete_execution"})
+			events = append(events, event{kind: runRecorded, name: "ff_complete_execution"})
 			where = "died after call 1 of ff_complete_execution"
 		}
 		if got.String() != want {
@@ -128,18 +128,18 @@ func TestLinkDies(t *testing.T) {
 func TestReportRepeats(t *testing.T) {
 	effect := func(name string) event { return event{kind: effectDone, name: name} }
 	step := func(name string) event { return event{stepRecorded, "id", name} }
-	pass := event{kind: passRecorded, name: "ff_delay_execution"}
+	ended := event{kind: runRecorded, name: "ff_delay_execution"}
 	for name, c := range map[string]struct {
 		events []event
 		want   string
 	}{
-		"once":                             {[]event{effect("a"), step("a"), effect("b"), step("b"), pass}, ""},
+		"once":                             {[]event{effect("a"), step("a"), effect("b"), step("b"), ended}, ""},
 		"before its record":                {[]event{effect("a"), effect("a"), step("a")}, ""},
 		"while another step was recorded":  {[]event{effect("a"), effect("b"), step("a"), effect("b"), step("b")}, ""},
 		"after its record":                 {[]event{effect("a"), step("a"), effect("a")}, "its step"},
 		"without a step, nothing recorded": {[]event{effect("x"), effect("x"), effect("x"), step("a")}, ""},
 		"without a step, a step recorded":  {[]event{effect("x"), step("a"), effect("x"), effect("x")}, "step a"},
-		"without a step, a pass ended":     {[]event{effect("x"), pass, effect("x")}, "the end of a pass"},
+		"without a step, a run ended":      {[]event{effect("x"), ended, effect("x")}, "the end of a run"},
 		"first done after the record":      {[]event{step("a"), effect("x"), effect("x")}, ""},
 	} {
 		fake := &recorder{TB: t}
@@ -151,7 +151,7 @@ func TestReportRepeats(t *testing.T) {
 }
 
 // A record is what makes the store not do the work again: steps, the completion and delays, not failures.
-func TestJournalBooks(t *testing.T) {
+func TestJournalRecords(t *testing.T) {
 	j := newJournal(crash{})
 	l := &link{journal: j}
 	for _, function := range []string{
@@ -163,7 +163,7 @@ func TestJournalBooks(t *testing.T) {
 			t.Errorf("%s: delivered %v, crashed %v", function, deliver, crashed)
 		}
 	}
-	want := []event{{kind: passRecorded, name: "ff_delay_execution"}, {kind: passRecorded, name: "ff_complete_execution"}}
+	want := []event{{kind: runRecorded, name: "ff_delay_execution"}, {kind: runRecorded, name: "ff_complete_execution"}}
 	if !slices.Equal(j.history(), want) {
 		t.Errorf("%v, want %v", j.history(), want)
 	}
@@ -186,7 +186,7 @@ func TestJournalPlaces(t *testing.T) {
 	}
 }
 
-// Between a worker's death and the next pass of a live one, nobody is there to do anything.
+// Between a worker's death and the next run of a live one, nobody is there to do anything.
 func TestTheDeadHaveNoEffects(t *testing.T) {
 	j := newJournal(crash{function: "ff_append_frames", call: 1})
 	first, second := &link{journal: j}, &link{journal: j}

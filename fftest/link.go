@@ -50,7 +50,7 @@ func (l *link) connect(ctx context.Context) (net.Conn, error) {
 	return c, nil
 }
 
-// cut breaks all connections and refuses new ones until mend.
+// cut breaks all connections and refuses new ones until restore.
 func (l *link) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +61,7 @@ func (l *link) cut() {
 	l.conns = nil
 }
 
-func (l *link) mend() {
+func (l *link) restore() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = false

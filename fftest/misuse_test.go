@@ -53,7 +53,7 @@ func TestMisuse(t *testing.T) {
 	}{
 		"url": {func(c *complaints) {
 			fftest.New(c, runtime.Config{URL: "redis://localhost"}, handler.Bind(greet, echo))
-		}, "the store is the world's own"},
+		}, "the store is the environment's own"},
 		"config": {func(c *complaints) {
 			fftest.New(c, runtime.Config{LeaseTTL: time.Millisecond}, handler.Bind(greet, echo))
 		}, "Config.LeaseTTL is 1ms"},

@@ -25,8 +25,8 @@ type outlook struct {
 }
 
 // outlook looks at everything that may happen: the handlers at work, what could be claimed, and all that time brings to the
-// store, whoever made it. The caller has the turn.
-func (w *World) outlook(ctx context.Context) (o outlook, err error) {
+// store, of whatever origin. The caller has the turn.
+func (w *Env) outlook(ctx context.Context) (o outlook, err error) {
 	w.mu.Lock()
 	broken := w.broken
 	for at := range w.dues {
@@ -80,7 +80,7 @@ func (w *World) outlook(ctx context.Context) (o outlook, err error) {
 
 // held reports whether the worker holds something, be it on the way to or from a handler. What dead ones hold is due when their
 // leases run out.
-func (w *World) held(ctx context.Context, o *outlook) (busy bool, err error) {
+func (w *Env) held(ctx context.Context, o *outlook) (busy bool, err error) {
 	workers, err := w.admin.Workers(ctx)
 	if err != nil {
 		return false, err
@@ -99,8 +99,8 @@ func (w *World) held(ctx context.Context, o *outlook) (busy bool, err error) {
 	return false, nil
 }
 
-// claimable reports whether something waits in a partition that the world's workers take.
-func (w *World) claimable(ctx context.Context, partition uint16) (bool, error) {
+// claimable reports whether something waits in a partition that the environment's workers take.
+func (w *Env) claimable(ctx context.Context, partition uint16) (bool, error) {
 	p := keys.Of(partition)
 	ready, err := w.words(ctx, "SUNION", p.Ready(), p.Gready())
 	if err != nil {
@@ -120,8 +120,8 @@ func (w *World) claimable(ctx context.Context, partition uint16) (bool, error) {
 	return false, nil
 }
 
-// serves reports whether the world's workers take work of a queue.
-func (w *World) serves(r admin.Queue) bool {
+// serves reports whether the environment's workers take work of a queue.
+func (w *Env) serves(r admin.Queue) bool {
 	cfg := w.cfg.WithDefaults()
 	info := engine.WorkerInfo{Namespace: cfg.Namespace, Namespaces: cfg.Namespaces}
 	for _, c := range r.Capabilities {
@@ -139,7 +139,7 @@ func (w *World) serves(r admin.Queue) bool {
 
 // openings adds when the routes open that budgets and quotas have closed. A budget is asked every 30 s whether it has room, which
 // is the more often the longer it has none: it opens with its next period. What does not exist opens when somebody makes it.
-func (w *World) openings(ctx context.Context, partition uint16, o *outlook) error {
+func (w *Env) openings(ctx context.Context, partition uint16, o *outlook) error {
 	p := keys.Of(partition)
 	closings, err := w.hash(ctx, p.Closings())
 	if err != nil {
@@ -159,7 +159,7 @@ func (w *World) openings(ctx context.Context, partition uint16, o *outlook) erro
 }
 
 // reopens is when a gate that keeps an execution waiting opens by itself; zero: never, or none does.
-func (w *World) reopens(ctx context.Context, s flowfabric.Snapshot) (opens time.Time, err error) {
+func (w *Env) reopens(ctx context.Context, s flowfabric.Snapshot) (opens time.Time, err error) {
 	if len(s.Route.Gates) == 0 {
 		return opens, nil
 	}
@@ -172,7 +172,7 @@ func (w *World) reopens(ctx context.Context, s flowfabric.Snapshot) (opens time.
 }
 
 // opens is when one route opens, zero when only somebody's doing opens it.
-func (w *World) opens(ctx context.Context, p keys.Partition, route string, why []string) (opens time.Time, err error) {
+func (w *Env) opens(ctx context.Context, p keys.Partition, route string, why []string) (opens time.Time, err error) {
 	if len(why) >= 2 {
 		switch why[0] {
 		case "budget_not_found", "quota_policy_not_found":
@@ -193,7 +193,7 @@ func (w *World) opens(ctx context.Context, p keys.Partition, route string, why [
 
 // counts reports whether a nap uses up the patience of who waits for an execution: when no execution goes on by itself. With
 // schedules there is no end of what is due, so then it is only the execution itself that counts, and the children it waits for.
-func (w *World) counts(ctx context.Context, id flowfabric.ExecutionID, o outlook) (bool, error) {
+func (w *Env) counts(ctx context.Context, id flowfabric.ExecutionID, o outlook) (bool, error) {
 	if o.work.IsZero() || !o.schedules || id.IsZero() {
 		return o.work.IsZero(), nil
 	}
@@ -231,7 +231,7 @@ func (w *World) counts(ctx context.Context, id flowfabric.ExecutionID, o outlook
 }
 
 // children lists those that an execution waits for.
-func (w *World) children(ctx context.Context, id flowfabric.ExecutionID) (all []flowfabric.ExecutionID, err error) {
+func (w *Env) children(ctx context.Context, id flowfabric.ExecutionID) (all []flowfabric.ExecutionID, err error) {
 	hash, err := w.hash(ctx, keys.Of(id.Partition()).Children(id.UUID()))
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ var errKilled = fmt.Errorf("%w: the worker process was killed", flowfabric.ErrLe
 // process is one worker process: a runtime worker, its network, and a way to make it stop dead.
 type process struct {
 	name   string // its Config.Instance
-	world  *World
+	env    *Env
 	link   *link
 	hangUp func()
 	cancel context.CancelFunc
@@ -29,14 +29,14 @@ type process struct {
 	dead   atomic.Bool
 	busy   sync.WaitGroup // handlers at work
 
-	mu     sync.Mutex
-	passes map[*handler.Task]context.CancelCauseFunc // handlers at work
+	mu       sync.Mutex
+	handlers map[*handler.Task]context.CancelCauseFunc // handlers at work
 }
 
 // startProcess starts a worker under cfg; its own middleware goes outside the configured one. onDeath is told once
 // when the journal's crash has killed it, onFailure when it has ended by itself.
-func startProcess(w *World, cfg runtime.Config, l *link, onDeath func(*process), onFailure func(error)) (*process, error) {
-	p := &process{name: cfg.Instance, world: w, link: l, ended: make(chan struct{}), passes: map[*handler.Task]context.CancelCauseFunc{}}
+func startProcess(w *Env, cfg runtime.Config, l *link, onDeath func(*process), onFailure func(error)) (*process, error) {
+	p := &process{name: cfg.Instance, env: w, link: l, ended: make(chan struct{}), handlers: map[*handler.Task]context.CancelCauseFunc{}}
 	l.died = func() {
 		if p.kill() {
 			onDeath(p)
@@ -70,19 +70,19 @@ func (p *process) watch(next handler.Handler) handler.Handler {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		p.mu.Lock()
-		p.passes[t] = cancel
+		p.handlers[t] = cancel
 		p.mu.Unlock()
 		defer func() {
 			p.mu.Lock()
-			delete(p.passes, t)
+			delete(p.handlers, t)
 			p.mu.Unlock()
 		}()
 		if p.dead.Load() {
 			cancel(errKilled)
 		}
 		p.link.journal.begin(p.link)
-		p.link.journal.pass(t.ID())
-		return next(context.WithValue(ctx, passKey{}, pass{p, t.ID()}), t)
+		p.link.journal.begins(t.ID())
+		return next(context.WithValue(ctx, runKey{}, handlerRun{p, t.ID()}), t)
 	}
 }
 
@@ -90,20 +90,20 @@ func (p *process) watch(next handler.Handler) handler.Handler {
 func (p *process) working() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.passes) > 0
+	return len(p.handlers) > 0
 }
 
-// passKey marks the context of a handler at work; its value is a pass.
-type passKey struct{}
+// runKey marks the context of a handler at work; its value is a handlerRun.
+type runKey struct{}
 
-type pass struct {
+type handlerRun struct {
 	process *process
 	id      flowfabric.ExecutionID
 }
 
-// passOf returns whose handler a context belongs to; no process for one that does not run in a [World].
-func passOf(ctx context.Context) (*process, flowfabric.ExecutionID) {
-	p, _ := ctx.Value(passKey{}).(pass)
+// runOf returns whose handler a context belongs to; no process for one that does not run in a [Env].
+func runOf(ctx context.Context) (*process, flowfabric.ExecutionID) {
+	p, _ := ctx.Value(runKey{}).(handlerRun)
 	return p.process, p.id
 }
 
@@ -115,7 +115,7 @@ func (p *process) kill() bool {
 	}
 	p.link.cut()
 	p.mu.Lock()
-	for _, cancel := range p.passes {
+	for _, cancel := range p.handlers {
 		cancel(errKilled)
 	}
 	p.mu.Unlock()

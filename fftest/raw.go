@@ -17,7 +17,7 @@ import (
 )
 
 // hash reads a hash of the store.
-func (w *World) hash(ctx context.Context, key string) (fields map[string]string, err error) {
+func (w *Env) hash(ctx context.Context, key string) (fields map[string]string, err error) {
 	words, err := w.words(ctx, "HGETALL", key)
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (w *World) hash(ctx context.Context, key string) (fields map[string]string,
 }
 
 // waits reads what an execution waits for, or has waited for.
-func (w *World) waits(ctx context.Context, id flowfabric.ExecutionID) (record.Waits, error) {
+func (w *Env) waits(ctx context.Context, id flowfabric.ExecutionID) (record.Waits, error) {
 	words, err := w.words(ctx, "MGET", keys.Of(id.Partition()).Waits(id.UUID()))
 	if err != nil {
 		return record.Waits{}, err
@@ -39,7 +39,7 @@ func (w *World) waits(ctx context.Context, id flowfabric.ExecutionID) (record.Wa
 }
 
 // words makes a call that is answered with a list of texts.
-func (w *World) words(ctx context.Context, command ...string) (words []string, err error) {
+func (w *Env) words(ctx context.Context, command ...string) (words []string, err error) {
 	err = w.raw(ctx, func(r *bufio.Reader) error {
 		n, err := number(r, "*")
 		if err != nil {
@@ -66,7 +66,7 @@ func (w *World) words(ctx context.Context, command ...string) (words []string, e
 }
 
 // score is the time of a member of a sorted set of times.
-func (w *World) score(ctx context.Context, key, member string) (at time.Time, ok bool, err error) {
+func (w *Env) score(ctx context.Context, key, member string) (at time.Time, ok bool, err error) {
 	err = w.raw(ctx, func(r *bufio.Reader) error {
 		size, err := number(r, "$")
 		if err != nil || size < 0 { // there is none
@@ -84,7 +84,7 @@ func (w *World) score(ctx context.Context, key, member string) (at time.Time, ok
 }
 
 // raw makes one call of the store and reads its answer.
-func (w *World) raw(ctx context.Context, read func(*bufio.Reader) error, command ...string) error {
+func (w *Env) raw(ctx context.Context, read func(*bufio.Reader) error, command ...string) error {
 	conn, err := inproc.Dial(ctx, w.server.URL())
 	if err != nil {
 		return err

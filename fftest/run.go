@@ -19,15 +19,21 @@ import (
 func Run[In, Out any](t testing.TB, def *handler.Definition[In, Out], fn func(context.Context, *handler.Task, In) (Out, error),
 	in In, opts ...client.SubmitOption) *Report[Out] {
 	t.Helper()
-	return runWith(t, runtime.Config{}, newJournal(crash{}), def, fn, in, opts)
+	return runWith(t, stage{journal: newJournal(crash{})}, def, fn, in, opts)
 }
 
-func runWith[In, Out any](t testing.TB, cfg runtime.Config, j *journal, def *handler.Definition[In, Out],
+// stage is what a run takes place on: how its worker is configured, and what notes its steps.
+type stage struct {
+	cfg     runtime.Config
+	journal *journal
+}
+
+func runWith[In, Out any](t testing.TB, on stage, def *handler.Definition[In, Out],
 	fn func(context.Context, *handler.Task, In) (Out, error), in In, opts []client.SubmitOption) (r *Report[Out]) {
 	t.Helper()
 	bubble(t, func(inner testing.TB) {
 		inner.Helper()
-		w := newWorld(inner, cfg, []handler.Binding{handler.Bind(def, fn)}, j)
+		w := newEnv(inner, on.cfg, []handler.Binding{handler.Bind(def, fn)}, on.journal)
 		defer w.close()
 		r = Submit(w, def, in, opts...).Wait()
 	})

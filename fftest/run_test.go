@@ -56,9 +56,9 @@ func TestRunReports(t *testing.T) {
 }
 
 func TestRunDelays(t *testing.T) {
-	passes := 0
+	runs := 0
 	r := fftest.Run(t, greet, func(context.Context, *handler.Task, string) (string, error) {
-		if passes++; passes <= 6 {
+		if runs++; runs <= 6 {
 			return "", handler.Delay(4 * time.Hour)
 		}
 		return "at last", nil
@@ -79,7 +79,7 @@ func TestRunRetries(t *testing.T) {
 	r.WantFailure("weather")
 	r.WantAttempts(flowfabric.AttemptInitial, flowfabric.AttemptRetry, flowfabric.AttemptRetry, flowfabric.AttemptRetry)
 	if len(began) != 4 {
-		t.Fatalf("%d passes", len(began))
+		t.Fatalf("%d runs", len(began))
 	}
 	pause := time.Second
 	for i, at := range began[1:] {

@@ -14,12 +14,12 @@ import (
 
 // A report tells which frames are repeated: by a run that goes on after a delay, and by another attempt.
 func TestReportTellsWhatIsRepeated(t *testing.T) {
-	passes := 0
+	runs := 0
 	say := func(ctx context.Context, task *handler.Task, step string, words ...string) error {
 		_, err := handler.Step(ctx, task, step, func(ctx context.Context) (int, error) {
 			for i, word := range words {
 				if i == 1 {
-					switch passes {
+					switch runs {
 					case 1:
 						return 0, handler.Delay(time.Hour)
 					case 2:
@@ -36,8 +36,8 @@ func TestReportTellsWhatIsRepeated(t *testing.T) {
 	}
 	def := handler.Define[string, int]("says", handler.Retry(3, time.Second, time.Second))
 	r := fftest.Run(t, def, func(ctx context.Context, task *handler.Task, _ string) (int, error) {
-		passes++
-		return passes, errors.Join(say(ctx, task, "one", "a"), say(ctx, task, "two", "b", "c"))
+		runs++
+		return runs, errors.Join(say(ctx, task, "one", "a"), say(ctx, task, "two", "b", "c"))
 	}, "x")
 	r.WantResult(3)
 	r.WantFrames("token", "a", "b", "b", "b", "c")

@@ -11,16 +11,16 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 )
 
-// A wait looks whether the world may nap: at first after little time, then after twice as much each time. No lease time
+// A wait looks whether the environment may nap: at first after little time, then after twice as much each time. No lease time
 // is a multiple of these, so that the worker is not stopped in the very instant of a renewal.
 const (
 	firstTurn = 37 * time.Millisecond
 	lastTurn  = 2368 * time.Millisecond
 )
 
-// Sleep lets virtual time pass, like time.Sleep, but an hour in which nothing is due and no handler runs costs nothing: the world
-// steps to whatever is due in its store, whoever made it.
-func (w *World) Sleep(d time.Duration) {
+// Sleep lets virtual time pass, like time.Sleep, but an hour in which nothing is due and no handler runs costs nothing: the environment
+// steps to whatever is due in its store, of whatever origin.
+func (w *Env) Sleep(d time.Duration) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), max(d, 0))
 	defer cancel()
@@ -38,7 +38,7 @@ func (w *World) Sleep(d time.Duration) {
 }
 
 // await returns when an execution has ended.
-func (w *World) await(ctx context.Context, id flowfabric.ExecutionID) error {
+func (w *Env) await(ctx context.Context, id flowfabric.ExecutionID) error {
 	return w.wait(ctx, id, "ended", func(ctx context.Context) (bool, error) {
 		_, err := w.client.RawResult(ctx, id)
 		_, ended := errors.AsType[*client.OutcomeError](err)
@@ -56,7 +56,7 @@ func (w *World) await(ctx context.Context, id flowfabric.ExecutionID) error {
 }
 
 // until returns when a condition is met, which is looked at between turns and before a nap.
-func (w *World) until(ctx context.Context, id flowfabric.ExecutionID, met func(context.Context) (bool, error)) error {
+func (w *Env) until(ctx context.Context, id flowfabric.ExecutionID, met func(context.Context) (bool, error)) error {
 	return w.wait(ctx, id, "come so far", func(turn context.Context) (bool, error) {
 		ok, err := met(ctx)
 		if !ok && err == nil {
@@ -68,7 +68,7 @@ func (w *World) until(ctx context.Context, id flowfabric.ExecutionID, met func(c
 
 // wait lets time pass in turns until look is satisfied, which has one turn each time. It does not nap when met says that
 // look will be.
-func (w *World) wait(ctx context.Context, id flowfabric.ExecutionID, what string, look, met func(context.Context) (bool, error)) error {
+func (w *Env) wait(ctx context.Context, id flowfabric.ExecutionID, what string, look, met func(context.Context) (bool, error)) error {
 	length := firstTurn
 	for patience := w.Patience; ; length = min(2*length, lastTurn) {
 		began := time.Now()
@@ -91,7 +91,7 @@ func (w *World) wait(ctx context.Context, id flowfabric.ExecutionID, what string
 			return errors.Join(err, ctx.Err())
 		}
 		if w.journal.weary.Err() != nil {
-			return fmt.Errorf("a handler was run more than %d times: does it return handler.Delay for ever? %s has not %s", maxPasses, id, what)
+			return fmt.Errorf("a handler was run more than %d times: does it return handler.Delay for ever? %s has not %s", maxRuns, id, what)
 		}
 		if patience -= time.Since(began); patience <= 0 {
 			return w.impatient(ctx, id, what)
@@ -100,7 +100,7 @@ func (w *World) wait(ctx context.Context, id flowfabric.ExecutionID, what string
 }
 
 // impatient says what an execution is stuck in.
-func (w *World) impatient(ctx context.Context, id flowfabric.ExecutionID, what string) error {
+func (w *Env) impatient(ctx context.Context, id flowfabric.ExecutionID, what string) error {
 	s, err := w.client.Get(ctx, id)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (w *World) impatient(ctx context.Context, id flowfabric.ExecutionID, what s
 
 // nap stops the worker until the next due time if nothing happens before and that is far away, for at most limit, unless met
 // is, which may be nil: a worker with nothing to do costs real time. id is the execution that is waited for, if it is one.
-func (w *World) nap(ctx context.Context, id flowfabric.ExecutionID, limit time.Duration, met func(context.Context) (bool, error)) (idle rest, err error) {
+func (w *Env) nap(ctx context.Context, id flowfabric.ExecutionID, limit time.Duration, met func(context.Context) (bool, error)) (idle rest, err error) {
 	if !w.enter(ctx) {
 		return rest{}, nil
 	}
@@ -174,7 +174,7 @@ func (w *World) nap(ctx context.Context, id flowfabric.ExecutionID, limit time.D
 }
 
 // enter takes the turn without a hurry: false if ctx ended before.
-func (w *World) enter(ctx context.Context) bool {
+func (w *Env) enter(ctx context.Context) bool {
 	select {
 	case w.turn <- struct{}{}:
 		return true

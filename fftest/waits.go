@@ -27,7 +27,7 @@ type Wait struct {
 
 // waited collects the waits of an execution that has ended: the history knows when, the kept answers know what.
 func (x *Execution[Out]) waited(ctx context.Context, s flowfabric.Snapshot, stored map[string]string) ([]Wait, error) {
-	last, err := x.world.waits(ctx, x.ID())
+	last, err := x.env.waits(ctx, x.ID())
 	if err != nil || len(last.Suspension) == 0 { // it never waited
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (x *Execution[Out]) waited(ctx context.Context, s flowfabric.Snapshot, stor
 	if err != nil {
 		return nil, err
 	}
-	events, err := x.world.admin.History(ctx, x.ID())
+	events, err := x.env.admin.History(ctx, x.ID())
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (x *Execution[Out]) waited(ctx context.Context, s flowfabric.Snapshot, stor
 	for _, a := range answers {
 		waits = append(waits, Wait{Name: a.Name, Began: a.ResumedAt, Cause: a.Cause, Answer: &a})
 	}
-	rank := x.world.journal.ranks(x.ID()) // several may begin in the same millisecond
+	rank := x.env.journal.ranks(x.ID()) // several may begin in the same millisecond
 	slices.SortStableFunc(waits, func(a, b Wait) int {
 		return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(rank[a.Name], rank[b.Name]))
 	})
@@ -70,7 +70,7 @@ func (x *Execution[Out]) waited(ctx context.Context, s flowfabric.Snapshot, stor
 
 // answers are those that are kept, and what ended the last suspension.
 func (x *Execution[Out]) answers(ctx context.Context, stored map[string]string) (all []suspend.Result, end string, err error) {
-	u, err := x.world.client.Suspension(ctx, x.ID())
+	u, err := x.env.client.Suspension(ctx, x.ID())
 	if err != nil {
 		return nil, "", err
 	}

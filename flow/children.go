@@ -40,13 +40,13 @@ func FirstSuccess() ChildrenOption { return func(s *ChildSet) { s.mode = engine.
 func Leave() ChildrenOption { return func(s *ChildSet) { s.leave = true } }
 
 // Children begins a set of 1..1,000 children for one wait. wait is the name of the wait: 1..128 bytes of printable ASCII, unique
-// within a pass of the handler (loops number theirs).
+// within a run of the handler (loops number theirs).
 //
 //	pages := flow.Children("pages")
 //	first := flow.Child(pages, "first", Fetch, Page{1})
 //	other := flow.Child(pages, "other", Fetch, Page{2})
 //	if err := pages.Wait(ctx, t); err != nil {
-//		return Report{}, err // in the first pass this is what parks the execution
+//		return Report{}, err // in the first run this is what parks the execution
 //	}
 //	text, err := first.Result(ctx, t)
 func Children(wait string, opts ...ChildrenOption) *ChildSet {
@@ -69,8 +69,8 @@ type ChildNode[Out any] struct {
 }
 
 // Child adds a child: an execution of def with input in, as [Add] adds a node, with the same options. Children may depend on others
-// of the same set. The id follows from the execution, the wait and the name, so that no pass makes a child twice; in must therefore
-// be the same in every pass: what was read from outside belongs into a handler.Step.
+// of the same set. The id follows from the execution, the wait and the name, so that no run makes a child twice; in must therefore
+// be the same in every run: what was read from outside belongs into a handler.Step.
 func Child[In, Out any](s *ChildSet, name string, def *handler.Definition[In, Out], in In, opts ...NodeOption) *ChildNode[Out] {
 	return &ChildNode[Out]{n: add(s.graph, name, def, in, opts), set: s, decode: def.Decode}
 }
@@ -92,16 +92,16 @@ func (c *ChildNode[Out]) upstream() *node {
 
 func (c *ChildNode[Out]) yields(Out) {}
 
-// Wait makes the children and waits until as many have ended as the set says. The first pass gets an error that the handler must
+// Wait makes the children and waits until as many have ended as the set says. The first run gets an error that the handler must
 // return, wrapped or not: it is what makes the children and parks the execution, after the handler has returned. When
 // enough have ended the handler runs again from the top, as the same attempt, and this Wait returns nil, now and in every later
-// pass. How a child ended is no error of Wait: ask [ChildNode.Result]. A set without children needs no waiting.
+// run. How a child ended is no error of Wait: ask [ChildNode.Result]. A set without children needs no waiting.
 //
 // The children join the flow of the execution, which must be [Growing] (or [Unsealed], and open still); else the execution fails
 // for good with category suspend_refused, as it does for other things that the server refuses. An execution in no flow founds one.
 //
 // Errors: everything that [Flow.Err] finds in the set, as a permanent failure; ErrInvalidInput for a name out of bounds, one that
-// this pass has used, or a wait inside a step; ErrTaskConsumed after the handler returned; the context's cause.
+// this run has used, or a wait inside a step; ErrTaskConsumed after the handler returned; the context's cause.
 func (s *ChildSet) Wait(ctx context.Context, t *handler.Task) error {
 	outcomes, answered, err := taskhook.ChildrenOf(t).Ask(ctx, s.wait)
 	if err != nil {
@@ -160,7 +160,7 @@ var outcomeErrors = map[flowfabric.PublicState]error{flowfabric.Failed: flowfabr
 	flowfabric.Expired: flowfabric.ErrExpired, flowfabric.Skipped: flowfabric.ErrSkipped, "": flowfabric.ErrNotTerminal}
 
 // Outcome is how the child had ended when the wait was over: completed, failed, cancelled, expired or skipped; empty for one
-// that had not ended, or before [ChildSet.Wait] returned nil. It stays so in every pass, whatever became of the child since.
+// that had not ended, or before [ChildSet.Wait] returned nil. It stays so in every run, whatever became of the child since.
 func (c *ChildNode[Out]) Outcome(t *handler.Task) flowfabric.PublicState {
 	return c.set.outcomes[c.ID(t)].Outcome
 }
@@ -179,7 +179,7 @@ func (c *ChildNode[Out]) Result(ctx context.Context, t *handler.Task) (Out, erro
 	case !c.set.waited:
 		return zero, fmt.Errorf("child %s of %s: %w: ask for results when Wait has returned nil", c.n.name, c.set.wait, flowfabric.ErrInvalidInput)
 	case !known:
-		return zero, handler.Permanent(fmt.Errorf("child %s of %s: %w: it was not there when the wait began; names stand for the same children in every pass",
+		return zero, handler.Permanent(fmt.Errorf("child %s of %s: %w: it was not there when the wait began; names stand for the same children in every run",
 			c.n.name, c.set.wait, flowfabric.ErrInvalidInput))
 	case o.Outcome != flowfabric.Completed:
 		err := &ChildError{Wait: c.set.wait, Name: c.n.name, ID: id, State: o.Outcome, Err: outcomeErrors[o.Outcome]}

@@ -72,7 +72,7 @@ func ExampleChildren() {
 			asked = append(asked, flow.Child(set, model, Provider, q, flowfabric.Lane(model+"-model")))
 		}
 		if err := set.Wait(ctx, t); err != nil {
-			return Answer{}, err // in the first pass this parks the execution
+			return Answer{}, err // in the first run this parks the execution
 		}
 		for _, a := range asked {
 			if a.Outcome(t) == flowfabric.Completed {

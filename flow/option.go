@@ -58,7 +58,7 @@ func AllOf() NodeOption {
 }
 
 // CancelRemaining cancels what a node with [AnyOf] or [Quorum] depends on and what has not ended, once it is decided whether the
-// node runs. Whoever another undecided node still needs is spared. A running handler's context ends with ErrCancelled.
+// node runs. A member that another undecided node still needs is spared. A running handler's context ends with ErrCancelled.
 func CancelRemaining() NodeOption { return nodeFunc(func(n *node) { n.cancel = true }) }
 
 // LetRun leaves them alone, which is the default. Results that come after the decision are kept, but not given to the node.

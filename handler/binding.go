@@ -23,7 +23,7 @@ type Binding struct {
 // It must return soon after ctx ends; context.Cause(ctx) tells why: flowfabric.ErrCancelled, ErrLeaseLost,
 // ErrAttemptTimeout, ErrDeadline, ErrOverBudget or ErrDraining.
 //
-// Its goroutine runs other executions afterwards: whoever calls runtime.LockOSThread or sets labels undoes that.
+// Its goroutine runs other executions afterwards: a function that calls runtime.LockOSThread or sets labels must undo that.
 //
 // A nil def or fn, or an invalid definition, is reported by [Binding.Err] and runtime.New.
 func Bind[In, Out any](def *Definition[In, Out], fn func(ctx context.Context, t *Task, in In) (Out, error)) Binding {
@@ -36,16 +36,17 @@ func Bind[In, Out any](def *Definition[In, Out], fn func(ctx context.Context, t 
 		return Binding{info: def.Info(), err: fmt.Errorf("%w: Bind: the function for kind %s is nil", flowfabric.ErrInvalidInput, def.Kind())}
 	}
 	b := Binding{info: def.Info(), codec: def.codec}
-	b.run = func(ctx context.Context, t *Task) Outcome {
+	b.run = func(ctx context.Context, t *Task) (out Outcome) {
+		defer t.rescue(ctx, &out)
 		var in In
 		if err := b.codec.Decode(t.Input(), &in); err != nil {
 			return b.undecodable(ctx, t, err)
 		}
-		out, err := fn(ctx, t, in)
+		value, err := fn(ctx, t, in)
 		if err != nil {
 			return Classify(ctx, t, err)
 		}
-		return b.complete(ctx, t, out)
+		return b.complete(ctx, t, value)
 	}
 	return b
 }
@@ -69,9 +70,9 @@ func (b Binding) Err() error {
 	return b.err
 }
 
-// Run makes one pass: it decodes the input, calls the function, and encodes the result or classifies the error
+// Run makes one run: it decodes the input, calls the function, and encodes the result or classifies the error
 // (see [Classify]). It never panics. It does not flush frames: who made the task's writer closes it before it
-// settles. A pass that a budget has stopped fails, or is put aside, whatever the function returned, see [Task.SpendAll]. A completed pass that left recorded steps unasked is logged as a warning, see [Task.UnusedSteps].
+// settles. A run that a budget has stopped fails, or is put aside, whatever the function returned, see [Task.SpendAll]. A completed pass that left recorded steps unasked is logged as a warning, see [Task.UnusedSteps].
 func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 	if t == nil {
 		t = newTask(taskhook.Config{})
@@ -81,7 +82,7 @@ func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 	}
 	t.begin(b.codec)
 	defer t.end()
-	out := t.charged(ctx, recovered(b.run, ctx, t))
+	out := t.charged(ctx, b.run(ctx, t))
 	if wait := t.wanted(); wait != "" && out.Kind == OutcomeComplete {
 		return failed(CategoryAwaitIgnored, Permanent(fmt.Errorf(
 			"the handler returned a result although %s had asked to suspend: return the error of a wait", wait)))

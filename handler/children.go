@@ -12,14 +12,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
-// children is what waits for children know while a handler runs: how those of earlier passes ended. Package flow is built on it,
+// children is what waits for children know while a handler runs: how those of earlier runs ended. Package flow is built on it,
 // handlers use flow.Children. Safe for concurrent use.
 type children struct {
 	t *Task // whose mutex guards what follows
 
 	answers map[string]answer   // by the name of the wait
-	asked   map[string]struct{} // names of this pass
-	wanted  string              // the wait that this pass asked for
+	asked   map[string]struct{} // names of this run
+	wanted  string              // the wait that this run asked for
 }
 
 // answer is how the children of a wait ended, or why that cannot be read.
@@ -41,14 +41,14 @@ func (c *children) keep(wait string, a answer) {
 	c.answers[wait] = a
 }
 
-// begin opens a pass: names may be used again.
+// begin opens a run: names may be used again.
 func (c *children) begin() {
 	c.wanted = ""
 	clear(c.asked)
 }
 
-// Ask takes the name of a wait for this pass, 1..128 bytes of printable ASCII, and returns how its children ended; answered is false
-// if it was not answered yet. ErrInvalidInput for a name out of bounds, one that was used in this pass, or inside a step;
+// Ask takes the name of a wait for this run, 1..128 bytes of printable ASCII, and returns how its children ended; answered is false
+// if it was not answered yet. ErrInvalidInput for a name out of bounds, one that was used in this run, or inside a step;
 // ErrTaskConsumed after the handler returned.
 func (c *children) Ask(ctx context.Context, wait string) (outcomes []engine.ChildOutcome, answered bool, err error) {
 	if err := validateName("wait", wait); err != nil {
@@ -63,7 +63,7 @@ func (c *children) Ask(ctx context.Context, wait string) (outcomes []engine.Chil
 		return nil, false, fmt.Errorf("%w: the handler has returned", flowfabric.ErrTaskConsumed)
 	}
 	if _, twice := c.asked[wait]; twice {
-		return nil, false, fmt.Errorf("%w: the name was already used in this pass; names are unique (number those of a loop)", flowfabric.ErrInvalidInput)
+		return nil, false, fmt.Errorf("%w: the name was already used in this run; names are unique (number those of a loop)", flowfabric.ErrInvalidInput)
 	}
 	if c.asked == nil {
 		c.asked = map[string]struct{}{}
@@ -81,7 +81,7 @@ func (c *children) Want(q engine.ChildWait) error {
 	return &taskhook.ChildWait{Wait: q}
 }
 
-// Answered notes that enough children had ended at once: another pass follows under the same hold.
+// Answered notes that enough children had ended at once: another run follows under the same hold.
 func (c *children) Answered(wait string, outcomes []engine.ChildOutcome) {
 	c.t.mu.Lock()
 	defer c.t.mu.Unlock()
@@ -115,7 +115,7 @@ func (c *children) Traced(tags map[string]string) map[string]string {
 	return tags
 }
 
-// unused lists the waits that were answered and that this pass did not ask for. The task is locked.
+// unused lists the waits that were answered and that this run did not ask for. The task is locked.
 func (c *children) unused() []string {
 	var unused []string
 	for wait := range c.answers {

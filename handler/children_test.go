@@ -21,7 +21,7 @@ func outcomes(id flowfabric.ExecutionID, node string) []byte {
 	return []byte(id.UUID().String() + ",s,2," + node)
 }
 
-// What the error of a wait for children makes of a pass, also beside what else a handler can ask for.
+// What the error of a wait for children makes of a run, also beside what else a handler can ask for.
 func TestChildrenOutcomes(t *testing.T) {
 	for name, c := range map[string]struct {
 		also func(error) error
@@ -36,7 +36,7 @@ func TestChildrenOutcomes(t *testing.T) {
 		"nothing":   {func(error) error { return nil }, handler.OutcomeFail},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := passOn(t, engine.Claim{}, nil, func(_ context.Context, task *handler.Task) (string, error) {
+			out := runOn(t, engine.Claim{}, nil, func(_ context.Context, task *handler.Task) (string, error) {
 				err := taskhook.ChildrenOf(task).Want(engine.ChildWait{Name: "w", Mode: engine.WaitFirst})
 				if !taskhook.IsChildWait(fmt.Errorf("x: %w", err)) || taskhook.IsChildWait(io.EOF) {
 					t.Error("IsChildWait")
@@ -70,7 +70,7 @@ func TestChildrenAnswers(t *testing.T) {
 	claim := engine.Claim{Fence: flowfabric.Fence{Execution: id}, Steps: map[string][]byte{
 		engine.StepChildren + "a": outcomes(child, "x"), engine.StepChildren + "b": nil, engine.StepChildren + "bad": []byte("?"), "step": []byte(`1`),
 	}}
-	out := passOn(t, claim, nil, func(ctx context.Context, task *handler.Task) (string, error) {
+	out := runOn(t, claim, nil, func(ctx context.Context, task *handler.Task) (string, error) {
 		got, answered, err := taskhook.ChildrenOf(task).Ask(ctx, "a")
 		if err != nil || !answered || len(got) != 1 || got[0] != (engine.ChildOutcome{ID: child, Node: "x", Outcome: flowfabric.Completed, Attempt: 2}) {
 			t.Errorf("%+v, %v, %v", got, answered, err)
@@ -97,7 +97,7 @@ func TestChildrenAnswers(t *testing.T) {
 	}
 }
 
-// After the handler has returned nothing can be waited for; the next pass may use the names again, and knows what was answered.
+// After the handler has returned nothing can be waited for; the next run may use the names again, and knows what was answered.
 func TestChildrenOfPasses(t *testing.T) {
 	logger, log := quiet()
 	task := newTask(taskhook.Config{Claim: &engine.Claim{Input: []byte(`"x"`)}, Logger: logger})

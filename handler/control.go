@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// Permanent marks an error that no retry can mend: the execution fails at once, whatever its policy says, and
+// Permanent marks an error that no retry can repair: the execution fails at once, whatever its policy says, and
 // stays stored and replayable as a dead letter. nil stays nil. The error text is that of err.
 func Permanent(err error) error {
 	if err == nil {

@@ -10,7 +10,7 @@
 //	                           ▼
 //	         (Out, error) ─classify─▶ Outcome ──▶ one fenced call of package runtime
 //
-// Nothing here talks to a server by itself: whoever makes a task gives it what it needs, so the same handler runs in a worker,
+// Nothing here talks to a server by itself: the maker of a task gives it what it needs, so the same handler runs in a worker,
 // under the testing kit (fftest), or in a plain unit test: [Binding.Run] with a nil task.
 //
 // # What a return means
@@ -29,16 +29,16 @@
 //
 // # What can go wrong, and what follows
 //
-//   - The process dies, or the lease is lost. A later pass runs the handler again from the top. A [Step] that was
+//   - The process dies, or the lease is lost. A later run runs the handler again from the top. A [Step] that was
 //     recorded returns its value without running; one that was not runs again. So the code between steps must be
 //     harmless to repeat, and a step's effect happens at least once: give external systems a key
 //     (the fence's epoch, or execution id and step name).
 //   - A step ran but its value cannot be recorded (store away, lease lost). Step returns the error; the effect has
-//     happened and the next pass repeats it.
+//     happened and the next run repeats it.
 //   - The handler was changed. A recorded step that the new code never asks for stays stored and is reported
 //     ([Task.UnusedSteps] and a warning); a recorded value that no longer decodes is a permanent failure.
 //   - The input does not decode: category extractor_payload_decode, permanent; the function is not called.
 //   - The result is larger than 1 MiB or cannot be encoded: a permanent failure that names the limit.
 //   - The handler starts goroutines of its own and one panics: nobody can catch that. Use sourcegraph/conc,
-//     which carries a panic to whoever waits.
+//     which carries a panic to the waiter.
 package handler

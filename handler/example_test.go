@@ -30,7 +30,7 @@ func ExampleDefine() {
 	// definition of kind "write-article": invalid_input: a value is not valid: Priority is 10000, want 0..9000
 }
 
-// A pass that fails after a step does not repeat the step: the next one gets the recorded value.
+// A run that fails after a step does not repeat the step: the next one gets the recorded value.
 func ExampleStep() {
 	order := handler.Define[string, string]("order")
 	shopOpen := false
@@ -81,7 +81,7 @@ func ExamplePermanent() {
 	// cancel "" permanent=false in 0s "customer left"
 }
 
-// Middleware wraps every pass, the first outermost.
+// Middleware wraps every run, the first outermost.
 func ExampleChain() {
 	timed := func(next handler.Handler) handler.Handler {
 		return func(ctx context.Context, t *handler.Task) handler.Outcome {

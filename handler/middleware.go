@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Handler makes one pass over a task. [Binding.Run] is one.
+// Handler makes one run of a task. [Binding.Run] is one.
 type Handler func(ctx context.Context, t *Task) Outcome
 
-// Middleware wraps every pass of every kind. It may observe, change the context, or answer itself; whether a write
+// Middleware wraps every run of every kind. It may observe, change the context, or answer itself; whether a write
 // counts is decided by its fence at the server, never here. A middleware that bounds the context with a timeout of
 // its own causes an ordinary failure of category attempt_timeout.
 type Middleware func(next Handler) Handler
@@ -37,29 +37,33 @@ func Recover() Middleware {
 	}
 }
 
+// recovered calls a handler, and makes a panic its failure.
 func recovered(next Handler, ctx context.Context, t *Task) (out Outcome) {
-	defer func() {
-		value := recover()
-		if value == nil {
-			return
-		}
-		t.Logger().ErrorContext(ctx, "flowfabric: handler panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
-		if lost := t.lost(ctx); lost != nil {
-			out = Outcome{Kind: OutcomeAbandon, Err: lost}
-			return
-		}
-		err, ok := value.(error)
-		if ok {
-			err = fmt.Errorf("panic: %w", err)
-		} else {
-			err = fmt.Errorf("panic: %v", value)
-		}
-		out = plainFailure(CategoryPanic, err)
-	}()
+	defer t.rescue(ctx, &out)
 	return next(ctx, t)
 }
 
-// Logging logs the start of every pass (debug) and its end: failures as warnings, everything else as info, with
+// rescue makes a panic of the function that defers it the outcome.
+func (t *Task) rescue(ctx context.Context, out *Outcome) {
+	value := recover()
+	if value == nil {
+		return
+	}
+	t.Logger().ErrorContext(ctx, "flowfabric: handler panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+	if lost := t.lost(ctx); lost != nil {
+		*out = Outcome{Kind: OutcomeAbandon, Err: lost}
+		return
+	}
+	err, ok := value.(error)
+	if ok {
+		err = fmt.Errorf("panic: %w", err)
+	} else {
+		err = fmt.Errorf("panic: %v", value)
+	}
+	*out = plainFailure(CategoryPanic, err)
+}
+
+// Logging logs the start of every run (debug) and its end: failures as warnings, everything else as info, with
 // outcome, category, error and elapsed time. A nil logger means the task's own.
 func Logging(logger *slog.Logger) Middleware {
 	return func(next Handler) Handler {
@@ -87,14 +91,14 @@ func Logging(logger *slog.Logger) Middleware {
 	}
 }
 
-// Metrics receives one call at each end of every pass. It must be fast and safe for concurrent use. Labels should be
+// Metrics receives one call at each end of every run. It must be fast and safe for concurrent use. Labels should be
 // taken from Task.Kind, Task.Lane, Outcome.Kind and Failure.Category: the others have no bounded number of values.
 type Metrics interface {
 	HandlerStarted(t *Task)
 	HandlerEnded(t *Task, out Outcome, elapsed time.Duration)
 }
 
-// Measure reports every pass to m. A panic of middleware below it is reported too, as category handler_panic.
+// Measure reports every run to m. A panic of middleware below it is reported too, as category handler_panic.
 func Measure(m Metrics) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, t *Task) Outcome {

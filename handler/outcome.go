@@ -31,7 +31,7 @@ const (
 	CategoryOverBudget   = "budget_exceeded"          // a hard limit of a budget stopped the handler, or the handler returned that
 )
 
-// OutcomeKind is what one pass of a handler leads to. The zero value is none of them.
+// OutcomeKind is what one run of a handler leads to. The zero value is none of them.
 type OutcomeKind uint8
 
 const (
@@ -66,7 +66,7 @@ func (k OutcomeKind) String() string {
 	return outcomeNames[0]
 }
 
-// Outcome is what one pass of a handler leads to. Only the fields of its Kind are set, and Err.
+// Outcome is what one run of a handler leads to. Only the fields of its Kind are set, and Err.
 type Outcome struct {
 	Kind    OutcomeKind
 	Result  []byte        // OutcomeComplete: encoded, at most 1 MiB

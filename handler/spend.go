@@ -165,7 +165,7 @@ func validateAmounts(amounts map[string]int64) error {
 	return nil
 }
 
-// spending is what a task knows of its budgets. Whoever has the turn may use it.
+// spending is what a task knows of its budgets. The holder of the turn may use it.
 type spending struct {
 	task    *Task
 	turn    chan struct{} // capacity 1; a channel, so that time passes in a test's bubble while somebody waits
@@ -174,7 +174,7 @@ type spending struct {
 	strange map[counter]time.Time // dimensions that a budget refused to count, and until when that is believed
 	warned  map[counter]uint64    // the period in which a breach was logged
 	open    *spend                // that is being reported
-	closed  bool                  // the pass is over: what a goroutine of it spends now would stop nobody
+	closed  bool                  // the run is over: what a goroutine of it spends now would stop nobody
 }
 
 // counter is a dimension of a budget.
@@ -329,7 +329,7 @@ func hard(breaches []admission.Breach) []admission.Breach {
 	return slices.DeleteFunc(slices.Clone(breaches), func(b admission.Breach) bool { return !b.Hard })
 }
 
-// stop is what a budget has decided about a pass.
+// stop is what a budget has decided about a run.
 type stop struct {
 	err *OverBudgetError
 	at  time.Time

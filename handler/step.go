@@ -18,17 +18,17 @@ const (
 	recordGrace = 3 * time.Second
 )
 
-// Step runs fn once and remembers its value: a later pass of the handler, after a crash, a retry, a delay or a
+// Step runs fn once and remembers its value: a later run of the handler, after a crash, a retry, a delay or a
 // suspension, gets the recorded value and fn does not run. Put every effect that must not be repeated into a step.
 //
 //	charge, err := handler.Step(ctx, t, "charge", func(ctx context.Context) (Charge, error) { … })
 //
 // The order is: fn, flush of all frames appended so far, record. So a recorded step implies that its frames are
 // stored, and fn is repeated if the process dies before the record is: at least once, recorded at most once.
-// An error of fn is not recorded; it is returned with the step's name, and the next pass runs fn again. A context
+// An error of fn is not recorded; it is returned with the step's name, and the next run runs fn again. A context
 // that ends while fn runs does not keep a value that fn returned from being recorded.
 //
-// name is 1..128 bytes of printable ASCII, unique within a pass: loops number theirs ("page-3"), and what should be
+// name is 1..128 bytes of printable ASCII, unique within a run: loops number theirs ("page-3"), and what should be
 // tried again is tried again inside fn. The value must survive the definition's codec, with at most 256 KiB; an
 // execution has at most 1,000 steps and 8 MiB of them. Steps may run concurrently in goroutines of the handler,
 // under different names, but not inside one another.
@@ -63,8 +63,8 @@ func Step[T any](ctx context.Context, t *Task, name string, fn func(ctx context.
 	return value, nil
 }
 
-// UnusedSteps lists, sorted, the recorded steps, answered waits (those for children too) and pending waitpoints that this pass has not asked for so far. After a handler has
-// completed it should be empty: if not, the handler was changed or chose another path than an earlier pass, and
+// UnusedSteps lists, sorted, the recorded steps, answered waits (those for children too) and pending waitpoints that this run has not asked for so far. After a handler has
+// completed it should be empty: if not, the handler was changed or chose another path than an earlier run, and
 // the effects of those steps may have been repeated under another name. [Binding.Run] warns of it then.
 func (t *Task) UnusedSteps() []string {
 	t.mu.Lock()
@@ -99,7 +99,7 @@ func (t *Task) insideStep(ctx context.Context) string {
 	return ""
 }
 
-// ask takes a name for this pass and returns what is recorded under it.
+// ask takes a name for this run and returns what is recorded under it.
 func (t *Task) ask(ctx context.Context, name string) (recorded []byte, found bool, err error) {
 	if err := validateName("step", name); err != nil {
 		return nil, false, err
@@ -113,7 +113,7 @@ func (t *Task) ask(ctx context.Context, name string) (recorded []byte, found boo
 		return nil, false, fmt.Errorf("step %s: %w: the handler has returned", name, flowfabric.ErrTaskConsumed)
 	}
 	if _, twice := t.asked[name]; twice {
-		return nil, false, fmt.Errorf("%w: step %s was already used in this pass; names are unique (number those of a loop)", flowfabric.ErrInvalidInput, name)
+		return nil, false, fmt.Errorf("%w: step %s was already used in this run; names are unique (number those of a loop)", flowfabric.ErrInvalidInput, name)
 	}
 	if t.asked == nil {
 		t.asked = map[string]struct{}{}

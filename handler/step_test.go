@@ -23,8 +23,8 @@ func value[T any](v T) func(context.Context) (T, error) {
 	return func(context.Context) (T, error) { return v, nil }
 }
 
-// A worker dies between two steps: the next pass gets the first value and runs only the second.
-func TestStepIsMemoisedOverPasses(t *testing.T) {
+// A worker dies between two steps: the next run gets the first value and runs only the second.
+func TestStepIsMemoisedOverRuns(t *testing.T) {
 	steps := &recorder{}
 	ran := map[string]int{}
 	crash := true
@@ -44,12 +44,12 @@ func TestStepIsMemoisedOverPasses(t *testing.T) {
 	})
 	out := b.Run(context.Background(), newTask(taskhook.Config{Steps: steps}))
 	if out.Kind != handler.OutcomeFail || out.Failure.Reason != "step b: crash" || string(steps.values["a"]) != `"a1"` {
-		t.Fatalf("first pass: %s, recorded %q", show(out), steps.values)
+		t.Fatalf("first run: %s, recorded %q", show(out), steps.values)
 	}
 	crash = false
 	out = b.Run(context.Background(), newTask(taskhook.Config{Steps: steps, Claim: &engine.Claim{Steps: steps.values}}))
 	if string(out.Result) != `"a15"` || ran["a"] != 1 || ran["b"] != 2 || steps.calls != 2 {
-		t.Fatalf("second pass: %s, ran %v, %d records", show(out), ran, steps.calls)
+		t.Fatalf("second run: %s, ran %v, %d records", show(out), ran, steps.calls)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestStepRefusals(t *testing.T) {
 	}
 }
 
-// A recorded value of another type cannot be mended by a retry, and must not be silently replaced.
+// A recorded value of another type cannot be repaired by a retry, and must not be silently replaced.
 func TestStepOfAnotherType(t *testing.T) {
 	task := newTask(taskhook.Config{Claim: &engine.Claim{Steps: map[string][]byte{"a": []byte(`"text"`)}}})
 	_, err := handler.Step(context.Background(), task, "a", func(context.Context) (int, error) { panic("not called") })
@@ -126,7 +126,7 @@ func TestUnusedSteps(t *testing.T) {
 		return n, errors.Join(err, fail)
 	})
 	if b.Run(context.Background(), task); strings.Contains(logs.String(), "old-1") {
-		t.Fatalf("a pass that failed has asked for what it came to, no more: %s", logs)
+		t.Fatalf("a run that failed has asked for what it came to, no more: %s", logs)
 	}
 	fail = nil
 	if out := b.Run(context.Background(), task); out.Kind != handler.OutcomeComplete {
@@ -162,7 +162,7 @@ func TestStepFlushesFirst(t *testing.T) {
 	}
 }
 
-// The effect has happened: a drain or a timeout that comes meanwhile must not make the next pass repeat it.
+// The effect has happened: a drain or a timeout that comes meanwhile must not make the next run repeat it.
 func TestStepIsRecordedAfterItsContextEnded(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	steps := &recorder{before: func(ctx context.Context) error { return ctx.Err() }}

@@ -28,8 +28,8 @@ type Task struct {
 
 	mu      sync.Mutex
 	codec   Codec               // of the definition
-	steps   map[string][]byte   // recorded values, of this pass and those before; nil before the first, as most handlers have none
-	asked   map[string]struct{} // names this pass has used; likewise
+	steps   map[string][]byte   // recorded values, of this run and those before; nil before the first, as most handlers have none
+	asked   map[string]struct{} // names this run has used; likewise
 	ended   bool                // the handler has returned
 	stopped *stop               // by a budget
 	refused error               // the server says that another process holds the execution
@@ -70,11 +70,11 @@ func (t *Task) ID() flowfabric.ExecutionID { return t.cfg.Claim.Fence.Execution 
 // Attempt is the index of the attempt, zero based. It grows with every retry, reclaim and replay.
 func (t *Task) Attempt() uint32 { return t.cfg.Claim.Fence.Attempt }
 
-// AttemptType says why this pass runs: initial, retry, reclaim, replay, or resumed for one that was put aside.
+// AttemptType says why this run runs: initial, retry, reclaim, replay, or resumed for one that was put aside.
 func (t *Task) AttemptType() flowfabric.AttemptType { return t.cfg.Claim.Type }
 
-// Fence is the proof of ownership of this pass. Its Epoch grows with every claim of the execution, so an external
-// system can use it to refuse what an older pass still sends.
+// Fence is the proof of ownership of this run. Its Epoch grows with every claim of the execution, so an external
+// system can use it to refuse what an older run still sends.
 func (t *Task) Fence() flowfabric.Fence { return t.cfg.Claim.Fence }
 
 // Namespace is the namespace the execution was submitted to.
@@ -97,7 +97,7 @@ func (t *Task) Tags() map[string]string {
 func (t *Task) Input() []byte { return t.cfg.Claim.Input }
 
 // Flow is the flow whose member the execution is; zero for one that is in no flow. An execution that waits for children without a
-// flow founds one, and is told so in the passes after that.
+// flow founds one, and is told so in the runs after that.
 func (t *Task) Flow() flowfabric.FlowID { return t.cfg.Claim.Flow }
 
 // Node is the name of the execution in its flow, "" without one.
@@ -152,7 +152,7 @@ func (t *Task) waiting() *waits.Run {
 	return t.waits
 }
 
-// wanted says which wait this pass has asked for, "" for none.
+// wanted says which wait this run has asked for, "" for none.
 func (t *Task) wanted() string {
 	if waits := t.waiting(); waits != nil && waits.Wanted() != "" {
 		return "wait " + waits.Wanted()
@@ -212,7 +212,7 @@ func (t *Task) lost(ctx context.Context) error {
 	return nil
 }
 
-// begin opens a pass: names may be used again, values are encoded with the definition's codec.
+// begin opens a run: names may be used again, values are encoded with the definition's codec.
 func (t *Task) begin(codec Codec) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -227,7 +227,7 @@ func (t *Task) begin(codec Codec) {
 	}
 }
 
-// end closes the pass: a goroutine that outlived its handler records nothing more.
+// end closes the run: a goroutine that outlived its handler records nothing more.
 func (t *Task) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

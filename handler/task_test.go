@@ -90,7 +90,7 @@ func (s *tape) Flush(context.Context) error {
 
 func (s *tape) LastAcknowledged() uint64 { return uint64(s.stored) }
 
-func (s *tape) ReadFrames(_ context.Context, _ flowfabric.ExecutionID, _ uint32, after stream.Cursor, _ *stream.Cursor, _ int) ([]stream.Frame, error) {
+func (s *tape) ReadFrames(_ context.Context, _ flowfabric.ExecutionID, _ uint32, after stream.Cursor, _ int) ([]stream.Frame, error) {
 	page := s.frames[max(after.Ms, s.trimmed):s.stored]
 	if len(page) == 0 && s.readErr != nil {
 		return nil, s.readErr

@@ -17,7 +17,7 @@ import (
 
 // An error of a wait that got lost on its way says what became of it.
 func TestALostWaitIsExplained(t *testing.T) {
-	out := passOn(t, engine.Claim{}, tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
+	out := runOn(t, engine.Claim{}, tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 		_, err := suspend.Await[bool](ctx, task, "go")
 		return "", fmt.Errorf("oops: %v", err)
 	})

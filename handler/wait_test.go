@@ -30,8 +30,8 @@ func kept(name, cause string) []byte {
 	return []byte(strings.Join([]string{name, cause, uuid.NewString(), "1000", "0", "", "bob", "because", "0"}, "\x1f"))
 }
 
-// passOn runs one pass of a function over a claim.
-func passOn(t *testing.T, claim engine.Claim, keyring *tokenkeys.Keyring, fn func(context.Context, *handler.Task) (string, error)) handler.Outcome {
+// runOn runs one run of a function over a claim.
+func runOn(t *testing.T, claim engine.Claim, keyring *tokenkeys.Keyring, fn func(context.Context, *handler.Task) (string, error)) handler.Outcome {
 	t.Helper()
 	logger, _ := quiet()
 	claim.Input = []byte(`"x"`)
@@ -41,7 +41,7 @@ func passOn(t *testing.T, claim engine.Claim, keyring *tokenkeys.Keyring, fn fun
 	}).Run(context.Background(), task)
 }
 
-// What the error of a wait makes of a pass: alone, wrapped, joined, and against what else a handler can ask for.
+// What the error of a wait makes of a run: alone, wrapped, joined, and against what else a handler can ask for.
 func TestWaitOutcomes(t *testing.T) {
 	for name, c := range map[string]struct {
 		also func(error) error
@@ -57,7 +57,7 @@ func TestWaitOutcomes(t *testing.T) {
 		"text only": {func(err error) error { return errors.New(err.Error()) }, handler.OutcomeFail},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := passOn(t, engine.Claim{}, tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
+			out := runOn(t, engine.Claim{}, tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 				_, err := suspend.Await[string](ctx, task, "go", suspend.Within(time.Hour), suspend.Because(suspend.ReasonReview))
 				return "", c.also(err)
 			})
@@ -103,7 +103,7 @@ func TestWaitRefusals(t *testing.T) {
 		}, handler.CategoryHandlerError, "already used"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := passOn(t, engine.Claim{}, c.keyring, c.fn)
+			out := runOn(t, engine.Claim{}, c.keyring, c.fn)
 			if out.Kind != handler.OutcomeFail || out.Failure.Category != c.category || !strings.Contains(out.Failure.Reason, c.reason) {
 				t.Errorf("got %s: %s %s", show(out), out.Failure.Category, out.Failure.Reason)
 			}
@@ -112,7 +112,7 @@ func TestWaitRefusals(t *testing.T) {
 			}
 		})
 	}
-	if out := passOn(t, engine.Claim{}, nil, func(ctx context.Context, task *handler.Task) (string, error) {
+	if out := runOn(t, engine.Claim{}, nil, func(ctx context.Context, task *handler.Task) (string, error) {
 		_, err := suspend.Wait(ctx, task, "go", suspend.Operator())
 		return "", err
 	}); out.Kind != handler.OutcomeSuspend || len(out.Wait.(*engine.Suspension).Bindings) != 0 {
@@ -120,13 +120,13 @@ func TestWaitRefusals(t *testing.T) {
 	}
 }
 
-// What earlier passes were answered is told again, and the next wait is the one that suspends. What nobody asked for is unused.
+// What earlier runs were answered is told again, and the next wait is the one that suspends. What nobody asked for is unused.
 func TestWaitsOfEarlierPasses(t *testing.T) {
 	claim := engine.Claim{Resume: resumption("second", `"2"`), Steps: map[string][]byte{
 		engine.StepAwait + "first": kept("first", suspend.CauseOperator), engine.StepAwait + "gone": kept("gone", suspend.CauseSignal), "step": []byte(`1`),
 	}}
 	var unused []string
-	out := passOn(t, claim, tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
+	out := runOn(t, claim, tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 		unused = task.UnusedSteps()
 		first, err := suspend.Wait(ctx, task, "first", suspend.Signal("first"))
 		if err != nil || first.By != "bob" || first.Cause != suspend.CauseOperator {
@@ -148,7 +148,7 @@ func TestWaitsOfEarlierPasses(t *testing.T) {
 	if !slices.Equal(unused, []string{"step", "wait first", "wait gone", "wait second"}) {
 		t.Errorf("unused at first %q", unused)
 	}
-	out = passOn(t, engine.Claim{Resume: &suspend.Result{Name: "go", Cause: suspend.CauseOperator, By: "bob"}}, nil, func(ctx context.Context, task *handler.Task) (string, error) {
+	out = runOn(t, engine.Claim{Resume: &suspend.Result{Name: "go", Cause: suspend.CauseOperator, By: "bob"}}, nil, func(ctx context.Context, task *handler.Task) (string, error) {
 		return suspend.Await[string](ctx, task, "go")
 	})
 	if !errors.Is(out.Err, flowfabric.ErrNoSignal) || !out.Failure.Permanent { // the next attempt would be told the same
@@ -161,7 +161,7 @@ func TestWaitAfterTheHandler(t *testing.T) {
 	for name, looks := range map[string]bool{"never waited": false, "looked": true} {
 		t.Run(name, func(t *testing.T) {
 			var late *handler.Task
-			passOn(t, engine.Claim{}, tokenkeys.Development(), func(_ context.Context, task *handler.Task) (string, error) {
+			runOn(t, engine.Claim{}, tokenkeys.Development(), func(_ context.Context, task *handler.Task) (string, error) {
 				if looks {
 					suspend.Resumed(task)
 				}

@@ -257,13 +257,13 @@ var methods = []method{
 		return c.Cancel(s.ctx, s.waiting().ID(), flowfabric.Reason("why"))
 	}},
 	{"Admin.SetPriority", false, func(s *stage, c *client.Client) error { return admin.New(c).SetPriority(s.ctx, s.waiting().ID(), 7) }},
-	{"Admin.Pause", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).Pause(s.ctx, s.waiting().ID(), flowfabric.Reason("why"))
+	{"Admin.Hold", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).Hold(s.ctx, s.waiting().ID(), flowfabric.Reason("why"))
 	}},
-	{"Admin.Unpause", false, func(s *stage, c *client.Client) error {
+	{"Admin.Unhold", false, func(s *stage, c *client.Client) error {
 		x := s.waiting()
-		s.no(admin.New(s.o).Pause(s.ctx, x.ID(), flowfabric.Reason("why")))
-		return admin.New(c).Unpause(s.ctx, x.ID())
+		s.no(admin.New(s.o).Hold(s.ctx, x.ID(), flowfabric.Reason("why")))
+		return admin.New(c).Unhold(s.ctx, x.ID())
 	}},
 	{"Admin.Purge", false, func(s *stage, c *client.Client) error { return admin.New(c).Purge(s.ctx, s.ended().ID(), 0) }},
 	{"Admin.Replay", false, func(s *stage, c *client.Client) error {
@@ -319,10 +319,10 @@ var methods = []method{
 	{"Admin.GetSchedule", false, func(s *stage, c *client.Client) error { return second(admin.New(c).GetSchedule(s.ctx, s.schedule())) }},
 	{"Admin.Schedules", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Schedules(s.ctx)) }},
 	{"Admin.PauseSchedule", false, func(s *stage, c *client.Client) error { return admin.New(c).PauseSchedule(s.ctx, s.schedule()) }},
-	{"Admin.UnpauseSchedule", false, func(s *stage, c *client.Client) error {
+	{"Admin.ResumeSchedule", false, func(s *stage, c *client.Client) error {
 		name := s.schedule()
 		s.no(admin.New(s.o).PauseSchedule(s.ctx, name))
-		return admin.New(c).UnpauseSchedule(s.ctx, name)
+		return admin.New(c).ResumeSchedule(s.ctx, name)
 	}},
 	{"Admin.RemoveSchedule", false, func(s *stage, c *client.Client) error {
 		return second(admin.New(c).RemoveSchedule(s.ctx, s.schedule(), nil))

@@ -168,7 +168,7 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 			t.Fatalf("operator: %v", err)
 		}
 		t.Cleanup(e.Close)
-		if report, err := maintain.Audit(ctx, maintain.AuditConfig{Engine: e, Heal: true}); err != nil || !report.Sound() {
+		if report, err := maintain.Audit(ctx, maintain.AuditConfig{Engine: e, Repair: true}); err != nil || !report.Sound() {
 			t.Errorf("operator: audit: %+v, %v", report, err)
 		}
 		if err := ran(); err != nil {

@@ -465,7 +465,7 @@ func TestWhatIsClaimedAhead(t *testing.T) {
 			s.ended(p)
 		}
 	}
-	take("idle slots, and four ahead", 4+4) // half of the slots for one visit
+	take("idle slots, and four ahead", 4+4) // half of the slots for one claim round
 	p.gated = true
 	take("gates", 4)
 	s.slots.take(8)

@@ -112,13 +112,13 @@ func TestNoClaimWhileDraining(t *testing.T) {
 	s := newScheduler(1, newSlots(8))
 	p := s.partitions[0]
 	p.digest = "aa"
-	r := &run{sched: s, slots: s.slots}
-	r.draining.Store(true)
+	c := &claimer{sched: s, slots: s.slots}
+	c.draining.Store(true)
 	kept := s.slots.take(3)
-	if settled, made, err := r.completeAndClaim(0, make([]engine.Completion, 3), kept); made || settled != nil || err != nil {
+	if settled, made, err := c.completeAndClaim(0, make([]engine.Completion, 3), kept); made || settled != nil || err != nil {
 		t.Errorf("while draining: %v, made %v, %v", settled, made, err)
 	}
-	if p.visiting || s.slots.free() != 8 {
-		t.Errorf("visiting %v, %d slots free; want untouched", p.visiting, s.slots.free())
+	if p.claiming || s.slots.free() != 8 {
+		t.Errorf("claiming %v, %d slots free; want untouched", p.claiming, s.slots.free())
 	}
 }

@@ -2,18 +2,27 @@ package runtime
 
 import (
 	"context"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/sourcegraph/conc"
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/maintain"
 )
 
 // doorbell keeps the subscriptions of this instance: off-cluster one for all partitions, in a cluster one each,
 // since the channels live where the partitions do.
 type doorbell struct {
-	run       *run
+	store   subscriber
+	sched   *scheduler
+	keeper  *keeper.Keeper
+	ticks   *maintain.Loop // nil when maintenance is disabled
+	log     *slog.Logger
+	metrics *metrics
+
 	total     int32
 	confirmed atomic.Int32
 	first     chan struct{} // closed when all were confirmed once, or given up waiting for
@@ -21,8 +30,14 @@ type doorbell struct {
 	channels  map[string]*partition
 }
 
+// subscriber is what a doorbell asks of the server.
+type subscriber interface {
+	Cluster() bool
+	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(), fn func(channel, message string)) error
+}
+
 func newDoorbell(r *run) *doorbell {
-	d := &doorbell{run: r, total: 1, first: make(chan struct{}), channels: map[string]*partition{}}
+	d := &doorbell{store: r.store, sched: r.sched, keeper: r.keeper, ticks: r.ticks, log: r.log, metrics: r.metrics, total: 1, first: make(chan struct{}), channels: map[string]*partition{}}
 	for _, p := range r.sched.partitions {
 		d.channels[engine.BellChannel(p.id, r.cfg.Instance)] = p
 	}
@@ -42,7 +57,7 @@ func (d *doorbell) listen(ctx context.Context) {
 		for c := range d.channels {
 			channels = append(channels, c)
 		}
-		d.keep(ctx, 0, channels, d.run.sched.partitions)
+		d.keep(ctx, 0, channels, d.sched.partitions)
 		return
 	}
 	var each conc.WaitGroup
@@ -53,22 +68,22 @@ func (d *doorbell) listen(ctx context.Context) {
 }
 
 // keep subscribes, and again whenever that ends. A new subscription means that rings and notices may have been
-// missed: visit, renew, and tick.
+// missed: claim, renew, and tick.
 func (d *doorbell) keep(ctx context.Context, route uint16, channels []string, partitions []*partition) {
 	pause, failures := newBackoff(100*time.Millisecond, 5*time.Second), 0
 	for ctx.Err() == nil {
 		var up atomic.Bool
 		began := time.Now()
-		err := d.run.store.Subscribe(ctx, route, channels, func() {
+		err := d.store.Subscribe(ctx, route, channels, func() {
 			if up.CompareAndSwap(false, true) {
 				d.confirmed.Add(1)
 				d.open()
 			}
-			d.run.sched.ringAll(partitions)
+			d.sched.ringAll(partitions)
 			for _, p := range partitions {
-				d.run.keeper.Reconnected(p.id)
-				if d.run.ticks != nil {
-					d.run.ticks.Ask(p.id)
+				d.keeper.Reconnected(p.id)
+				if d.ticks != nil {
+					d.ticks.Ask(p.id)
 				}
 			}
 		}, d.ring)
@@ -83,7 +98,7 @@ func (d *doorbell) keep(ctx context.Context, route uint16, channels []string, pa
 			return
 		}
 		if failures++; failures == 1 {
-			d.run.log.Warn("flowfabric: doorbell lost, subscribing again; polls stand in for it", "partition", route, "error", err)
+			d.log.Warn("flowfabric: doorbell lost, subscribing again; polls stand in for it", "partition", route, "error", err)
 		}
 		sleep(ctx, pause.NextBackOff())
 	}
@@ -102,20 +117,21 @@ func (d *doorbell) ring(channel, message string) {
 	if p == nil {
 		return
 	}
-	r := d.run
 	switch message {
 	case "w":
-		r.metrics.wakeUps.WithLabelValues("work").Inc()
-		r.sched.ringWork(p, time.Now())
+		d.metrics.wakeUps.WithLabelValues("work").Inc()
+		d.sched.ringWork(p, time.Now())
 	case "r":
-		r.metrics.wakeUps.WithLabelValues("routes").Inc()
-		r.sched.ring(p)
+		d.metrics.wakeUps.WithLabelValues("routes").Inc()
+		d.sched.ring(p)
 	case "l":
-		r.metrics.wakeUps.WithLabelValues("lost").Inc()
-		r.keeper.RenewNow(p.id)
+		d.metrics.wakeUps.WithLabelValues("lost").Inc()
+		d.keeper.RenewNow(p.id)
 	case "t":
-		r.metrics.wakeUps.WithLabelValues("timers").Inc()
-		r.tickOverdue(p.id)
+		d.metrics.wakeUps.WithLabelValues("timers").Inc()
+		if d.ticks != nil {
+			d.ticks.Ring(p.id)
+		}
 	}
 }
 

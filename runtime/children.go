@@ -13,7 +13,7 @@ import (
 // children makes the calls of a handler that waits for children. It returns true when enough of them have ended already: the hold is
 // kept and the handler runs again. Else it leaves in outcome what is to be settled: that the attempt waits, or why not.
 func (j *job) children(outcome *handler.Outcome, task *handler.Task) (again bool) {
-	if err := j.frames.Flush(j.run.ctx); err != nil { // as in suspend
+	if err := j.frames.Flush(j.jobs.ctx); err != nil { // as in suspend
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
 		return false
 	}
@@ -26,7 +26,7 @@ func (j *job) children(outcome *handler.Outcome, task *handler.Task) (again bool
 	switch {
 	case err == nil && reply.Satisfied:
 		taskhook.ChildrenOf(task).Answered(q.Name, reply.Outcomes)
-		j.metrics.settle(j.route.Kind, "satisfied", "")
+		j.jobs.metrics.settle(j.route.Kind, "satisfied", "")
 		return true
 	case err == nil:
 		*outcome = handler.Outcome{Kind: handler.OutcomeChildren, Err: outcome.Err}
@@ -42,7 +42,7 @@ func (j *job) children(outcome *handler.Outcome, task *handler.Task) (again bool
 		refused := refusedOutcome("wait for children", err)
 		refused.Failure.Category = handler.CategorySuspend
 		if errors.Is(err, flowfabric.ErrIdempotencyConflict) {
-			refused.Failure.Reason += " (a child was made before with another input: inputs must be the same in every pass, compute them in a step)"
+			refused.Failure.Reason += " (a child was made before with another input: inputs must be the same in every run, compute them in a step)"
 		}
 		*outcome = refused
 	}
@@ -55,8 +55,8 @@ func (j *job) waited(q engine.ChildWait) (reply engine.ChildrenReply, err error)
 	for i, batch := range batches {
 		call, refused := q, error(nil)
 		call.Children, call.Park = batch, i == len(batches)-1
-		err = j.persist(j.run.ctx, j.held, func(ctx context.Context) (err error) {
-			if reply, err = j.store.WaitChildren(ctx, j.held.Fence(), call); turnedAway(err) {
+		err = persist(j.jobs.ctx, j.held, func(ctx context.Context) (err error) {
+			if reply, err = j.jobs.store.WaitChildren(ctx, j.held.Fence(), call); turnedAway(err) {
 				refused, err = err, nil // an answer: to hold on until it changes would take a slot
 			}
 			return err

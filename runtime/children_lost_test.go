@@ -39,12 +39,12 @@ func (b *between) WaitChildren(ctx context.Context, fence flowfabric.Fence, q en
 	return reply, err
 }
 
-// many is a handler that waits for 120 children, two calls' worth, and counts its passes.
-func many(passes *atomic.Int64) []handler.Binding {
+// many is a handler that waits for 120 children, two calls' worth, and counts its runs.
+func many(runs *atomic.Int64) []handler.Binding {
 	child := handler.Define[int, int]("child")
 	return []handler.Binding{
 		handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-			passes.Add(1)
+			runs.Add(1)
 			set := flow.Children("w")
 			kids := make([]*flow.ChildNode[int], 120)
 			for i := range kids {
@@ -67,10 +67,10 @@ func many(passes *atomic.Int64) []handler.Binding {
 	}
 }
 
-func (b *bench) ofChildren(t *testing.T, wrap *between) (passes *atomic.Int64, ended chan struct{}) {
+func (b *bench) ofChildren(t *testing.T, wrap *between) (runs *atomic.Int64, ended chan struct{}) {
 	t.Helper()
-	passes, ended = &atomic.Int64{}, make(chan struct{})
-	worker, err := New(Config{URL: b.worker.target().URL, Logger: quiet}, many(passes)...)
+	runs, ended = &atomic.Int64{}, make(chan struct{})
+	worker, err := New(Config{URL: b.worker.target().URL, Logger: quiet}, many(runs)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func (b *bench) ofChildren(t *testing.T, wrap *between) (passes *atomic.Int64, e
 		return wrap, release, err
 	}
 	b.worker = worker
-	return passes, ended
+	return runs, ended
 }
 
 // watched closes ended when an execution has completed.
@@ -131,11 +131,11 @@ func TestLostBetweenMakingAndWaiting(t *testing.T) {
 		}
 	}
 	b = newBench(t, quiet, func(s store) store { return s })
-	passes, ended := b.ofChildren(t, wrap)
+	runs, ended := b.ofChildren(t, wrap)
 	s := b.run(t, ended)
 	b.sum(t, s)
-	if s.Attempts != 2 || s.Reclaims != 1 || wrap.parked.Load() != 2 || wrap.made.Load() != 2 || passes.Load() < 3 {
-		t.Errorf("%d attempts, %d reclaims, %d and %d calls, %d passes", s.Attempts, s.Reclaims, wrap.made.Load(), wrap.parked.Load(), passes.Load())
+	if s.Attempts != 2 || s.Reclaims != 1 || wrap.parked.Load() != 2 || wrap.made.Load() != 2 || runs.Load() < 3 {
+		t.Errorf("%d attempts, %d reclaims, %d and %d calls, %d runs", s.Attempts, s.Reclaims, wrap.made.Load(), wrap.parked.Load(), runs.Load())
 	}
 }
 
@@ -143,11 +143,11 @@ func TestLostBetweenMakingAndWaiting(t *testing.T) {
 func TestLostRepliesOfChildren(t *testing.T) {
 	b := newBench(t, quiet, func(s store) store { return s })
 	wrap := &between{lose: true}
-	passes, ended := b.ofChildren(t, wrap)
+	runs, ended := b.ofChildren(t, wrap)
 	s := b.run(t, ended)
 	b.sum(t, s)
 	// The call that parks is not repeated if the execution is claimed anew before: the newer hold ends the older.
-	if s.Attempts != 1 || wrap.made.Load() != 2 || wrap.parked.Load() < 1 || wrap.parked.Load() > 2 || passes.Load() != 2 {
-		t.Errorf("%d attempts, %d and %d calls, %d passes", s.Attempts, wrap.made.Load(), wrap.parked.Load(), passes.Load())
+	if s.Attempts != 1 || wrap.made.Load() != 2 || wrap.parked.Load() < 1 || wrap.parked.Load() > 2 || runs.Load() != 2 {
+		t.Errorf("%d attempts, %d and %d calls, %d runs", s.Attempts, wrap.made.Load(), wrap.parked.Load(), runs.Load())
 	}
 }

@@ -26,9 +26,9 @@ type completer struct {
 	queues map[uint16]*completions
 }
 
-// sender makes one call, and answers as many as there are items, or with an error. heirs: the end of some may make others claimable. It
+// sender makes one call, and answers as many as there are items, or with an error. dependants: the end of some may make others claimable. It
 // gives back, or uses, the slots that were kept.
-type sender func(partition uint16, items []engine.Completion, heirs bool, kept int) ([]engine.Settled, error)
+type sender func(partition uint16, items []engine.Completion, dependants bool, kept int) ([]engine.Settled, error)
 
 type completions struct {
 	busy    bool // somebody is sending
@@ -39,11 +39,11 @@ type completions struct {
 
 // completion is one job that waits to be settled.
 type completion struct {
-	job    *job
-	item   engine.Completion
-	answer chan error // capacity 1; nil when nobody waits
-	heirs  bool       // its end may make others claimable in its partition: it is a member of a flow
-	kept   bool       // its slot is reserved for what the call claims
+	job        *job
+	item       engine.Completion
+	answer     chan error // capacity 1; nil when nobody waits
+	dependants bool       // its end may make others claimable in its partition: it is a member of a flow
+	kept       bool       // its slot is reserved for what the call claims
 }
 
 func newCompleter(send sender, answered func([]completion, []engine.Settled, error)) *completer {
@@ -69,15 +69,15 @@ func (c *completer) complete(own completion) {
 	}
 	c.gather(q)
 	for batch := c.next(q, nil); batch != nil; batch = c.next(q, batch) {
-		heirs, kept := false, 0
+		dependants, kept := false, 0
 		for i := range batch {
-			q.items, heirs = append(q.items, batch[i].item), heirs || batch[i].heirs
+			q.items, dependants = append(q.items, batch[i].item), dependants || batch[i].dependants
 			if batch[i].kept {
 				kept++
 			}
 		}
 		c.calls.Add(1)
-		answers, err := c.send(partition, q.items, heirs, kept)
+		answers, err := c.send(partition, q.items, dependants, kept)
 		c.calls.Add(-1)
 		c.answered(batch, answers, err)
 		clear(q.items)

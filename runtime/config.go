@@ -37,7 +37,7 @@ type Config struct {
 	Username, Password string
 	// TLS replaces the default TLS settings.
 	TLS *tls.Config
-	// Partitions is used only by whoever boots a store first. Default 64.
+	// Partitions is used only by the process that boots a store first. Default 64.
 	Partitions uint16
 	// CreateConfig false refuses to start on a store that was never booted. Default (nil) true.
 	CreateConfig *bool
@@ -90,7 +90,7 @@ type Config struct {
 	// OnCall is told every call of a server function, for metrics or tracing, with its repeats, once it has ended. It must be fast, and
 	// may be called concurrently. Default nobody.
 	OnCall func(function string, took time.Duration, err error)
-	// TracerProvider makes a span around each pass of a handler, which the handler's context carries. Default the global one of
+	// TracerProvider makes a span around each run of a handler, which the handler's context carries. Default the global one of
 	// package otel, as soon as one is set; without any, nothing is traced. See docs/how-to/trace.md.
 	TracerProvider trace.TracerProvider
 	// Propagator reads the context that came with the execution. Default the global one of package otel, and W3C trace context

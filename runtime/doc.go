@@ -3,7 +3,7 @@
 //	             Subscribe ("w", "r", "l", "t")          Poll (jittered, seldom)
 //	                    │ hot, not registered                  │
 //	                    ▼                                      ▼
-//	slots ──free──▶ scheduler ──visit──▶ claim              ──▶ job ──▶ handler.Binding.Run
+//	slots ──free──▶ scheduler ──round──▶ claim              ──▶ job ──▶ handler.Binding.Run
 //	  ▲                 ▲                                        │            │ Outcome
 //	  │                 └── More, partly filled ─────────────────┘            ▼
 //	  └─────────────────── slot freed ◀── handler returned ──▶ settle (one fenced call, completions batched)
@@ -13,22 +13,22 @@
 // the moment a handler returns, and go back to their queue if that takes longer than 10 ms, or when the worker drains. An empty claim
 // registers this instance as a waiter; the server rings exactly as many waiters as there is work. Between
 // rings a partition costs nothing but its share of the fallback poll. Completions of members of flows claim in the same call, as a
-// visit of their partition: what they free mostly runs here, without a ring and a claim of its own.
+// claim round of their partition: what they free mostly runs here, without a ring and a claim of its own.
 //
 // A worker serves the namespaces of [Config.Namespace], by default "default", and in addition those of [Config.Namespaces]. What waits in
 // several of them, in one lane, shares it by weight (admin.SetLane), whatever each has waiting.
 //
 // Work with budgets and quotas is granted first, not claimed: the worker asks them for up to 5 s, claims what all let pass,
 // and gives the rest back without an attempt. What a budget or quota refused is not handed out until it may have room, so that it takes no
-// slot; what a handler spends is reported to its budgets at once (handler.Task.Spend). Whoever owns a partition's tick tells budgets and
+// slot; what a handler spends is reported to its budgets at once (handler.Task.Spend). The owner of a partition's tick tells budgets and
 // quotas what has ended there.
 //
 // # Failures
 //
 //   - A reply is lost: the claim number is repeated, the settling call is repeated; both say what really happened.
-//   - The subscription is lost: all partitions are visited and all sessions renewed as soon as it is back, and
+//   - The subscription is lost: all partitions are asked for work and all sessions renewed as soon as it is back, and
 //     the poll finds what was missed meanwhile.
-//   - A ring comes while no slot is free, or during the drain: it is passed on to the next waiter, and the partition
+//   - A ring comes while no slot is free, or during the drain: it is forwarded to the next waiter, and the partition
 //     stays hot for when a slot is freed.
 //   - The lease is lost: the handler's context ends with the cause, and whatever the handler returns is
 //     dropped with one log line. The execution already belongs to somebody else.

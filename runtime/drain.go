@@ -31,16 +31,16 @@ func (r *run) drain(fetching *conc.WaitGroup) error {
 	lastCall := patience.Add(lastCallAfter)
 	end := time.AfterFunc(time.Until(lastCall), func() { r.cancel(flowfabric.ErrDraining) })
 	defer end.Stop()
-	r.draining.Store(true)
+	r.claims.draining.Store(true)
 	running, _ := r.slots.counts()
 	r.log.Info("flowfabric: worker drains", "running", running, "timeout", r.cfg.drainTimeout().String())
-	r.giveBack(r.slots.close()) // what waits for a slot is better off elsewhere
+	r.jobs.giveBack(r.slots.close()) // what waits for a slot is better off elsewhere
 
 	r.awaitJobs(fetching, patience)
 	err := r.abandoned()
-	r.pool.close()
+	r.jobs.pool.close()
 	if err == nil {
-		r.pool.wait() // a matter of microseconds: every slot is free
+		r.jobs.pool.wait() // a matter of microseconds: every slot is free
 	}
 	r.closeSessions(lastCall)
 	r.name.leave(lastCall)
@@ -54,7 +54,7 @@ func (r *run) drain(fetching *conc.WaitGroup) error {
 func (r *run) awaitJobs(fetching *conc.WaitGroup, patience time.Time) {
 	fetched := make(chan struct{})
 	var waiting conc.WaitGroup
-	defer waiting.Wait() // each visit is bounded by visitTimeout, and by the end of the run's context
+	defer waiting.Wait() // each claim round is bounded by roundTimeout, and by the end of the run's context
 	waiting.Go(func() {
 		defer close(fetched)
 		fetching.Wait()
@@ -104,9 +104,9 @@ func (r *run) closeSessions(lastCall time.Time) {
 	defer cancel()
 	orphans, err := r.keeper.Unresolved(ctx)
 	for _, held := range orphans {
-		r.handBack(held)
+		r.jobs.handBack(held)
 	}
-	r.returns.Wait() // each is bounded by stopGrace, and by the end of the run's context
+	r.jobs.returns.Wait() // each is bounded by stopGrace, and by the end of the run's context
 	if err = errors.Join(err, r.keeper.Close(ctx)); err != nil {
 		r.log.Warn("flowfabric: sessions were not closed; they expire", "within", r.cfg.LeaseTTL.String(), "error", err)
 	}

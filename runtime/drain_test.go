@@ -52,11 +52,11 @@ func TestDrainStaysWithinItsBudget(t *testing.T) {
 				name    string
 				work    int
 				handler string
-			}{{"idle", 0, ""}, {"obedient", 3, "obedient"}, {"deaf", 1, "deaf"}, {"done", 2, "done"}} {
+			}{{"idle", 0, ""}, {"obedient", 3, "obedient"}, {"stubborn", 1, "stubborn"}, {"done", 2, "done"}} {
 				t.Run(strings.Join([]string{drain.String(), name, c.name}, " "), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						s := newSilent(4, c.work)
-						started, deaf := make(chan struct{}, 8), make(chan struct{})
+						started, stubborn := make(chan struct{}, 8), make(chan struct{})
 						var ready chan struct{}
 						if c.work > 0 {
 							ready = started
@@ -67,21 +67,21 @@ func TestDrainStaysWithinItsBudget(t *testing.T) {
 							case "obedient":
 								<-ctx.Done()
 								return ctx.Err()
-							case "deaf":
-								<-deaf
+							case "stubborn":
+								<-stubborn
 							}
 							return nil
 						}, ready, silence)
 						if took > stopGrace {
 							t.Errorf("over %v after DrainTimeout, want at most %v", took, stopGrace)
 						}
-						if (c.handler == "deaf") != errors.Is(err, flowfabric.ErrDraining) && !silence {
+						if (c.handler == "stubborn") != errors.Is(err, flowfabric.ErrDraining) && !silence {
 							t.Errorf("Run: %v", err)
 						}
 						if !silence && c.work == 0 && took > -max(drain, 0) {
 							t.Errorf("an idle worker needed %v", took+max(drain, 0))
 						}
-						close(deaf)
+						close(stubborn)
 						synctest.Wait()
 					})
 				})
@@ -95,16 +95,16 @@ func TestHandedBackTicksAreUnderTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSilent(4, 1)
 		s.hung = true
-		started, deaf := make(chan struct{}), make(chan struct{})
+		started, stubborn := make(chan struct{}), make(chan struct{})
 		took, _ := drained(t, s, Config{DrainTimeout: -1}, func(context.Context) error {
 			close(started)
-			<-deaf
+			<-stubborn
 			return nil
 		}, started, false)
 		if took > lastCallAfter {
 			t.Errorf("over after %v, want at most %v", took, lastCallAfter)
 		}
-		close(deaf)
+		close(stubborn)
 		synctest.Wait()
 	})
 }
@@ -130,7 +130,7 @@ func TestHandlersAreToldInTimeWhileAClaimHangs(t *testing.T) {
 		<-started
 		synctest.Wait()
 		s.fallSilent()
-		<-s.hanging // a visit wants to renew the registration
+		<-s.hanging // a claim round wants to renew the registration
 		began := time.Now()
 		stop()
 		running.Wait()

@@ -14,7 +14,7 @@ func TestAServerThatEvictsIsTold(t *testing.T) {
 	const words = "set maxmemory-policy noeviction"
 	start := func(url string) string {
 		var log safeLog
-		worldAt(t, url).start(runtime.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, greetBinding())
+		envAt(t, url).start(runtime.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, greetBinding())
 		return log.text()
 	}
 	if text := start(testserver.Redis(t)); strings.Contains(text, words) {

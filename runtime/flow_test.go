@@ -22,7 +22,7 @@ import (
 )
 
 // submitFlow makes a flow of at most 100 members and releases it.
-func (w *world) submitFlow(f *flow.Flow) flowfabric.FlowID {
+func (w *env) submitFlow(f *flow.Flow) flowfabric.FlowID {
 	w.Helper()
 	id := flowfabric.FlowID(flowfabric.NewExecutionID(uint16(time.Now().UnixNano() % 4)))
 	plan, err := flowplan.Of(f, id, flowplan.Defaults{Namespace: "default", Creator: "test"})
@@ -38,7 +38,7 @@ func (w *world) submitFlow(f *flow.Flow) flowfabric.FlowID {
 }
 
 // flowEnds waits until a flow has ended.
-func (w *world) flowEnds(id flowfabric.FlowID) (r engine.FlowRecord) {
+func (w *env) flowEnds(id flowfabric.FlowID) (r engine.FlowRecord) {
 	w.Helper()
 	w.eventually("the flow ends", func() bool {
 		var err error
@@ -50,7 +50,7 @@ func (w *world) flowEnds(id flowfabric.FlowID) (r engine.FlowRecord) {
 	return r
 }
 
-func (w *world) snapshot(id flowfabric.ExecutionID) engine.Snapshot {
+func (w *env) snapshot(id flowfabric.ExecutionID) engine.Snapshot {
 	w.Helper()
 	s, err := w.engine.ReadExecution(w.ctx, id)
 	if err != nil {
@@ -81,7 +81,7 @@ func echoes() []handler.Binding {
 
 // A diamond: the join runs once, after both sides, and gets their results with their types; an empty result is there.
 func TestFlowDiamond(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		middle, join := handler.Define[string, string]("middle"), handler.Define[string, string]("join")
 		w.start(runtime.Config{}, append(echoes(),
 			handler.Bind(middle, func(_ context.Context, t *handler.Task, in string) (string, error) {
@@ -117,7 +117,7 @@ func TestFlowDiamond(t *testing.T) {
 
 // A race: as soon as one provider has answered the others are cancelled, and their handlers hear of it.
 func TestFlowRace(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		racer := handler.Define[string, string]("racer", handler.NoRetry())
 		join := handler.Define[string, string]("join")
 		var mu sync.Mutex
@@ -180,17 +180,17 @@ func TestFlowRace(t *testing.T) {
 	})
 }
 
-// children runs a handler of kind parent in a world with the kinds of these tests.
-func (w *world) children(fn waiting) {
+// children runs a handler of kind parent in an environment with the kinds of these tests.
+func (w *env) children(fn waiting) {
 	w.Helper()
 	w.start(runtime.Config{}, append(echoes(), handler.Bind(parent, fn))...)
 }
 
-// A handler in no flow waits for all its children, in two waits: two passes more, one attempt, and no call that asks again. It hears
+// A handler in no flow waits for all its children, in two waits: two runs more, one attempt, and no call that asks again. It hears
 // how each ended, the failed one too.
 func TestChildrenAll(t *testing.T) {
-	servers(t, func(w *world) {
-		var passes, steps atomic.Int64
+	servers(t, func(w *env) {
+		var runs, steps atomic.Int64
 		var mu sync.Mutex
 		calls := map[string]int{}
 		cfg := runtime.Config{OnCall: func(function string, _ time.Duration, _ error) {
@@ -199,9 +199,9 @@ func TestChildrenAll(t *testing.T) {
 			calls[function]++
 		}}
 		w.start(cfg, append(echoes(), handler.Bind(parent, func(ctx context.Context, task *handler.Task, in string) (string, error) {
-			passes.Add(1)
-			if task.Flow().IsZero() != (passes.Load() == 1) {
-				return "", fmt.Errorf("pass %d: flow %q", passes.Load(), task.Flow())
+			runs.Add(1)
+			if task.Flow().IsZero() != (runs.Load() == 1) {
+				return "", fmt.Errorf("run %d: flow %q", runs.Load(), task.Flow())
 			}
 			first := flow.Children("first")
 			a := flow.Child(first, "a", echo, in+"a")
@@ -247,8 +247,8 @@ func TestChildrenAll(t *testing.T) {
 		if got := w.result(id, 0); got != `"xa b failed skipped f 0 failed"` {
 			t.Errorf("got %s, %s %s", got, s.FailureCategory, s.FailureReason)
 		}
-		if s.Attempts != 1 || passes.Load() != 3 || steps.Load() != 1 {
-			t.Errorf("%d attempts, %d passes, %d steps", s.Attempts, passes.Load(), steps.Load())
+		if s.Attempts != 1 || runs.Load() != 3 || steps.Load() != 1 {
+			t.Errorf("%d attempts, %d runs, %d steps", s.Attempts, runs.Load(), steps.Load())
 		}
 		child := w.snapshot(id.Child("first", "a"))
 		if child.Creator != id.String() {
@@ -268,7 +268,7 @@ func TestChildrenAll(t *testing.T) {
 
 // Waits for signals and for children take turns: each answer is kept, in whatever order they came.
 func TestChildrenBetweenSignals(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		w.start(signing(), append(echoes(), handler.Bind(parent, func(ctx context.Context, task *handler.Task, in string) (string, error) {
 			var out []string
 			for i := range 2 {
@@ -306,7 +306,7 @@ func TestChildrenBetweenSignals(t *testing.T) {
 
 // First and FirstSuccess go on when one child has ended, or has succeeded; what is open then has no result.
 func TestChildrenFirst(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		never := handler.Define[string, string]("never")
 		release := make(chan struct{})
 		w.start(runtime.Config{}, append(echoes(),
@@ -351,7 +351,7 @@ func TestChildrenFirst(t *testing.T) {
 
 // A parent that is cancelled while it waits takes its children with it, unless they are left.
 func TestChildrenOfACancelledParent(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		slow := handler.Define[string, string]("slow")
 		release := make(chan struct{})
 		w.start(runtime.Config{}, handler.Bind(slow, func(ctx context.Context, _ *handler.Task, in string) (string, error) {
@@ -389,12 +389,12 @@ func TestChildrenOfACancelledParent(t *testing.T) {
 // Children join a flow that may grow; in a sealed one the handler fails for good, and says why. The failure of a child that a
 // handler passes on is one for good too, until a replay: then the children are looked at anew.
 func TestChildrenInAFlow(t *testing.T) {
-	servers(t, func(w *world) {
-		var mended atomic.Bool
+	servers(t, func(w *env) {
+		var repaired atomic.Bool
 		flaky := handler.Define[string, string]("flaky", handler.NoRetry())
 		w.start(runtime.Config{},
 			handler.Bind(flaky, func(_ context.Context, _ *handler.Task, in string) (string, error) {
-				if !mended.Load() {
+				if !repaired.Load() {
 					return "", errors.New("not yet")
 				}
 				return in, nil
@@ -420,7 +420,7 @@ func TestChildrenInAFlow(t *testing.T) {
 		if s := w.snapshot(b.ID(two)); r.State != flowfabric.FlowFailed || r.Members != 2 || s.FailureCategory != handler.CategoryChild || s.Attempts != 1 {
 			t.Errorf("growing: %s, %s %s after %d", r.State, s.FailureCategory, s.FailureReason, s.Attempts)
 		}
-		mended.Store(true)
+		repaired.Store(true)
 		child := b.ID(two).Child("w", "c")
 		for _, id := range []flowfabric.ExecutionID{child, b.ID(two)} {
 			w.eventually("nothing is left of the end", func() bool {
@@ -441,7 +441,7 @@ func TestChildrenInAFlow(t *testing.T) {
 // Children are refused for reasons that an operator may change: the attempt fails, and the policy decides about another. In a
 // flow that was cancelled nobody waits, also those who may run to their end.
 func TestChildrenRefused(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		closed := handler.Define[string, string]("closed", flowfabric.Lane("closed"))
 		running, release := make(chan flowfabric.FlowID), make(chan struct{})
 		adult := handler.Define[string, string]("adult", handler.Retry(20, time.Millisecond, time.Millisecond))
@@ -493,9 +493,9 @@ func TestChildrenRefused(t *testing.T) {
 }
 
 // What a handler may do wrong with children is told: a name twice, a wait in a step, a result without it, its error thrown away, a mistake
-// in the set, another input than in the pass before.
+// in the set, another input than in the run before.
 func TestChildrenMisuse(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	var n atomic.Int64
 	w.children(func(ctx context.Context, task *handler.Task, in string) (string, error) {
 		set := flow.Children("w")
@@ -529,7 +529,7 @@ func TestChildrenMisuse(t *testing.T) {
 		return "", nil
 	})
 	for in, want := range map[string][2]string{
-		"twice":   {handler.CategoryHandlerError, "already used in this pass"},
+		"twice":   {handler.CategoryHandlerError, "already used in this run"},
 		"step":    {handler.CategoryHandlerError, "inside step s"},
 		"early":   {handler.CategoryHandlerError, "when Wait has returned nil"},
 		"ignored": {handler.CategoryAwaitIgnored, "children w had asked to suspend"},

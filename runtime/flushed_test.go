@@ -20,10 +20,10 @@ import (
 )
 
 // flushing runs a test on servers that can be flushed behind everybody's back; ask sends a command and returns the first line of the answer.
-func flushing(t *testing.T, f func(w *world, ask func(command string) string)) {
-	for name, start := range map[string]func(t *testing.T) *world{
-		"embedded": newWorld,
-		"redis":    func(t *testing.T) *world { return worldAt(t, testserver.Redis(t, testserver.TCP())) },
+func flushing(t *testing.T, f func(w *env, ask func(command string) string)) {
+	for name, start := range map[string]func(t *testing.T) *env{
+		"embedded": newEnv,
+		"redis":    func(t *testing.T) *env { return envAt(t, testserver.Redis(t, testserver.TCP())) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := start(t)
@@ -55,7 +55,7 @@ func flushing(t *testing.T, f func(w *world, ask func(command string) string)) {
 // A store that is flushed under a worker is booted again by it. What it held is lost, as with any lease; timers, waits for signals, and
 // what is submitted from then on go on as in a new store.
 func TestAWorkerOutlivesAFlush(t *testing.T) {
-	flushing(t, func(w *world, ask func(string) string) {
+	flushing(t, func(w *env, ask func(string) string) {
 		lost, began := make(chan error, 1), make(chan struct{})
 		worker := w.start(runtime.Config{TokenKeys: keyA, LeaseTTL: 2 * time.Second}, greetBinding(),
 			handler.Bind(handler.Define[string, string]("hold"), func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
@@ -106,7 +106,7 @@ func TestAWorkerOutlivesAFlush(t *testing.T) {
 // A handler that waits declares the token keys to a flushed store itself. It does not fail until the registration is renewed, which does
 // so, too: a third of the lease later.
 func TestAHandlerThatWaitsOutlivesAFlush(t *testing.T) {
-	flushing(t, func(w *world, ask func(string) string) {
+	flushing(t, func(w *env, ask func(string) string) {
 		w.start(runtime.Config{TokenKeys: keyA, LeaseTTL: 5 * time.Minute},
 			handler.Bind(handler.Define[string, string]("wait"), func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 				return suspend.Await[string](ctx, task, "go")
@@ -125,9 +125,9 @@ func TestAHandlerThatWaitsOutlivesAFlush(t *testing.T) {
 // The store was flushed and made anew with other partition counts: the worker ends, and says what to do.
 func TestAWorkerEndsWhenTheStoreHasOtherCounts(t *testing.T) {
 	for _, partitions := range []uint16{2, 8} {
-		flushing(t, func(w *world, ask func(string) string) {
+		flushing(t, func(w *env, ask func(string) string) {
 			worker := w.start(runtime.Config{LeaseTTL: 2 * time.Second}, greetBinding())
-			// Whoever is first makes the store anew, so nobody else may be in between.
+			// The first call makes the store anew, so nobody else may be in between.
 			ask("MULTI")
 			ask("FLUSHALL")
 			ask(fmt.Sprintf("HSET ff:config:partitions num_flow_partitions %d num_budget_partitions 32 num_quota_partitions 32", partitions))

@@ -37,11 +37,11 @@ func (f *frames) make() *framelog.Writer {
 	if f.writer == nil {
 		j := f.job
 		f.writer = framelog.NewWriter(framelog.WriterConfig{
-			Appender: j, Fence: j.held.Fence(), LastSequence: j.held.Claim().LastSequence, Context: j.ctx, Cancel: j.refused, Logger: j.log,
-			Summaries: j.store,
+			Appender: j, Fence: j.held.Fence(), LastSequence: j.held.Claim().LastSequence, Context: j.jobs.ctx, Cancel: j.refused, Logger: j.jobs.log,
+			Summaries: j.jobs.store,
 		})
 		if f.closed {
-			_ = f.writer.Close(j.ctx) // it has nothing to send, and takes nothing
+			_ = f.writer.Close(j.jobs.ctx) // it has nothing to send, and takes nothing
 		}
 	}
 	return f.writer
@@ -73,8 +73,8 @@ func (f *frames) close() error {
 	if w == nil || closed {
 		return f.err
 	}
-	f.err = w.Close(f.job.ctx)
-	f.job.metrics.unsent(w)
+	f.err = w.Close(f.job.jobs.ctx)
+	f.job.jobs.metrics.unsent(w)
 	return f.err
 }
 
@@ -83,9 +83,9 @@ func (j *job) AppendFrames(ctx context.Context, fence flowfabric.Fence, first ui
 	if err := j.held.Check(); err != nil {
 		return engine.Appended{}, err
 	}
-	reply, err := j.store.AppendFrames(ctx, fence, first, frames)
+	reply, err := j.jobs.store.AppendFrames(ctx, fence, first, frames)
 	if err == nil {
-		j.metrics.appended(frames)
+		j.jobs.metrics.appended(frames)
 	}
 	return reply, err
 }

@@ -35,7 +35,7 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 				t.Cleanup(e.Close)
 				return e
 			}
-			w := &world{T: t, ctx: ctx, url: s.URL(), engine: opened()}
+			w := &env{T: t, ctx: ctx, url: s.URL(), engine: opened()}
 			big := strings.Repeat("x", 256<<10)
 			echo := func() handler.Binding {
 				return handler.Bind(greet, func(_ context.Context, _ *handler.Task, in string) (string, error) { return in, nil })
@@ -71,7 +71,7 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 			w.engine.Close()
 			w.engine = opened()
 			w.start(runtime.Config{Instance: "two", LeaseTTL: time.Second, TokenKeys: keys}, echo())
-			page, err := w.engine.ListExecutions(ctx, 1, engine.ListQuery{Home: engine.HomeWaiting, Key: "1", Limit: 100})
+			page, err := w.engine.ListExecutions(ctx, 1, engine.ListQuery{Index: engine.IndexWaiting, Key: "1", Limit: 100})
 			if err != nil || len(page.Executions) != len(waiting) {
 				t.Errorf("list: %d of %d, %v", len(page.Executions), len(waiting), err)
 			}
@@ -92,7 +92,7 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 			if _, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{{ID: flowfabric.NewExecutionID(1), Namespace: "default", Lane: "default", Kind: "greet"}}); !errors.Is(err, flowfabric.ErrOutOfMemory) {
 				t.Errorf("it is not full any more: %v", err)
 			}
-			if r, err := maintain.Audit(ctx, maintain.AuditConfig{Engine: w.engine, Heal: true}); err != nil || !r.Sound() || r.Kinds[engine.FindingRetention] != len(ended) {
+			if r, err := maintain.Audit(ctx, maintain.AuditConfig{Engine: w.engine, Repair: true}); err != nil || !r.Sound() || r.Kinds[engine.FindingRetention] != len(ended) {
 				t.Errorf("audit: %+v, %v", r.Kinds, err)
 			}
 			for _, id := range waiting[1:] { // the tick of the new worker purges, and what was refused is handed out

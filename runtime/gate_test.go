@@ -20,7 +20,7 @@ func asking(list ...flowfabric.Gate) func(*engine.NewExecution) {
 	return func(x *engine.NewExecution) { x.Gates = list }
 }
 
-func (w *world) budget(name string, tokens int64) {
+func (w *env) budget(name string, tokens int64) {
 	w.Helper()
 	b := admission.Budget{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: tokens}}}
 	if _, _, _, err := w.engine.PutBudget(w.ctx, b, 0, "test"); err != nil {
@@ -28,7 +28,7 @@ func (w *world) budget(name string, tokens int64) {
 	}
 }
 
-func (w *world) quota(q admission.Quota) {
+func (w *env) quota(q admission.Quota) {
 	w.Helper()
 	if _, _, _, err := w.engine.PutQuota(w.ctx, q, 0, "test"); err != nil {
 		w.Fatal(err)
@@ -36,7 +36,7 @@ func (w *world) quota(q admission.Quota) {
 }
 
 // free waits until a quota has no slot taken.
-func (w *world) free(quota string) {
+func (w *env) free(quota string) {
 	w.Helper()
 	w.eventually("all slots of "+quota+" are free", func() bool {
 		q, err := w.engine.ReadQuota(w.ctx, quota, 0, 0)
@@ -65,7 +65,7 @@ func (c *crowd) run(context.Context, *handler.Task, string) (string, error) {
 // Two workers and a quota of two slots: never more than two of fifty run at once, whichever worker and partition they are in, and
 // all of them do run.
 func TestCapHoldsOverWorkers(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		w.quota(admission.Quota{Name: "two", Cap: 2})
 		c := &crowd{}
 		var ids []flowfabric.ExecutionID
@@ -91,7 +91,7 @@ func at(partition int) func(*engine.NewExecution) {
 
 // Work whose budget is exhausted waits, ungated work passes it by, and it runs as soon as there is room.
 func TestBudgetClosesAndOpens(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		w.budget("b", 10)
 		report := admission.Usage{Budget: "b", Key: "k", Amounts: map[string]int64{"tokens": 10}}
 		if _, err := w.engine.ReportUsage(w.ctx, report); err != nil {
@@ -121,12 +121,12 @@ func TestBudgetClosesAndOpens(t *testing.T) {
 
 // What waits outside (a delay here) has no slot meanwhile, and asks for one when it goes on.
 func TestWaitingWorkHasNoSlot(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		w.quota(admission.Quota{Name: "one", Cap: 1})
-		var passes sync.Map
+		var runs sync.Map
 		first := make(chan struct{})
 		w.start(runtime.Config{}, handler.Bind(greet, func(_ context.Context, t *handler.Task, name string) (string, error) {
-			if _, again := passes.LoadOrStore(name, true); !again && name == "a" {
+			if _, again := runs.LoadOrStore(name, true); !again && name == "a" {
 				return "", handler.Delay(time.Second)
 			}
 			if name == "b" {
@@ -146,7 +146,7 @@ func TestWaitingWorkHasNoSlot(t *testing.T) {
 
 // A worker that serves more than one namespace, or all of them, tells its handlers which one they work for.
 func TestNamespaces(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	space := func(name string) func(*engine.NewExecution) {
 		return func(x *engine.NewExecution) { x.Namespace = name }
 	}

@@ -32,7 +32,7 @@ func newHealth(window time.Duration, slots int) *health {
 	return &health{window: window, slots: slots, began: time.Now()}
 }
 
-// success books a claim, poll or renewal that was answered.
+// success records a claim, poll or renewal that was answered.
 func (h *health) success() { h.last.Store(int64(time.Since(h.began))) }
 
 // errAllStuck is why a worker without a usable slot is not ready.

@@ -115,7 +115,7 @@ func TestOffer(t *testing.T) {
 		3: {Namespace: "m", Lane: "a", Kind: "k"}, 4: {Namespace: "n", Lane: "c", Kind: "k"}, 5: {Namespace: "n", Lane: "a", Kind: "j"},
 		6: {Namespace: "n", Lane: "a", Kind: "k", Capabilities: []string{"x", "z"}},
 	}
-	if got := o.interest(table); !slices.Equal(got, []uint64{2, 9}) {
+	if got := o.subscription(table); !slices.Equal(got, []uint64{2, 9}) {
 		t.Errorf("interest %v, want [2 9]", got)
 	}
 	p := newPartition(0)
@@ -130,13 +130,13 @@ func TestOffer(t *testing.T) {
 	}
 }
 
-// Slots are taken before a partition is visited, at most half of them for one, and never exceeded. A visit that would get
-// fewer waits a moment while other visits are under way.
+// Slots are taken before a claim round, at most half of them for one, and never exceeded. A claim round that would get
+// fewer waits a moment while other claim rounds are under way.
 func TestSchedulerSharesSlots(t *testing.T) {
 	s := newScheduler(3, newSlots(8))
 	now := time.Now()
 	if p, _, _ := s.pick(now); p != nil {
-		t.Fatal("visits a partition that is not hot")
+		t.Fatal("claims from a partition that is not hot")
 	}
 	s.ringAll(s.partitions)
 	expect := func(what string, at time.Time, want int, again time.Duration) {
@@ -178,7 +178,7 @@ func TestSchedulerSharesSlots(t *testing.T) {
 	}
 }
 
-// A ring during a visit is not forgotten; polls that lead to nothing become rarer.
+// A ring during a claim round is not forgotten; polls that lead to nothing become rarer.
 func TestSchedulerRings(t *testing.T) {
 	s := newScheduler(1, newSlots(1))
 	p, now := s.partitions[0], time.Now()
@@ -189,7 +189,7 @@ func TestSchedulerRings(t *testing.T) {
 	s.slots.put(1)
 	s.ended(p)
 	if len(s.hot) != 1 {
-		t.Fatal("a ring during a visit was lost")
+		t.Fatal("a ring during a claim round was lost")
 	}
 	suspects := 0
 	for i := range 100 { // one a second
@@ -204,7 +204,7 @@ func TestSchedulerRings(t *testing.T) {
 		}
 	}
 	if suspects < 3 || suspects > 8 {
-		t.Errorf("%d of 100 polls led to a visit, want few", suspects)
+		t.Errorf("%d of 100 polls led to a claim round, want few", suspects)
 	}
 	s.sweep(now.Add(100*time.Second + registration + time.Second))
 	if p.registered || len(s.hot) != 1 {
@@ -212,9 +212,9 @@ func TestSchedulerRings(t *testing.T) {
 	}
 }
 
-// A call that is made a visit registers anew when a ring came before the registration was booked, or a poll saw work; and it keeps away
+// A call that is made a claim round registers anew when a ring came before the registration was recorded, or a poll saw work; and it keeps away
 // from partitions whose work has gates.
-func TestJoinedVisits(t *testing.T) {
+func TestJoinedClaimRounds(t *testing.T) {
 	s, now := newScheduler(1, newSlots(8)), time.Now()
 	s.ringAll(s.partitions)
 	p, n, _ := s.pick(now)
@@ -233,7 +233,7 @@ func TestJoinedVisits(t *testing.T) {
 		n += more
 	}
 	n = 0
-	join("rung before it was booked", 0, 2, false, true)
+	join("rung before it was recorded", 0, 2, false, true)
 	s.registered(p, now)
 	leave()
 	n = 0

@@ -18,7 +18,7 @@ import (
 
 // job is one claimed execution on its way through its handler. It owns the claim, and a slot until its handler has returned.
 type job struct {
-	*run
+	jobs  *jobs // it is one of
 	held  *keeper.Held
 	route engine.Route
 	kind  *served   // nil: there is no handler
@@ -28,13 +28,13 @@ type job struct {
 
 	frames  frames           // that its handler appends
 	slog    slog.Logger      // with what identifies the execution
-	outcome *handler.Outcome // what is left to settle, after the completer had no luck
-	atWork  atWork           // of the run's watch, while its handler is at work
+	outcome *handler.Outcome // what is left to settle, after the batched completion failed
+	atWork  atWork           // of the watch, while its handler is at work
 }
 
-func newJob(r *run, held *keeper.Held, route engine.Route) *job {
-	j := &job{run: r, held: held, route: route, kind: r.kinds[route.Kind]}
-	j.logs = jobLog{r.log.Handler(), j}
+func newJob(js *jobs, held *keeper.Held, route engine.Route) *job {
+	j := &job{jobs: js, held: held, route: route, kind: js.kinds[route.Kind]}
+	j.logs = jobLog{js.log.Handler(), j}
 	j.slog = *slog.New(&j.logs)
 	j.frames.job = j
 	return j
@@ -42,25 +42,25 @@ func newJob(r *run, held *keeper.Held, route engine.Route) *job {
 
 // work runs one claim from start to settlement, or hands it to the completer, which gives the claim back. The slot is given up
 // before that.
-func (r *run) work(j *job) {
+func (j *job) work() {
 	handed := false
 	defer func() {
 		if !handed {
 			j.leave(false)
-			r.slots.settled(1)
+			j.jobs.slots.settled(1)
 		}
 	}()
-	if j.outcome != nil { // the completer had no luck
+	if j.outcome != nil { // the batched completion failed
 		j.settle(*j.outcome)
 		return
 	}
-	r.metrics.inFlight.Inc()
+	j.jobs.metrics.inFlight.Inc()
 	held, route := j.held, j.route
 	switch {
 	case !j.since.IsZero() && held.Check() != nil: // taken from us while it waited: no handler has seen it
 		j.lost(held.Check(), "none")
 		return
-	case j.kind == nil: // its route would not be in our interest
+	case j.kind == nil: // its route would not be in our subscription
 		j.settle(hopeless(handler.CategoryNoHandler, "no handler for kind "+route.Kind))
 		return
 	case held.Claim().InputLost:
@@ -78,13 +78,12 @@ func (r *run) work(j *job) {
 		}
 	}()
 	task := taskhook.New(taskhook.Config{
-		Claim: claim, Route: route, Frames: &j.frames, Reader: r.store, Steps: j, Progress: j, Spender: j, Lease: held, Keyring: r.keyring, Waitpoints: j,
-		Results: r.store,
-		Cancel:  j.refused, Logger: j.logger(),
+		Claim: claim, Route: route, Frames: &j.frames, Reader: j.jobs.store, Steps: j, Progress: j, Spender: j, Lease: held,
+		Keyring: j.jobs.seeds.keyring, Waitpoints: j, Results: j.jobs.store, Cancel: j.refused, Logger: j.logger(),
 	}).(*handler.Task)
 	j.kind.began(route.Kind, claim)
 	for resume := claim.Resume; ; {
-		outcome := j.pass(ctx, j.kind.handle, task, resume)
+		outcome := j.runHandler(ctx, j.kind.handle, task, resume)
 		if outcome.Kind == handler.OutcomeSuspend && j.suspend(&outcome, task, &resume) {
 			continue
 		}
@@ -95,11 +94,11 @@ func (r *run) work(j *job) {
 		settled = true
 		kept := j.leave(outcome.Kind == handler.OutcomeComplete && j.member())
 		if handed = j.completes(outcome); handed {
-			j.done.complete(completion{job: j, item: j.completion(outcome.Result), heirs: j.member(), kept: kept})
+			j.jobs.done.complete(completion{job: j, item: j.completion(outcome.Result), dependants: j.member(), kept: kept})
 			return
 		}
 		if kept {
-			j.slots.put(1)
+			j.jobs.slots.put(1)
 		}
 		j.settle(outcome)
 		return
@@ -113,10 +112,10 @@ func (j *job) leave(keep bool) (kept bool) {
 		return false
 	}
 	j.left = true
-	j.metrics.inFlight.Dec()
-	next, kept := j.slots.leave(time.Now(), keep)
+	j.jobs.metrics.inFlight.Dec()
+	next, kept := j.jobs.slots.leave(time.Now(), keep)
 	if next != nil {
-		j.pool.do(next)
+		j.jobs.pool.do(next)
 	}
 	return kept
 }
@@ -150,8 +149,8 @@ func (j *job) context() (context.Context, context.CancelFunc) {
 // RecordStep implements [taskhook.StepRecorder] under the hold. The step's effect has happened, so its record is sent
 // until it is answered: neither a failover nor a frozen partition may repeat the effect or cost a retry.
 func (j *job) RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte) (already bool, err error) {
-	err = j.persist(ctx, j.held, func(ctx context.Context) (err error) {
-		already, err = j.store.RecordStep(ctx, fence, name, value)
+	err = persist(ctx, j.held, func(ctx context.Context) (err error) {
+		already, err = j.jobs.store.RecordStep(ctx, fence, name, value)
 		return err
 	})
 	return already, err
@@ -162,7 +161,7 @@ func (j *job) UpdateProgress(ctx context.Context, fence flowfabric.Fence, percen
 	if err := j.held.Check(); err != nil {
 		return err
 	}
-	err := j.store.UpdateProgress(ctx, fence, percent, message)
+	err := j.jobs.store.UpdateProgress(ctx, fence, percent, message)
 	j.held.Refused(err)
 	if flowfabric.ClassOf(err) == flowfabric.ClassRetry && ctx.Err() == nil {
 		j.logger().Debug("flowfabric: progress was not stored", "error", err)
@@ -181,38 +180,9 @@ func (j *job) refused(cause error) {
 	j.held.Cancel(cause)
 }
 
-// handBack returns an execution that no handler has seen, without blocking. It keeps its attempt.
-func (r *run) handBack(held *keeper.Held) {
-	r.returns.Go(func() {
-		ctx, cancel := context.WithTimeout(r.ctx, stopGrace)
-		defer cancel()
-		err := r.persist(ctx, held, func(ctx context.Context) error {
-			_, err := r.store.ReleaseExecution(ctx, held.Fence())
-			return err
-		})
-		switch {
-		case err == nil:
-			held.Release()
-		case held.Check() != nil || notOurs(err):
-			held.Release() // no longer ours: nothing to hand back
-		default:
-			r.log.Warn("flowfabric: execution was not handed back; it is requeued when the lease runs out",
-				"execution", held.Fence().Execution.String(), "error", err)
-			held.Abandon()
-		}
-	})
-}
-
-// giveBack returns executions that waited for a slot.
-func (r *run) giveBack(jobs []*job) {
-	for _, j := range jobs {
-		r.handBack(j.held)
-	}
-}
-
 // persist makes a fenced call until it is answered: nothing else than an answer, the loss of the hold, or the
 // end of ctx stops it. The answer may be that an earlier, unanswered try had taken effect.
-func (r *run) persist(ctx context.Context, held *keeper.Held, call func(context.Context) error) error {
+func persist(ctx context.Context, held *keeper.Held, call func(context.Context) error) error {
 	var pause *backoff.ExponentialBackOff // the usual case pays for none
 	for {
 		if err := held.Check(); err != nil {

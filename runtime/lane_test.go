@@ -45,7 +45,7 @@ func (s *started) count() int {
 // A lane is paused while its queues are full and work keeps coming: nothing starts that was not claimed before, the worker goes
 // on with other lanes in the same partitions, and what waited runs when the lane is resumed.
 func TestPausedLaneUnderLoad(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		c, err := client.Connect(w.ctx, client.Config{URL: w.url, Logger: quiet})
 		if err != nil {
 			w.Fatal(err)

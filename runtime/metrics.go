@@ -25,7 +25,7 @@ type metrics struct {
 	executions   prometheus.Counter
 	claimSeconds prometheus.Histogram
 	waited       *prometheus.HistogramVec // kind; from creation to the first attempt
-	wakeUps      *prometheus.CounterVec   // message: work, routes, lost, timers, passed
+	wakeUps      *prometheus.CounterVec   // message: work, routes, lost, timers, forwarded
 	polls        *prometheus.CounterVec   // result: empty, found, error
 
 	grants      prometheus.Counter
@@ -64,7 +64,7 @@ type metrics struct {
 	frameBytes *prometheus.CounterVec // mode
 	framesLost *prometheus.CounterVec // cause: shed, dropped
 
-	census *census
+	gauges *gaugeCollector
 	build  prometheus.Gauge
 
 	mu         sync.Mutex
@@ -95,7 +95,7 @@ func newMetrics(prefix string) *metrics {
 			Name: prefix + "claim_seconds", Help: "Duration of answered claim calls.", Buckets: callBuckets,
 		}),
 		waited:  times("start_latency_seconds", "From the creation of an execution to the claim of its first attempt, its delay included.", waitBuckets, "kind"),
-		wakeUps: vec("doorbell_total", "Doorbell messages by meaning: work, routes, lost, timers; and passed, rings for work handed on for want of a slot.", "message"),
+		wakeUps: vec("doorbell_total", "Doorbell messages by meaning: work, routes, lost, timers; and forwarded, rings for work that went to the next waiter for want of a slot.", "message"),
 		polls:   vec("polls_total", "Fallback polls by result: empty, found (ready routes that no ring had announced), error.", "result"),
 
 		grants:     prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "grants_total", Help: "Executions with gates that were granted: they run once budgets and quotas let them pass."}),
@@ -109,9 +109,9 @@ func newMetrics(prefix string) *metrics {
 		deliveries: vec("outbox_deliveries_total", "Deliveries of outboxes to budgets and quotas by result: ok, error.", "result"),
 
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "in_flight", Help: "Handlers running."}),
-		handled:  times("handler_seconds", "Duration of one pass of a handler.", handlerBuckets, "kind"),
+		handled:  times("handler_seconds", "Duration of one run of a handler.", handlerBuckets, "kind"),
 		settled:  vec("settled_total", "Attempts that ended here, by execution kind, outcome and failure category.", "kind", "outcome", "category"),
-		resumed:  vec("resumptions_total", "Passes of handlers that go on after a wait, by what ended it.", "kind", "cause"),
+		resumed:  vec("resumptions_total", "Runs of handlers that go on after a wait, by what ended it.", "kind", "cause"),
 
 		tokensRefused: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "tokens_refused_total", Help: "Tokens of waitpoints that were refused in owned partitions."}),
 
@@ -139,7 +139,7 @@ func newMetrics(prefix string) *metrics {
 		frameBytes: vec("frames_appended_bytes_total", "Payload of frames acknowledged by the server, by mode.", "mode"),
 		framesLost: vec("frames_lost_total", "Frames that were not sent: shed (best-effort ones, for want of room), dropped (given up with the lease or an error).", "cause"),
 
-		census:     newCensus(prefix),
+		gauges:     newGaugeCollector(prefix),
 		build:      buildInfo(prefix),
 		categories: make(map[string]bool, maxCategoryLabels),
 	}
@@ -200,7 +200,7 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 		share(reg, &m.flows), share(reg, &m.siblings), share(reg, &m.skipped),
 		share(reg, &m.calls), share(reg, &m.failed),
 		share(reg, &m.frames), share(reg, &m.frameBytes), share(reg, &m.framesLost),
-		share(reg, &m.census), share(reg, &m.build),
+		share(reg, &m.gauges), share(reg, &m.build),
 	)
 }
 

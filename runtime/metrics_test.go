@@ -70,7 +70,7 @@ func reading(t testing.TB, reg prometheus.Gatherer, name string, labels ...strin
 
 // moves waits for what a registry reads.
 type moves struct {
-	*world
+	*env
 	reg *prometheus.Registry
 }
 
@@ -82,13 +82,13 @@ func (m moves) reads(want float64, name string, labels ...string) {
 // Every collector moves when what it counts happens, on a real worker and a real server; and together they cover every
 // metric that docs/reference/metrics.md lists.
 func TestMetricsMove(t *testing.T) {
-	w := worldAt(t, testserver.Redis(t))
+	w := envAt(t, testserver.Redis(t))
 	m := moves{w, prometheus.NewRegistry()}
 	cfg := signing()
 	cfg.Registerer, cfg.LeaseTTL, cfg.Instance = m.reg, time.Second, "first"
 	first := w.submit("complete") // its queue is there when the first samples are taken
 	blocked, frozen, flooded := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	tell := sync.OnceFunc(func() { close(flooded) }) // a lease that the freeze cost makes a second pass
+	tell := sync.OnceFunc(func() { close(flooded) }) // a lease that the freeze cost makes a second run
 	worker := w.start(cfg, handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
 		if in == "flood" {
 			<-frozen
@@ -292,7 +292,7 @@ func documented(t *testing.T, reg prometheus.Gatherer) {
 
 // However many executions run, the series stay as many: no label can hold an id, a tag or an error's text.
 func TestMetricsHaveBoundedLabels(t *testing.T) {
-	w := worldAt(t, testserver.Redis(t))
+	w := envAt(t, testserver.Redis(t))
 	reg := prometheus.NewRegistry()
 	w.start(runtime.Config{Registerer: reg}, handler.Bind(greet, func(_ context.Context, task *handler.Task, in string) (string, error) {
 		return "", handler.Permanent(errors.New("cannot greet " + in + " in " + task.ID().String()))
@@ -332,7 +332,7 @@ func TestMetricsHaveBoundedLabels(t *testing.T) {
 
 // Queues and partitions are told by who owns their ticks: the sums over two processes are what there is, once.
 func TestQueueMetrics(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		t := w.T
 		if set := w.engine.SetLane(w.ctx, "default", "default", engine.LaneChange{State: engine.LanePaused}); set[0].Err != nil {
 			t.Fatal(set[0].Err)
@@ -353,7 +353,7 @@ func TestQueueMetrics(t *testing.T) {
 		}
 		w.eventually("every partition is owned and sampled", func() bool {
 			return sum("partitions_owned") == 4 && sum("queue_waiting", "kind=greet", "lane=default", "namespace=default", "state=paused") == 40 &&
-				sum("executions", "home=delayed") == 1 && sum("executions", "home=ended") == 1
+				sum("executions", "index=delayed") == 1 && sum("executions", "index=ended") == 1
 		})
 		if age := sum("queue_oldest_age_seconds", "state=paused"); age <= 0 || age > 120 {
 			t.Errorf("the oldest is %v s old", age)
@@ -364,7 +364,7 @@ func TestQueueMetrics(t *testing.T) {
 // Workers of one process share collectors; the gauges are sums over them, and a name that somebody else has taken is an
 // error that says so.
 func TestWorkersShareCollectors(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	reg := prometheus.NewRegistry()
 	one := w.start(runtime.Config{Registerer: reg, Concurrency: 2, Instance: "one"}, greetBinding())
 	w.start(runtime.Config{Registerer: reg, Concurrency: 3, Instance: "two"}, greetBinding())

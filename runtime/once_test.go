@@ -11,7 +11,7 @@ import (
 
 // An execution that succeeds is settled by one call, and nothing else is said about it, not even at the drain.
 func TestSettlesOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	var mu sync.Mutex
 	calls := map[string]int{}
 	r := w.start(runtime.Config{OnCall: func(function string, _ time.Duration, _ error) {

@@ -11,32 +11,32 @@ import (
 )
 
 // partition is what the worker knows of one partition. The first group is guarded by scheduler.mu, the second
-// belongs to the visit under way (there is at most one).
+// belongs to the claim round under way (there is at most one).
 type partition struct {
 	id uint16
 
-	queued     bool // waits in scheduler.hot
-	visiting   bool
-	stale      bool // the connection was lost: after a failover route ids may mean something else
-	rung       bool // since the visit began, so its registration is worth nothing
-	registered bool // the server will ring when matching work arrives
-	ahead      bool // the visit claims ahead of slots: it must not register
-	dry        bool // nothing is left to claim ahead
-	until      time.Time
-	owed       time.Time // when it was rung for work that no visit has looked for since: the ring may have to be passed on
-	failures   int
-	notBefore  time.Time // backoff after a failed visit
-	backoff    *backoff.ExponentialBackOff
-	polled     bool      // hot only because the poll saw ready routes
-	futile     int       // how often in a row that led to nothing: the routes are other workers'
-	deafTo     time.Time // what polls see is ignored until then
+	queued      bool // waits in scheduler.hot
+	claiming    bool
+	stale       bool // the connection was lost: after a failover route ids may mean something else
+	rung        bool // since the claim round began, so its registration is worth nothing
+	registered  bool // the server will ring when matching work arrives
+	ahead       bool // the claim round claims ahead of slots: it must not register
+	dry         bool // nothing is left to claim ahead
+	until       time.Time
+	owed        time.Time // when it was rung for work that no claim round has looked for since: the ring may have to be forwarded
+	failures    int
+	notBefore   time.Time // backoff after a failed claim round
+	backoff     *backoff.ExponentialBackOff
+	polled      bool      // hot only because the poll saw ready routes
+	emptyPolls  int       // how often in a row that led to nothing: the routes are other workers'
+	ignorePolls time.Time // what polls see is ignored until then
 
-	table    map[uint64]engine.Route
-	version  uint64
-	interest []uint64
-	gated    bool   // some of it has gates; changed under scheduler.mu
-	digest   string // "" until the interest is stored
-	rotation uint64
+	table        map[uint64]engine.Route
+	version      uint64
+	subscription []uint64
+	gated        bool   // some of it has gates; changed under scheduler.mu
+	digest       string // "" until the subscription is stored
+	rotation     uint64
 }
 
 func newPartition(id uint16) *partition {
@@ -94,8 +94,8 @@ func (o offer) serves(r engine.Route) bool {
 	return !slices.ContainsFunc(r.Capabilities, func(c string) bool { return !o.capabilities[c] })
 }
 
-// interest lists the routes of a table that the offer serves, in order.
-func (o offer) interest(table map[uint64]engine.Route) []uint64 {
+// subscription lists the routes of a table that the offer serves, in order.
+func (o offer) subscription(table map[uint64]engine.Route) []uint64 {
 	ids := make([]uint64, 0, len(table))
 	for id, r := range table {
 		if o.serves(r) {

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/sourcegraph/conc/pool"
@@ -28,29 +29,19 @@ const (
 	alertPause = 10 * time.Second // between the beginnings of two alerts
 )
 
-// poll is what finds work when a ring was lost, and nobody when a tick is overdue: off-cluster one call over
-// all partitions, in a cluster some partitions in rotation. It is made about once a second, so that the tick of a dead
-// owner is not left undone for longer; many workers share that out among them, since whoever polls finds it for all.
-func (r *run) poll(ctx context.Context) {
-	p := newPoller(r)
-	for {
-		sleep(ctx, p.pause(time.Now()))
-		if ctx.Err() != nil {
-			return
-		}
-		r.sched.sweep(time.Now())
-		missed, err := p.once(ctx)
-		p.failed = err != nil
-		if ctx.Err() != nil {
-			return
-		}
-		r.metrics.polled(missed, err)
-	}
-}
-
 // poller remembers from poll to poll which ticks are overdue and which partitions come next.
 type poller struct {
-	*run
+	store       pollStore
+	sched       *scheduler
+	slots       *slots
+	metrics     *metrics
+	health      *health
+	window      time.Duration    // in which the worker must have had an answer to be ready
+	tickOverdue func(uint16)     // takes the tick of a partition over, if this process can
+	ticking     bool             // it can
+	fatal       func(error) bool // ends the worker if no retry can help, and tells so
+	late        atomic.Int32     // partitions whose tick is overdue, as heard last
+
 	all     []uint16
 	next    int       // index of the first partition of the next poll
 	overdue []bool    // by partition, as last heard
@@ -60,14 +51,41 @@ type poller struct {
 	quiet   time.Time // no new alert before
 }
 
+// pollStore is what a poller asks of the server.
+type pollStore interface {
+	Cluster() bool
+	Poll(ctx context.Context, partitions []uint16) (states []engine.PollState, workers int, err error)
+}
+
 func newPoller(r *run) *poller {
-	p := &poller{run: r, all: make([]uint16, len(r.sched.partitions)), overdue: make([]bool, len(r.sched.partitions)),
+	p := &poller{store: r.store, sched: r.sched, slots: r.slots, metrics: r.metrics, health: r.health, window: r.cfg.ReadyWindow,
+		tickOverdue: r.tickOverdue, ticking: r.ticks != nil, fatal: r.fatal,
+		all: make([]uint16, len(r.sched.partitions)), overdue: make([]bool, len(r.sched.partitions)),
 		next: rand.N(len(r.sched.partitions))}
 	for i := range p.all {
 		p.all[i] = uint16(i)
 		p.workers = append(p.workers, -1)
 	}
 	return p
+}
+
+// keep polls until ctx ends. A poll is what finds work when a ring was lost, and nobody when a tick is overdue: off-cluster one call over
+// all partitions, in a cluster some partitions in rotation. It is made about once a second, so that the tick of a dead
+// owner is not left undone for longer; many workers share that out among them, since one poll finds it for all.
+func (p *poller) keep(ctx context.Context) {
+	for {
+		sleep(ctx, p.pause(time.Now()))
+		if ctx.Err() != nil {
+			return
+		}
+		p.sched.sweep(time.Now())
+		missed, err := p.once(ctx)
+		p.failed = err != nil
+		if ctx.Err() != nil {
+			return
+		}
+		p.metrics.polled(missed, err)
+	}
 }
 
 // pause is how long to wait before the next poll.
@@ -83,7 +101,7 @@ func (p *poller) pause(now time.Time) time.Duration {
 
 // wished is between two polls of a worker when all of them make fleetPolls, and most is what keeps this one ready.
 func (p *poller) wished() time.Duration { return time.Duration(p.fleet()) * time.Second / fleetPolls }
-func (p *poller) most() time.Duration   { return max(pollEvery, min(pollSeldom, p.cfg.ReadyWindow/2)) }
+func (p *poller) most() time.Duration   { return max(pollEvery, min(pollSeldom, p.window/2)) }
 
 // jittered varies a pause by pollJitter.
 func jittered(d time.Duration) time.Duration {
@@ -133,7 +151,7 @@ func (p *poller) once(ctx context.Context) (missed int, err error) {
 	defer cancel()
 	states, err := p.ask(ctx, p.turn(time.Now()))
 	if err != nil {
-		p.stopIfFatal(err) // else the claims and the subscription tell the same, and log it
+		p.fatal(err) // else the claims and the subscription tell the same, and log it
 	}
 	if len(states) > 0 {
 		p.health.success()
@@ -192,7 +210,7 @@ func (p *poller) heard(s engine.PollState, now time.Time) {
 	if s.TickOverdue {
 		p.tickOverdue(s.Partition)
 	}
-	if news && p.ticks != nil && !now.Before(p.quiet) {
+	if news && p.ticking && !now.Before(p.quiet) {
 		p.until, p.quiet = now.Add(alertFor), now.Add(alertPause)
 	}
 }

@@ -13,7 +13,7 @@ const maxIdleGoroutines = 256
 // goroutinePool runs jobs on goroutines that are kept for the next job: to grow a new stack costs a short job more than all else
 // that is done for it here. So a handler that locks its thread, or labels its goroutine, undoes that (handler.Bind).
 //
-// Jobs that come together wait in a queue. Whoever takes one wakes the next goroutine, if that is not on its way yet, and looks for another
+// Jobs that come together wait in a queue. The goroutine that takes one wakes the next, if that is not on its way yet, and looks for another
 // when it is done. So no job waits for a handler that takes its time, and handlers that return at once need two goroutines, not as many
 // as there are jobs.
 type goroutinePool struct {
@@ -72,7 +72,7 @@ func (p *goroutinePool) work() {
 	}
 }
 
-// next takes a job for a goroutine, or books it as idle, unless there are enough of them.
+// next takes a job for a goroutine, or notes it as idle, unless there are enough of them.
 func (p *goroutinePool) next(called bool, wake chan struct{}) (j *job, stay bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

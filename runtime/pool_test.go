@@ -8,7 +8,7 @@ import (
 )
 
 // Jobs that come together run together, however long the first ones take: none waits for another's handler.
-func TestHandsRunJobsTogether(t *testing.T) {
+func TestPoolRunsJobsTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const jobs = 300 // more than goroutines are kept
 		begun, release := 0, make(chan struct{})
@@ -41,7 +41,7 @@ func TestHandsRunJobsTogether(t *testing.T) {
 }
 
 // Jobs that end at once need a few goroutines, not one each.
-func TestHandsAreFewForShortJobs(t *testing.T) {
+func TestPoolIsSmallForShortJobs(t *testing.T) {
 	defer goruntime.GOMAXPROCS(goruntime.GOMAXPROCS(1)) // on more processors it depends on who is faster
 	synctest.Test(t, func(t *testing.T) {
 		const jobs = 1000
@@ -65,7 +65,7 @@ func TestHandsAreFewForShortJobs(t *testing.T) {
 }
 
 // A handler that ends its goroutine takes no other job along.
-func TestHandsOutliveGoexit(t *testing.T) {
+func TestPoolOutlivesGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := 0
 		var mu sync.Mutex

@@ -15,7 +15,7 @@ import (
 // Progress shows while the handler runs, belongs to its attempt, and ends with the lease, whose loss the handler gets to
 // know.
 func TestProgress(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	told, lost := make(chan struct{}), make(chan error, 1)
 	w.start(runtime.Config{}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 		if task.Attempt() > 0 {

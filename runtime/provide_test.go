@@ -100,7 +100,7 @@ func TestStartErrorsAreOneLine(t *testing.T) {
 
 // Run with fx: two kinds share a handler type but not the value, and dependencies come from outside.
 func TestRunWithFx(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	part := handler.Define[string, string]("part")
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
@@ -135,7 +135,7 @@ func TestRunWithFx(t *testing.T) {
 
 // An annotated constructor gets its named dependencies and its hooks; what says how others would get the value has no effect.
 func TestProvideAnnotated(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	part, plain := handler.Define[string, string]("part"), handler.Define[string, string]("plain")
 	var started, stopped atomic.Int32
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -185,7 +185,7 @@ func TestRunReturnsTheExitCodeOfAComponent(t *testing.T) {
 		"only a failing stop": {nil, errors.New("no disk"), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newEnv(t)
 			var shutdown fx.Shutdowner
 			ready := make(chan struct{})
 			var running conc.WaitGroup
@@ -213,7 +213,7 @@ func TestRunReturnsTheExitCodeOfAComponent(t *testing.T) {
 
 // Module runs in somebody else's application.
 func TestModule(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	var worker *runtime.Worker
 	app := fx.New(fx.NopLogger, fx.StopTimeout(25*time.Second), runtime.Module(runtime.Config{URL: w.url, Logger: quiet}),
 		runtime.Provide(greet, func() *greeter { return &greeter{"hi "} }), fx.Populate(&worker))

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -32,7 +33,16 @@ const (
 // processes from answering to one name, whose rings and listings they would share, and it is what admin.Workers shows.
 // So only a name that is visibly somebody else's keeps a worker from starting; any other trouble is logged.
 type membership struct {
-	*run
+	store   registrar
+	watch   *watch // counts the handlers at work
+	seeds   *tokenSeeds
+	log     *slog.Logger
+	ctx     context.Context  // of the calls
+	ttl     time.Duration    // of the registration
+	waiting chan struct{}    // closed when it has to wait for a predecessor
+	fatal   func(error) bool // ends the worker if no retry can help, and tells so
+
+	name  string // of the instance
 	token string // of this process
 	info  engine.WorkerInfo
 	ended context.CancelFunc
@@ -45,13 +55,14 @@ type membership struct {
 	taken   bool // and that was another process
 }
 
-func newMembership(r *run) *membership {
+func newMembership(r *run, w *Worker, seeds *tokenSeeds) *membership {
 	cfg := r.cfg
 	host, _ := os.Hostname() // unknown is shown as nothing
-	return &membership{run: r, token: rand.Text(), ended: func() {}, news: make(chan struct{}, 1), info: engine.WorkerInfo{
-		Pool: cfg.Worker, Namespace: cfg.Namespace, Namespaces: cfg.Namespaces, Lanes: cfg.Lanes, Kinds: r.registry.kinds(), Capabilities: cfg.Capabilities,
-		Concurrency: cfg.Concurrency, Host: host, PID: os.Getpid(), Version: cfg.AppVersion, Labels: cfg.Labels, StartedAt: time.Now(),
-	}}
+	return &membership{store: r.store, seeds: seeds, log: r.log, ctx: r.ctx, ttl: cfg.LeaseTTL, waiting: w.waiting, fatal: r.fatal,
+		name: cfg.Instance, token: rand.Text(), ended: func() {}, news: make(chan struct{}, 1), info: engine.WorkerInfo{
+			Pool: cfg.Worker, Namespace: cfg.Namespace, Namespaces: cfg.Namespaces, Lanes: cfg.Lanes, Kinds: w.registry.kinds(), Capabilities: cfg.Capabilities,
+			Concurrency: cfg.Concurrency, Host: host, PID: os.Getpid(), Version: cfg.AppVersion, Labels: cfg.Labels, StartedAt: time.Now(),
+		}}
 }
 
 // enter takes the name, before there is any work. One that is taken may be that of a predecessor that crashed (the pods of
@@ -69,12 +80,12 @@ func (g *membership) enter(ctx context.Context) error {
 			if first.IsZero() {
 				first = until
 				g.log.Warn("flowfabric: another process is registered under this instance name; if it has crashed its registration runs out, which is waited for",
-					"instance", g.cfg.Instance, "remaining", left.Round(time.Millisecond).String())
+					"instance", g.name, "remaining", left.Round(time.Millisecond).String())
 				close(g.waiting)
 			}
 			if until.After(first) {
 				return fmt.Errorf("instance %q belongs to a process that lives (it renewed its registration): give every process its own Config.Instance, or leave it empty for a generated one: %w",
-					g.cfg.Instance, err)
+					g.name, err)
 			}
 			patience = time.Now().Add(left)
 		case first.IsZero() || time.Now().After(patience):
@@ -83,7 +94,7 @@ func (g *membership) enter(ctx context.Context) error {
 		default: // the server is away while a predecessor is waited for
 			left = lookAgain
 		}
-		sleep(ctx, min(left+time.Millisecond, lookAgain, g.cfg.LeaseTTL/6))
+		sleep(ctx, min(left+time.Millisecond, lookAgain, g.ttl/6))
 	}
 	return nil
 }
@@ -94,7 +105,7 @@ func (g *membership) start() {
 	g.ended = cancel
 	g.loop.Go(func() {
 		for {
-			pause := g.cfg.LeaseTTL / 3
+			pause := g.ttl / 3
 			if g.troubled() {
 				pause = min(pause, lookAgain)
 			}
@@ -102,7 +113,7 @@ func (g *membership) start() {
 				return
 			}
 			err := g.register(ctx)
-			if g.stopIfFatal(err) {
+			if g.fatal(err) {
 				return
 			}
 			g.report(ctx, err)
@@ -135,8 +146,8 @@ func (g *membership) leave(by time.Time) {
 	g.loop.Wait()
 	ctx, cancel := context.WithDeadline(g.ctx, by)
 	defer cancel()
-	if _, err := g.store.LeaveWorker(ctx, g.cfg.Instance, g.token); err != nil {
-		g.log.Warn("flowfabric: the worker's registration was not ended; it runs out", "within", g.cfg.LeaseTTL.String(), "error", err)
+	if _, err := g.store.LeaveWorker(ctx, g.name, g.token); err != nil {
+		g.log.Warn("flowfabric: the worker's registration was not ended; it runs out", "within", g.ttl.String(), "error", err)
 	}
 }
 
@@ -146,20 +157,20 @@ func (g *membership) register(ctx context.Context) error {
 	defer cancel()
 	working, stuck := g.watch.counts()
 	r, err := g.store.RegisterWorker(ctx, engine.Registration{
-		Instance: g.cfg.Instance, Token: g.token, TTL: g.cfg.LeaseTTL, InFlight: working, Stuck: stuck, Info: g.info,
+		Instance: g.name, Token: g.token, TTL: g.ttl, InFlight: working, Stuck: stuck, Info: g.info,
 	})
 	g.mu.Lock()
 	anew := err == nil && g.entered && !r.Renewed
 	g.mu.Unlock()
 	if anew { // perhaps the store was flushed: then nobody's token keys are known there
-		if err := g.reseed(ctx, g.seeds.Load()); err != nil {
+		if err := g.seeds.again(ctx, g.seeds.count.Load()); err != nil {
 			g.log.Warn("flowfabric: the token keys could not be made known again; the next handler that waits tries it", "error", err)
 		}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err == nil && (g.failed || g.entered && !r.Renewed) {
-		g.log.Info("flowfabric: worker is registered again", "instance", g.cfg.Instance)
+		g.log.Info("flowfabric: worker is registered again", "instance", g.name)
 	}
 	if err == nil {
 		g.entered, g.failed, g.taken = true, false, false
@@ -178,9 +189,9 @@ func (g *membership) report(ctx context.Context, err error) {
 	case taken && !g.taken:
 		g.taken, g.entered = true, false
 		g.log.Error("flowfabric: another process has this worker's instance name, which it took while this one was cut off; it keeps working, since leases are fenced, but the two share what is sent to the name: give every process its own Config.Instance",
-			"instance", g.cfg.Instance, "error", err)
+			"instance", g.name, "error", err)
 	case !taken && !g.failed:
-		g.log.Warn("flowfabric: the worker could not register; it works all the same, and tries again", "instance", g.cfg.Instance, "error", err)
+		g.log.Warn("flowfabric: the worker could not register; it works all the same, and tries again", "instance", g.name, "error", err)
 	}
 	g.failed = true
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // registered is the row of an instance, if there is one.
-func (w *world) registered(instance string) (engine.WorkerRow, bool) {
+func (w *env) registered(instance string) (engine.WorkerRow, bool) {
 	w.Helper()
 	for _, p := range w.engine.Workers(w.ctx) {
 		if p.Err != nil {
@@ -34,7 +34,7 @@ func (w *world) registered(instance string) (engine.WorkerRow, bool) {
 
 // On a server: what a worker says of itself, what it holds, and that it leaves.
 func TestRegistrationIsListed(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	hold, held := make(chan struct{}), make(chan struct{})
 	r := w.start(runtime.Config{Instance: "one", LeaseTTL: time.Second, Lanes: []string{"default", "fast"}, Capabilities: []string{"gpu"}, AppVersion: "v1"},
 		handler.Bind(greet, func(context.Context, *handler.Task, string) (string, error) { close(held); <-hold; return "", nil }))
@@ -61,7 +61,7 @@ func TestRegistrationIsListed(t *testing.T) {
 
 // A worker that was marked dead while it lives registers again.
 func TestMarkedDeadWhileAlive(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.start(runtime.Config{Instance: "one", LeaseTTL: time.Second}, greetBinding())
 	if _, err := w.engine.MarkWorkerDead(w.ctx, "one", "mistaken"); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestMarkedDeadWhileAlive(t *testing.T) {
 // The duplicate of a live worker, as a program and as a part of an application: the start does not wait for the verdict,
 // which takes a third of the lease, longer than applications may take to start; then it ends with the reason.
 func TestDuplicateInstanceEndsTheApplication(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.start(runtime.Config{Instance: "one", LeaseTTL: 2 * time.Second}, greetBinding())
 	cfg := runtime.Config{URL: w.url, Instance: "one", LeaseTTL: 2 * time.Second, Logger: quiet}
 	provide := runtime.Provide(greet, func() *greeter { return &greeter{"hi "} })

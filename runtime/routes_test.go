@@ -15,7 +15,7 @@ func TestRoutesThatWent(t *testing.T) {
 	row := func(id uint64) engine.Route { return engine.Route{ID: id, Namespace: "n", Lane: "l", Kind: "k"} }
 	for id := uint64(1); id <= limits.MaxRoutes+1; id++ {
 		p.learn(engine.ClaimReply{Table: id, Routes: []engine.Route{row(id)}})
-		if list := o.interest(p.table); list[len(list)-1] != id {
+		if list := o.subscription(p.table); list[len(list)-1] != id {
 			t.Fatalf("the newest route %d is not in the interest", id)
 		}
 		if asks := p.version == 0; asks != (id > limits.MaxRoutes) {
@@ -23,7 +23,7 @@ func TestRoutesThatWent(t *testing.T) {
 		}
 	}
 	p.learn(engine.ClaimReply{Table: limits.MaxRoutes + 1, TableFull: true, Routes: []engine.Route{row(limits.MaxRoutes + 1)}})
-	if list := o.interest(p.table); len(list) != 1 || p.version == 0 {
+	if list := o.subscription(p.table); len(list) != 1 || p.version == 0 {
 		t.Errorf("knows %v at version %d", list, p.version)
 	}
 }

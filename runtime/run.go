@@ -4,108 +4,100 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
+	"log/slog"
 	"time"
 
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 )
 
-// run is one serving of a worker: everything that lives between the connection and the end of the drain.
+// run is one serving of a worker: everything that lives between the connection and the end of the drain. It makes the parts, starts
+// them, and drains them. Each part is given what it needs, and knows of no run.
 type run struct {
-	*Worker
-	store  store
-	keeper *keeper.Keeper
-	ticks  *maintain.Loop // nil when maintenance is disabled
-	sched  *scheduler
-	slots  *slots
-	bell   *doorbell
-	passes *passer
-	offer  offer
-	done   *completer
-	name   *membership
-	watch  *watch
+	cfg     Config
+	log     *slog.Logger
+	metrics *metrics
+	health  *health
+	serving chan struct{} // closed once work can arrive
+	store   store
 
-	kinds map[string]*served
-
-	ctx      context.Context // of all calls and handlers; outlives the wish to stop until the drain is over
-	cancel   context.CancelCauseFunc
-	stop     func(cause error) // begins the drain
-	draining atomic.Bool
-	leaving  atomic.Bool  // takes no more work, so all rings are passed on
-	late     atomic.Int32 // partitions whose tick is overdue, as the poll heard last
-	tended   tended
+	slots    *slots
+	sched    *scheduler
+	claims   *claimer
+	jobs     *jobs
+	watch    *watch
+	keeper   *keeper.Keeper
+	ticks    *maintain.Loop // nil when maintenance is disabled
+	bell     *doorbell
+	forwards *forwarder
+	polls    *poller
+	name     *membership
 	samples  *sampler
-	seeding  sync.Mutex     // the token keys are declared again
-	seeds    atomic.Uint64  // how often that was done
-	pool     goroutinePool  // jobs: handlers, each with a slot, and what is left to settle
-	returns  conc.WaitGroup // hand-backs, without slots
+	tended   *tended
+
+	ctx    context.Context // of all calls and handlers; outlives the wish to stop until the drain is over
+	cancel context.CancelCauseFunc
+	stop   func(cause error) // begins the drain
 }
 
 func newRun(ctx context.Context, w *Worker, s store) *run {
-	r := &run{Worker: w, store: s, slots: newSlots(w.cfg.Concurrency), offer: newOffer(w.cfg, w.registry.kinds()),
-		kinds: map[string]*served{}}
+	r := &run{cfg: w.cfg, log: w.log, metrics: w.metrics, health: w.health, serving: w.serving, store: s, slots: newSlots(w.cfg.Concurrency),
+		tended: &tended{}, stop: func(error) {}}
 	r.slots.pace = w.pace
-	r.pool.run = r.work
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	gate := admit.New(admit.Config{Engine: s, Logger: w.log, OnAsked: w.metrics.asked, OnRefused: w.metrics.refused})
-	r.keeper = keeper.New(keeper.Config{
-		Engine: gated{s, gate}, Instance: w.cfg.Instance, TTL: w.cfg.LeaseTTL, Logger: w.log,
-		Context:       r.ctx,
-		OnTickOverdue: r.tickOverdue, OnRenew: r.renewed, OnLost: w.metrics.leaseLost,
-		OnSessionLost: w.metrics.sessionLost,
-	})
-	if !w.cfg.DisableMaintenance {
-		r.ticks = maintain.New(maintain.Config{Engine: s, Owner: w.cfg.Instance, Logger: w.log, OnTick: r.ticked, OnLag: w.metrics.lag,
-			OnFire: w.metrics.fired, OnDeliver: r.delivered})
-	}
 	r.sched = newScheduler(s.Partitions(), r.slots)
-	r.sched.visit = r.visit
-	r.bell = newDoorbell(r)
-	r.passes = newPasser(r)
-	r.samples = newSampler(r)
-	r.sched.onOwed = r.passes.poke
-	r.done = newCompleter(r.completeBatch, r.completed)
-	r.sched.giveBack = r.giveBack
-	r.name = newMembership(r)
-	r.watch = &watch{health: w.health, poke: r.name.poke, wake: make(chan struct{}, 1)}
-	// A binding recovers its own panics; those of middleware must not leave an execution held for ever either.
-	wrap := handler.Chain(append([]handler.Middleware{handler.Recover()}, w.cfg.Middleware...)...)
-	for _, kind := range w.registry.kinds() {
-		handle := handler.Handler(w.registry[kind].Run)
-		if len(w.cfg.Middleware) > 0 {
-			handle = wrap(handle)
-		}
-		r.kinds[kind] = newServed(w.metrics, kind, handle)
+	r.keeper = r.newKeeper()
+	if !r.cfg.DisableMaintenance {
+		r.ticks = maintain.New(maintain.Config{Engine: s, Owner: r.cfg.Instance, Logger: r.log, OnTick: r.ticked, OnLag: r.metrics.lag,
+			OnFire: r.metrics.fired, OnDeliver: r.delivered})
 	}
+	seeds := &tokenSeeds{keyring: w.keyring, store: s}
+	r.name = newMembership(r, w, seeds)
+	r.watch = &watch{health: r.health, poke: r.name.poke, wake: make(chan struct{}, 1)}
+	r.name.watch = r.watch
+	r.jobs = &jobs{ctx: r.ctx, store: s, keeper: r.keeper, slots: r.slots, watch: r.watch, seeds: seeds, kinds: servedBy(w), instance: r.cfg.Instance,
+		log: r.log, metrics: r.metrics, tracer: w.tracer}
+	r.jobs.pool.run = (*job).work
+	r.claims = &claimer{ctx: r.ctx, store: s, keeper: r.keeper, sched: r.sched, slots: r.slots, jobs: r.jobs, offer: newOffer(r.cfg, w.registry.kinds()),
+		log: r.log, metrics: r.metrics, health: r.health, fatal: r.fatal}
+	r.jobs.done = newCompleter(r.claims.completeBatch, r.jobs.completed)
+	r.forwards, r.bell, r.polls, r.samples = newForwarder(r), newDoorbell(r), newPoller(r), newSampler(r)
+	r.sched.round, r.sched.giveBack, r.sched.onOwed = r.claims.round, r.jobs.giveBack, r.forwards.poke
 	return r
+}
+
+// newKeeper makes the keeper of the run's leases. Its claims go through the gates of what they are granted.
+func (r *run) newKeeper() *keeper.Keeper {
+	admitter := admit.New(admit.Config{Engine: r.store, Logger: r.log, OnAsked: r.metrics.asked, OnRefused: r.metrics.refused})
+	return keeper.New(keeper.Config{
+		Engine: r.store, Claim: admitter.ClaimNext, Instance: r.cfg.Instance, TTL: r.cfg.LeaseTTL, Logger: r.log, Context: r.ctx,
+		OnTickOverdue: r.tickOverdue, OnRenew: r.renewed, OnLost: r.metrics.leaseLost, OnSessionLost: r.metrics.sessionLost,
+	})
 }
 
 // serve runs until ctx ends or something fatal happens, then drains.
 func (r *run) serve(ctx context.Context) error {
+	fetch, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	r.stop = stop
 	if err := r.name.enter(ctx); err != nil {
 		r.cancel(err)
 		return fmt.Errorf("flowfabric: start worker: %w", err)
 	}
 	r.name.start()
-	fetch, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	r.stop = stop
-	r.metrics.census.add(r)
-	defer r.metrics.census.remove(r)
+	r.metrics.gauges.add(r)
+	defer r.metrics.gauges.remove(r)
 	support, stopSupport := context.WithCancel(r.ctx)
 
 	var keeping, supporting, fetching conc.WaitGroup
 	keeping.Go(func() { _ = r.keeper.Run(r.ctx) })
 	supporting.Go(func() { r.bell.listen(support) })
-	supporting.Go(func() { r.passes.keep(support) })
+	supporting.Go(func() { r.forwards.keep(support) })
 	supporting.Go(func() { r.samples.keep(support) })
 	supporting.Go(func() { r.watch.keep(support) })
 	r.awaitDoorbell(fetch)
@@ -119,14 +111,13 @@ func (r *run) serve(ctx context.Context) error {
 	r.health.phase.Store(phaseRunning)
 	close(r.serving)
 	r.log.Info("flowfabric: worker takes work", "instance", r.cfg.Instance, "namespace", r.cfg.Namespace, "namespaces", r.cfg.Namespaces, "lanes", r.cfg.Lanes,
-		"kinds", r.registry.kinds(), "capabilities", r.cfg.Capabilities, "concurrency", r.cfg.Concurrency)
+		"kinds", r.name.info.Kinds, "capabilities", r.cfg.Capabilities, "concurrency", r.cfg.Concurrency)
 	fetching.Go(func() { r.sched.run(fetch) })
-	fetching.Go(func() { r.poll(fetch) })
+	fetching.Go(func() { r.polls.keep(fetch) })
 
 	<-fetch.Done()
 	asked := ctx.Err() != nil
-	r.leaving.Store(true)
-	r.passes.poke()
+	r.forwards.leave()
 	r.health.phase.Store(phaseDraining)
 	err := r.drain(&fetching)
 	stopSupport()
@@ -152,8 +143,8 @@ func (r *run) awaitDoorbell(ctx context.Context) {
 	}
 }
 
-// stopIfFatal ends the worker on an error for which no retry can help, and reports whether it was one.
-func (r *run) stopIfFatal(err error) bool {
+// fatal ends the worker on an error for which no retry can help, and reports whether it was one.
+func (r *run) fatal(err error) bool {
 	_, recounted := errors.AsType[*engine.CountsError](err)
 	if recounted || errors.Is(err, flowfabric.ErrProtocol) || errors.Is(err, flowfabric.ErrAuth) {
 		r.stop(err)

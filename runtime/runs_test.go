@@ -22,7 +22,7 @@ import (
 
 // told is what a tail of an execution heard: tokens, and in brackets what it said of them.
 type told struct {
-	*world
+	*env
 	id    flowfabric.ExecutionID
 	tail  conc.WaitGroup
 	words []string
@@ -31,11 +31,11 @@ type told struct {
 }
 
 // follow tails an execution until it ends.
-func (w *world) follow(id flowfabric.ExecutionID) *told {
+func (w *env) follow(id flowfabric.ExecutionID) *told {
 	w.Helper()
 	hub := framelog.NewHub(w.engine)
 	w.Cleanup(hub.Close)
-	x := &told{world: w, id: id}
+	x := &told{env: w, id: id}
 	drop := func(attempt uint32, recorded uint64, before int) {
 		kept := x.text[:before]
 		for _, f := range x.text[before:] {
@@ -47,7 +47,7 @@ func (w *world) follow(id flowfabric.ExecutionID) *told {
 	}
 	x.tail.Go(func() {
 		before := 0 // frames of earlier attempts
-		for e, err := range hub.Tail(w.ctx, id, stream.TailOptions{}) {
+		for e, err := range hub.Tail(w.ctx, id, framelog.TailOptions{}) {
 			switch {
 			case err != nil:
 				w.Error(err)
@@ -115,14 +115,14 @@ func speak(ctx context.Context, t *handler.Task, step, tokens string, stop func(
 
 // A worker that drains at once hands its execution back in the middle of a step. Its successor says the step's tokens again.
 func TestDrainTellsWhichTokensAreRepeated(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		stopped := make(chan struct{})
-		var passes atomic.Int64
+		var runs atomic.Int64
 		bind := handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 			if err := speak(ctx, task, "one", "a b", nil); err != nil {
 				return "", err
 			}
-			first := passes.Add(1) == 1
+			first := runs.Add(1) == 1
 			return "", speak(ctx, task, "two", "c d e", func(ctx context.Context) error {
 				if !first {
 					return nil
@@ -145,17 +145,17 @@ func TestDrainTellsWhichTokensAreRepeated(t *testing.T) {
 	})
 }
 
-// A delay inside a step ends the pass: the step is not recorded.
+// A delay inside a step ends the run: the step is not recorded.
 func TestDelayTellsWhichTokensAreRepeated(t *testing.T) {
-	servers(t, func(w *world) {
-		var passes atomic.Int64
+	servers(t, func(w *env) {
+		var runs atomic.Int64
 		w.start(runtime.Config{}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-			pass := passes.Add(1)
+			run := runs.Add(1)
 			if err := speak(ctx, task, "one", "a b", nil); err != nil {
 				return "", err
 			}
 			if err := speak(ctx, task, "two", "c d e", func(context.Context) error {
-				if pass == 1 {
+				if run == 1 {
 					return handler.Delay(time.Millisecond)
 				}
 				return nil
@@ -163,7 +163,7 @@ func TestDelayTellsWhichTokensAreRepeated(t *testing.T) {
 				return "", err
 			}
 			return "", speak(ctx, task, "three", "f g", func(context.Context) error {
-				if pass == 2 {
+				if run == 2 {
 					return handler.Delay(time.Millisecond)
 				}
 				return nil
@@ -176,7 +176,7 @@ func TestDelayTellsWhichTokensAreRepeated(t *testing.T) {
 
 // What a handler says before it waits it says again after it, whether it was suspended or its answer was there already.
 func TestSuspensionTellsWhichTokensAreRepeated(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 			token, err := suspend.Pending(ctx, task, "early", time.Hour)
 			if err != nil {
@@ -212,14 +212,14 @@ func TestSuspensionTellsWhichTokensAreRepeated(t *testing.T) {
 		tail := w.follow(id)
 		w.eventually("it waits", func() bool { return w.suspension(id).Name == "late" })
 		w.signalled(id, "late", `"x"`, waithook.EffectSatisfied)
-		// asks and waits are said outside of steps, in every pass: before a recorded step they cannot be told from its tokens.
+		// asks and waits are said outside of steps, in every run: before a recorded step they cannot be told from its tokens.
 		tail.want("a b asks [suspended>2] asks c waits [suspended>5] asks waits d e", "a b asks c asks waits d e")
 	})
 }
 
 // A worker that dies in the middle of a step leaves it to another attempt: the end of the first one says what is repeated.
 func TestCrashTellsWhichTokensAreRepeated(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		said := make(chan struct{})
 		bind := handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 			if err := speak(ctx, task, "one", "a b", nil); err != nil {

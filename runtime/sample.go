@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -29,12 +30,15 @@ type inspector interface {
 // sampler reads, for the partitions whose ticks this worker makes, how long their queues are and what is late there. It
 // reads when it is asked to, which a scrape does, and seldom: who is not scraped costs nothing.
 type sampler struct {
-	run  *run
-	wake chan struct{} // capacity 1
+	store   inspector
+	tended  *tended
+	log     *slog.Logger
+	metrics *metrics
+	wake    chan struct{} // capacity 1
 
 	mu      sync.Mutex
 	samples map[uint16]sample
-	tallies map[uint16]engine.FlowTally // of owned partitions, what was booked last
+	tallies map[uint16]engine.FlowTally // of owned partitions, what was recorded last
 	refused map[uint16]int              // likewise
 }
 
@@ -46,7 +50,8 @@ type sample struct {
 }
 
 func newSampler(r *run) *sampler {
-	return &sampler{run: r, wake: make(chan struct{}, 1), samples: map[uint16]sample{}, tallies: map[uint16]engine.FlowTally{}, refused: map[uint16]int{}}
+	return &sampler{store: r.store, tended: r.tended, log: r.log, metrics: r.metrics, wake: make(chan struct{}, 1),
+		samples: map[uint16]sample{}, tallies: map[uint16]engine.FlowTally{}, refused: map[uint16]int{}}
 }
 
 // ask has samples taken, unless they are young. It never blocks.
@@ -78,7 +83,7 @@ func (s *sampler) due(now time.Time) (due []uint16) {
 	owned := map[uint16]bool{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.run.tended.partitions() {
+	for _, p := range s.tended.partitions() {
 		owned[p] = true
 		if last, ok := s.samples[p]; !ok || now.Sub(last.at) >= sampleEvery {
 			due = append(due, p)
@@ -104,8 +109,8 @@ func (s *sampler) take(ctx context.Context, partition uint16) {
 	defer cancel()
 	now := sample{at: time.Now()}
 	var err error
-	if now.info, err = s.run.store.DescribePartition(ctx, partition); err == nil && !now.info.Frozen {
-		now.queues, err = s.run.store.Queues(ctx, partition)
+	if now.info, err = s.store.DescribePartition(ctx, partition); err == nil && !now.info.Frozen {
+		now.queues, err = s.store.Queues(ctx, partition)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,12 +119,12 @@ func (s *sampler) take(ctx context.Context, partition uint16) {
 		return
 	}
 	if last, ok := s.tallies[partition]; ok {
-		s.run.metrics.flowed(last, now.info.Tally)
+		s.metrics.flowed(last, now.info.Tally)
 	}
 	s.tallies[partition] = now.info.Tally
 	if last, ok := s.refused[partition]; ok && now.info.TokensRefused > last {
-		s.run.metrics.tokensRefused.Add(float64(now.info.TokensRefused - last))
-		s.run.log.Warn("flowfabric: tokens of waitpoints were refused: forged or cut links, or tokens of a key that was rotated out", "partition", partition,
+		s.metrics.tokensRefused.Add(float64(now.info.TokensRefused - last))
+		s.log.Warn("flowfabric: tokens of waitpoints were refused: forged or cut links, or tokens of a key that was rotated out", "partition", partition,
 			"count", now.info.TokensRefused-last)
 	}
 	s.refused[partition] = now.info.TokensRefused
@@ -138,7 +143,7 @@ type depth struct {
 // sampled is what all samples of a process say together.
 type sampled struct {
 	queues        map[queue]depth
-	homes         map[string]int
+	indexes       map[string]int
 	timers, purge time.Duration
 	frozen        int
 	flows         int
@@ -146,24 +151,24 @@ type sampled struct {
 	behind        time.Duration
 }
 
-func newSampled() *sampled { return &sampled{queues: map[queue]depth{}, homes: map[string]int{}} }
+func newSampled() *sampled { return &sampled{queues: map[queue]depth{}, indexes: map[string]int{}} }
 
 // add adds the samples of a worker. What was late has become later since.
 func (all *sampled) add(s *sampler, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for p, x := range s.samples {
-		if !s.run.tended.owns(p) {
+		if !s.tended.owns(p) {
 			continue
 		}
 		since := now.Sub(x.at)
 		if x.info.Frozen {
 			all.frozen++
 		}
-		all.homes["delayed"] += x.info.Delayed.Count
-		all.homes["suspended"] += x.info.Parked.Count
-		all.homes["ended"] += x.info.Done.Count
-		all.homes["blocked"] += x.info.Blocked.Count
+		all.indexes["delayed"] += x.info.Delayed.Count
+		all.indexes["suspended"] += x.info.Parked.Count
+		all.indexes["ended"] += x.info.Done.Count
+		all.indexes["blocked"] += x.info.Blocked.Count
 		all.flows += x.info.Flows.Count
 		all.backlog += x.info.Backlog.Count
 		all.behind = max(all.behind, x.info.Behind())

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxVisits bounds the claims in flight over all partitions.
-	maxVisits = 4
+	// maxRounds bounds the claims in flight over all partitions.
+	maxRounds = 4
 	// gather is how long a small claim for idle slots waits for more of them while other claims are under way: slots are freed one
 	// by one but claimed best by the dozen. Slots that have work ahead of them lose nothing by waiting.
 	gather = 100 * time.Microsecond
@@ -28,14 +28,14 @@ const (
 type scheduler struct {
 	slots      *slots
 	partitions []*partition
-	visit      func(p *partition, slots int) // returns all slots it does not use up
+	round      func(p *partition, slots int) // returns all slots it does not use up
 	giveBack   func([]*job)                  // what waited too long for a slot
-	onOwed     func()                        // a ring may have to be passed on; must not block
+	onOwed     func()                        // a ring may have to be forwarded; must not block
 	wake       chan struct{}                 // capacity 1
 
 	mu        sync.Mutex
 	hot       []*partition // in the order they became hot
-	visits    int
+	rounds    int
 	gathering time.Time // since when a claim waits for more slots; zero if none does
 
 	owing bool // some partition may be owed
@@ -49,10 +49,10 @@ func newScheduler(count uint16, slots *slots) *scheduler {
 	return s
 }
 
-// run visits hot partitions until ctx ends, and returns when no visit is under way any more.
+// run makes claim rounds of hot partitions until ctx ends, and returns when no claim round is under way any more.
 func (s *scheduler) run(ctx context.Context) {
-	var visits conc.WaitGroup
-	defer visits.Wait()
+	var rounds conc.WaitGroup
+	defer rounds.Wait()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -63,8 +63,8 @@ func (s *scheduler) run(ctx context.Context) {
 		}
 		p, n, pause := s.pick(now)
 		if p != nil {
-			visits.Go(func() {
-				s.visit(p, n)
+			rounds.Go(func() {
+				s.round(p, n)
 				s.ended(p)
 			})
 			continue
@@ -84,7 +84,7 @@ func (s *scheduler) run(ctx context.Context) {
 func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.visits >= maxVisits {
+	if s.rounds >= maxRounds {
 		return nil, 0, time.Hour
 	}
 	free, ahead, due := s.slots.room(now)
@@ -93,7 +93,7 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	}
 	// Two claims that take turns keep the server busy while this side is: more would only make each smaller.
 	share := min((s.slots.capacity+1)/2, limits.MaxBatch)
-	if free > 0 && free < share && s.visits > 0 {
+	if free > 0 && free < share && s.rounds > 0 {
 		if s.gathering.IsZero() {
 			s.gathering = now
 		}
@@ -131,11 +131,11 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	}
 	s.hot = append(s.hot[:found], s.hot[found+1:]...)
 	p.ahead, p.dry = free == 0, false
-	p.queued, p.visiting, p.rung, p.owed = false, true, false, time.Time{}
+	p.queued, p.claiming, p.rung, p.owed = false, true, false, time.Time{}
 	if p.stale { // a lossy failover may have given a lost id to another route: read the table anew
 		p.stale, p.version, p.digest = false, 0, ""
 	}
-	s.visits++
+	s.rounds++
 	s.gathering = time.Time{}
 	if s.owing { // it may have got the last slot
 		s.onOwed()
@@ -143,14 +143,14 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	return p, n, 0
 }
 
-// join makes a call that ends n members and goes to p anyhow its visit, with the slots that were kept for it and those that are free, up to
-// n in all. registered tells whether the server will ring. If it will not, up to twice as many are taken, so that the claim can tell that
-// nothing is left and register. It is refused if there is no slot, while p is visited, in trouble, or not known well enough for a claim, or if
-// it has work with gates, which only a visit asks. Such a visit waits for nobody and is not counted, for it costs no call; it ends with left.
+// join lets a call that ends n members and goes to p anyhow claim as well, with the slots that were kept for it and those that are free, up to n
+// in all. registered tells whether the server will ring. If it will not, up to twice as many are taken, so that the claim can tell that nothing is
+// left and register. It is refused if there is no slot, while p is being claimed from, is in trouble, or is not known well enough for a claim, and
+// if p has work with gates. Such a claim waits for nobody and is not counted as a round, for it costs no call; it ends with left.
 func (s *scheduler) join(p *partition, kept, n int) (more int, registered, joined bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.visiting || p.stale || p.failures > 0 || p.digest == "" || p.gated {
+	if p.claiming || p.stale || p.failures > 0 || p.digest == "" || p.gated {
 		return 0, false, false
 	}
 	registered = p.registered && !p.queued && !p.rung // a ring or a poll says that this may be over
@@ -164,25 +164,25 @@ func (s *scheduler) join(p *partition, kept, n int) (more int, registered, joine
 	if p.queued {
 		s.hot = slices.DeleteFunc(s.hot, func(other *partition) bool { return other == p })
 	}
-	p.queued, p.visiting, p.rung, p.owed = false, true, false, time.Time{}
+	p.queued, p.claiming, p.rung, p.owed = false, true, false, time.Time{}
 	if s.owing { // it may have got the last slot
 		s.onOwed()
 	}
 	return more, registered, true
 }
 
-// ended books the end of a visit.
+// ended records the end of a claim round.
 func (s *scheduler) ended(p *partition) {
 	s.mu.Lock()
-	s.visits--
+	s.rounds--
 	s.mu.Unlock()
 	s.left(p)
 }
 
-// left decides, by what was learned meanwhile, whether a partition that was visited is hot again.
+// left decides, by what was learned meanwhile, whether a partition is hot again after a claim round.
 func (s *scheduler) left(p *partition) {
 	s.mu.Lock()
-	p.visiting = false
+	p.claiming = false
 	if p.rung || !p.registered {
 		s.enqueue(p)
 	}
@@ -197,7 +197,7 @@ func (s *scheduler) left(p *partition) {
 // ring makes a partition hot: it was rung, or its registration is in doubt. See ringWork.
 func (s *scheduler) ring(p *partition) {
 	s.mu.Lock()
-	p.registered, p.rung, p.polled, p.futile, p.deafTo, p.dry = false, true, false, 0, time.Time{}, false
+	p.registered, p.rung, p.polled, p.emptyPolls, p.ignorePolls, p.dry = false, true, false, 0, time.Time{}, false
 	s.enqueue(p)
 	s.mu.Unlock()
 	s.poke()
@@ -233,7 +233,7 @@ func (s *scheduler) sweep(now time.Time) {
 func (s *scheduler) suspect(p *partition, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !p.registered || p.queued || p.visiting || now.Before(p.deafTo) {
+	if !p.registered || p.queued || p.claiming || now.Before(p.ignorePolls) {
 		return false
 	}
 	p.polled = true
@@ -242,33 +242,33 @@ func (s *scheduler) suspect(p *partition, now time.Time) bool {
 	return true
 }
 
-// registered books an empty claim: the server rings from now on.
+// registered records an empty claim: the server rings from now on.
 func (s *scheduler) registered(p *partition, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.registered, p.until = true, now.Add(registration)
 	if p.polled {
 		p.polled = false
-		p.futile = min(p.futile+1, maxPenalty)
-		p.deafTo = now.Add(time.Duration(1<<p.futile-1) * pollEvery)
+		p.emptyPolls = min(p.emptyPolls+1, maxPenalty)
+		p.ignorePolls = now.Add(time.Duration(1<<p.emptyPolls-1) * pollEvery)
 	}
 }
 
-// open books a visit after which there may be more to get.
+// open records a claim round after which there may be more to get.
 func (s *scheduler) open(p *partition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.registered, p.polled, p.futile, p.deafTo = false, false, 0, time.Time{}
+	p.registered, p.polled, p.emptyPolls, p.ignorePolls = false, false, 0, time.Time{}
 }
 
-// gates books whether some of a partition's work has gates.
+// gates records whether some of a partition's work has gates.
 func (s *scheduler) gates(p *partition, gated bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.gated = gated
 }
 
-// dried books a claim ahead that got less than it asked for. It did not register, since no slot is idle: the partition stays hot
+// dried records a claim ahead that got less than it asked for. It did not register, since no slot is idle: the partition stays hot
 // for when one is.
 func (s *scheduler) dried(p *partition) {
 	s.mu.Lock()
@@ -276,7 +276,7 @@ func (s *scheduler) dried(p *partition) {
 	p.dry = !p.rung
 }
 
-// failed books a visit without an answer and returns how many that makes in a row.
+// failed records a claim round without an answer and returns how many that makes in a row.
 func (s *scheduler) failed(p *partition, now time.Time) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -298,9 +298,9 @@ func (s *scheduler) answered(p *partition) int {
 	return n
 }
 
-// enqueue appends p to the hot queue unless it is there or being visited. Called with mu held.
+// enqueue appends p to the hot queue unless it is there or being claimed from. Called with mu held.
 func (s *scheduler) enqueue(p *partition) {
-	if !p.queued && !p.visiting {
+	if !p.queued && !p.claiming {
 		p.queued = true
 		s.hot = append(s.hot, p)
 	}
@@ -313,7 +313,7 @@ func (s *scheduler) poke() {
 	}
 }
 
-// pause keeps a partition hot but unvisited for a while.
+// pause keeps a partition hot, but unasked, for a while.
 func (s *scheduler) pause(p *partition, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

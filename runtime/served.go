@@ -18,6 +18,21 @@ type served struct {
 	completed func() prometheus.Counter
 }
 
+// servedBy is what a worker has handlers for, by kind.
+func servedBy(w *Worker) map[string]*served {
+	kinds := map[string]*served{}
+	// A binding recovers its own panics; those of middleware must not leave an execution held for ever either.
+	wrap := handler.Chain(append([]handler.Middleware{handler.Recover()}, w.cfg.Middleware...)...)
+	for _, kind := range w.registry.kinds() {
+		handle := handler.Handler(w.registry[kind].Run)
+		if len(w.cfg.Middleware) > 0 {
+			handle = wrap(handle)
+		}
+		kinds[kind] = newServed(w.metrics, kind, handle)
+	}
+	return kinds
+}
+
 func newServed(m *metrics, kind string, handle handler.Handler) *served {
 	return &served{
 		handle: handle, metrics: m,

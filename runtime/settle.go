@@ -11,7 +11,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/keeper"
 )
 
 // categoryFramesLost is the failure of an attempt whose acknowledged frames the server no longer has.
@@ -38,12 +37,12 @@ func (j *job) settle(outcome handler.Outcome) {
 		j.lost(j.held.Check(), outcome.Kind.String())
 	case notOurs(err):
 		level, what := dropped(endedAs(err))
-		j.logger().Log(j.run.ctx, level, what, "outcome", outcome.Kind.String(), "error", err)
-		j.metrics.settle(j.route.Kind, "refused", "")
+		j.logger().Log(j.jobs.ctx, level, what, "outcome", outcome.Kind.String(), "error", err)
+		j.jobs.metrics.settle(j.route.Kind, "refused", "")
 		j.held.Release()
 	default:
 		j.logger().Error("flowfabric: execution was not settled; it is handed back, or requeued when its session runs out", "outcome", outcome.Kind.String(), "error", err)
-		j.metrics.settle(j.route.Kind, "abandoned", "")
+		j.jobs.metrics.settle(j.route.Kind, "abandoned", "")
 		j.held.Abandon()
 	}
 }
@@ -51,8 +50,8 @@ func (j *job) settle(outcome handler.Outcome) {
 // lost gives up a hold that is not ours any more.
 func (j *job) lost(cause error, outcome string) {
 	level, what := dropped(cause)
-	j.logger().Log(j.run.ctx, level, what, "outcome", outcome, "cause", cause)
-	j.metrics.settle(j.route.Kind, "lost", "")
+	j.logger().Log(j.jobs.ctx, level, what, "outcome", outcome, "cause", cause)
+	j.jobs.metrics.settle(j.route.Kind, "lost", "")
 	j.held.Release()
 }
 
@@ -63,30 +62,6 @@ func (j *job) completes(outcome handler.Outcome) bool {
 
 func (j *job) completion(result []byte) engine.Completion {
 	return engine.Completion{Fence: j.held.Fence(), Result: result}
-}
-
-// completed books the answers to completions. What was refused, or not answered, is settled alone: the server knows if
-// it was done.
-func (r *run) completed(batch []completion, answers []engine.Settled, err error) {
-	done := make([]*keeper.Held, 0, len(batch))
-	for i, c := range batch {
-		refused := err
-		if err == nil {
-			refused = answers[i].Err
-		}
-		switch {
-		case c.answer != nil: // somebody waits for it
-			c.answer <- refused
-		case refused != nil:
-			c.job.outcome = &handler.Outcome{Kind: handler.OutcomeComplete, Result: c.item.Result}
-			r.pool.do(c.job)
-		default:
-			c.job.kind.completed().Inc()
-			done = append(done, c.job.held)
-		}
-	}
-	r.keeper.Release(done...)
-	r.slots.settled(len(done))
 }
 
 // end makes the settling call, and a second one where the first cannot succeed: a result that the server
@@ -103,21 +78,21 @@ func (j *job) end(o handler.Outcome) (handler.Outcome, error) {
 
 // send makes the one call of an outcome until it is answered.
 func (j *job) send(o handler.Outcome) error {
-	return j.persist(j.run.ctx, j.held, func(ctx context.Context) error {
+	return persist(j.jobs.ctx, j.held, func(ctx context.Context) error {
 		fence := j.held.Fence()
 		switch o.Kind {
 		case handler.OutcomeComplete:
 			return j.settled(j.completeAndWait(o.Result), "complete", "")
 		case handler.OutcomeFail:
-			reply, err := j.store.FailExecution(ctx, fence, engine.Failure(o.Failure))
+			reply, err := j.jobs.store.FailExecution(ctx, fence, engine.Failure(o.Failure))
 			return j.failed(o, reply, err)
 		case handler.OutcomeDelay:
-			_, err := j.store.DelayExecution(ctx, fence, o.Delay)
+			_, err := j.jobs.store.DelayExecution(ctx, fence, o.Delay)
 			return j.settled(err, "delay", "")
 		case handler.OutcomeBlock:
 			return j.settled(j.block(ctx, o), "block", "")
 		case handler.OutcomeCancel:
-			_, err := j.store.CancelExecution(ctx, fence.Execution,
+			_, err := j.jobs.store.CancelExecution(ctx, fence.Execution,
 				engine.Cancellation{Reason: o.Reason, Source: engine.CancelOwner, Fence: &fence})
 			return j.settled(err, "cancel", "")
 		case handler.OutcomeSuspend: // it has been suspended; what is left is to give up the hold
@@ -125,7 +100,7 @@ func (j *job) send(o handler.Outcome) error {
 		case handler.OutcomeChildren: // likewise
 			return j.settled(nil, "wait_children", "")
 		case handler.OutcomeRelease, handler.OutcomeAbandon: // still ours, so nobody else has decided: hand it back
-			_, err := j.store.ReleaseExecution(ctx, fence)
+			_, err := j.jobs.store.ReleaseExecution(ctx, fence)
 			return j.settled(err, "release", "")
 		}
 		return fmt.Errorf("%w: the handler's outcome is of no kind", flowfabric.ErrInvalidInput)
@@ -134,12 +109,12 @@ func (j *job) send(o handler.Outcome) error {
 
 func (j *job) settled(err error, outcome, category string) error {
 	if err == nil {
-		j.metrics.settle(j.route.Kind, outcome, category)
+		j.jobs.metrics.settle(j.route.Kind, outcome, category)
 	}
 	return err
 }
 
-// failed books what followed a failure, and logs it once: the last one loudly.
+// failed records what followed a failure, and logs it once: the last one loudly.
 func (j *job) failed(o handler.Outcome, reply engine.FailOutcome, err error) error {
 	switch {
 	case err != nil:
@@ -153,26 +128,10 @@ func (j *job) failed(o handler.Outcome, reply engine.FailOutcome, err error) err
 	return j.settled(nil, "fail", o.Failure.Category)
 }
 
-// completeBatch is the call of the [completer]; its context is the worker's, so no caller can end it for others.
-func (r *run) completeBatch(partition uint16, items []engine.Completion, heirs bool, kept int) ([]engine.Settled, error) {
-	var settled []engine.Settled
-	made, err := false, error(nil)
-	if heirs {
-		settled, made, err = r.completeAndClaim(partition, items, kept)
-	}
-	if !made {
-		settled, _, err = r.store.CompleteExecutions(r.ctx, partition, items, nil)
-	}
-	if err == nil && len(settled) != len(items) {
-		err = flowfabric.NewError("ff_complete_execution", "parse", "an item has no answer")
-	}
-	return settled, err
-}
-
 // completeAndWait settles one completion, with others that are being repeated, and returns its answer.
 func (j *job) completeAndWait(result []byte) error {
 	answer := make(chan error, 1)
-	j.done.complete(completion{job: j, item: j.completion(result), answer: answer, heirs: j.member()})
+	j.jobs.done.complete(completion{job: j, item: j.completion(result), answer: answer, dependants: j.member()})
 	return <-answer
 }
 

@@ -30,7 +30,7 @@ func (l records) WithGroup(string) slog.Handler            { return l }
 
 // A cancel is what somebody asked for: it is no warning, and is not called a lost lease.
 func TestCancelIsLoggedCalmly(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	b, started, _ := blocking()
 	log := records{"outcome is dropped", make(chan slog.Record, 8)}
 	w.start(runtime.Config{Logger: slog.New(log)}, b)

@@ -129,7 +129,7 @@ func (s *silent) ClaimNext(ctx context.Context, q engine.ClaimRequest) (engine.C
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	reply := engine.ClaimReply{Table: 1, Routes: []engine.Route{{ID: 1, Namespace: "default", Lane: "default", Kind: "k"}}, Registered: true}
-	if q.Interest != "" && q.Partition == 0 && len(s.work) > 0 {
+	if q.Subscription != "" && q.Partition == 0 && len(s.work) > 0 {
 		n := min(q.Max, len(s.work))
 		reply.Claims, s.work = s.work[:n], s.work[n:]
 		for i := range reply.Claims {
@@ -140,7 +140,7 @@ func (s *silent) ClaimNext(ctx context.Context, q engine.ClaimRequest) (engine.C
 	return reply, nil
 }
 
-func (s *silent) SetInterest(ctx context.Context, _ uint16, _ []uint64) (string, error) {
+func (s *silent) SetSubscription(ctx context.Context, _ uint16, _ []uint64) (string, error) {
 	return "aa", s.answer(ctx)
 }
 

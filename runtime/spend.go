@@ -30,22 +30,22 @@ func (j *job) block(ctx context.Context, o handler.Outcome) error {
 			return err
 		}
 	}
-	_, err := j.store.ReleaseExecution(ctx, fence)
+	_, err := j.jobs.store.ReleaseExecution(ctx, fence)
 	return err
 }
 
 // shut closes the route, asks to be woken, and looks whether there is room meanwhile: a wake before it was asked for goes unheard.
 func (j *job) shut(ctx context.Context, fence flowfabric.Fence, over *handler.OverBudgetError, most time.Duration) error {
 	partition, b := fence.Execution.Partition(), over.Breaches[0]
-	err := j.store.ReleaseGrants(ctx, partition, fence.Session, nil, []engine.RouteClosing{{Route: j.route.ID, For: most,
+	err := j.jobs.store.ReleaseGrants(ctx, partition, fence.Session, nil, []engine.RouteClosing{{Route: j.route.ID, For: most,
 		Why: fmt.Sprintf("budget %s %s %d %d", over.Budget, b.Dimension, b.Used, b.Limit)}})
 	if err != nil {
 		return err
 	}
-	if err = j.store.AwaitBudget(ctx, partition, j.route.ID, over.Budget); err == nil {
+	if err = j.jobs.store.AwaitBudget(ctx, partition, j.route.ID, over.Budget); err == nil {
 		var now admission.BudgetRecord
-		if now, err = j.store.ReadBudget(ctx, over.Budget, 0, 0); err == nil && fits(over, now) {
-			_, err = j.store.OpenRoutes(ctx, partition, []uint64{j.route.ID})
+		if now, err = j.jobs.store.ReadBudget(ctx, over.Budget, 0, 0); err == nil && fits(over, now) {
+			_, err = j.jobs.store.OpenRoutes(ctx, partition, []uint64{j.route.ID})
 		}
 	}
 	if errors.Is(err, flowfabric.ErrBudgetNotFound) {
@@ -66,18 +66,18 @@ func fits(over *handler.OverBudgetError, b admission.BudgetRecord) bool {
 
 // ReportUsage implements [taskhook.Spender]. Unlike other writes of a job it does not ask for the hold: what was spent is spent.
 func (j *job) ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error) {
-	r, err := j.store.ReportUsage(ctx, u)
+	r, err := j.jobs.store.ReportUsage(ctx, u)
 	if err == nil {
-		j.metrics.spent(r)
+		j.jobs.metrics.spent(r)
 	}
 	return r, err
 }
 
 // UndoUsage implements [taskhook.Spender].
 func (j *job) UndoUsage(ctx context.Context, u admission.Usage) (undone bool, wake []engine.Waiter, err error) {
-	undone, wake, err = j.store.UndoUsage(ctx, u)
+	undone, wake, err = j.jobs.store.UndoUsage(ctx, u)
 	for _, w := range wake {
-		if _, err := j.store.OpenRoutes(ctx, w.Partition, []uint64{w.Route}); err != nil {
+		if _, err := j.jobs.store.OpenRoutes(ctx, w.Partition, []uint64{w.Route}); err != nil {
 			j.logger().Debug("flowfabric: a route that a budget has room for again opens by itself in a while", "partition", w.Partition, "error", err)
 		}
 	}

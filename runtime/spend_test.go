@@ -177,7 +177,7 @@ func TestHardBreachFailsTheExecution(t *testing.T) {
 	if s.FailureCategory != handler.CategoryOverBudget || s.Attempts != 1 || s.Retries != 0 || !strings.Contains(s.FailureReason, "budget b: 10 more tokens do not fit, 40 of 45 used") {
 		t.Errorf("%s after %d attempts, %d retries: %s", s.FailureCategory, s.Attempts, s.Retries, s.FailureReason)
 	}
-	frames, err := y.engine.ReadFrames(y.ctx, id, 0, stream.Cursor{}, nil, 100)
+	frames, err := y.engine.ReadFrames(y.ctx, id, 0, stream.Cursor{}, 100)
 	if err != nil || len(frames) != 5 {
 		t.Errorf("%d frames, %v", len(frames), err)
 	}
@@ -257,7 +257,7 @@ func TestHardBreachForEver(t *testing.T) {
 	}
 }
 
-// A budget that warns counts everything, and says so in the log and in its book.
+// A budget that warns counts everything, and says so in the log and in its audit log.
 func TestWarnings(t *testing.T) {
 	y := newTreasury(t, admission.Budget{Name: "b", Warn: true, WarnSoft: true, OnHard: admission.HardFail,
 		Limits: map[string]admission.Limit{"tokens": {Hard: 55, Soft: 25}}})
@@ -289,7 +289,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// Who crosses a soft limit is told in the log, also by a budget whose book keeps nothing of it; and so is who spends without a budget.
+// Who crosses a soft limit is told in the log, also by a budget whose audit log keeps nothing of it; and so is who spends without a budget.
 func TestSpendsThatWouldGoUnnoticed(t *testing.T) {
 	y := newTreasury(t, admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": {Soft: 25}}})
 	log := &lines{}

@@ -8,50 +8,28 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
-	"github.com/flowfabric/flowfabric-go/internal/waits"
 )
 
 // store is the part of [engine.Engine] that a worker uses. Tests put faults in front of the real one.
 type store interface {
 	keeper.Engine
-	framelog.Appender
 	maintain.Ticker
-	taskhook.StepRecorder
-	taskhook.ProgressRecorder
-	taskhook.FrameReader
-	taskhook.ResultReader
-	waits.Opener
 	tokenkeys.Seeder
-	TokenKeys(ctx context.Context) []engine.PartitionKeys
-	framelog.SummaryReader
-	inspector
-	settler
-	spender
-	registrar
 	admit.Engine
 	admit.Outbox
-	Cluster() bool
+	jobStore
+	claimStore
+	pollStore
+	forwardStore
+	subscriber
+	inspector
+	registrar
+	TokenKeys(ctx context.Context) []engine.PartitionKeys
 	Evicting(ctx context.Context) []engine.EvictionPolicy
 	Close()
-	SetInterest(ctx context.Context, partition uint16, routes []uint64) (digest string, err error)
-	PassRing(ctx context.Context, partition uint16, interest string) (heard int, err error)
-	Poll(ctx context.Context, partitions []uint16) (states []engine.PollState, workers int, err error)
-	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(), fn func(channel, message string)) error
-}
-
-// gated is a store whose claims go through the gates of what they are granted.
-type gated struct {
-	store
-	gate *admit.Admitter
-}
-
-func (g gated) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error) {
-	return g.gate.ClaimNext(ctx, req)
 }
 
 // settler is what ends an attempt, one way or another. Every call is fenced and may be repeated.

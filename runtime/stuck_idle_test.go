@@ -30,7 +30,7 @@ func TestWatchSleepsWithoutHandlers(t *testing.T) {
 			}
 			ended, end := context.WithCancelCause(t.Context())
 			end(errors.New("ended"))
-			j := &job{run: &run{Worker: &Worker{}}, slog: *slog.New(slog.DiscardHandler)}
+			j := &job{slog: *slog.New(slog.DiscardHandler)}
 			w.enter(ended, j, time.Now())
 			time.Sleep(stuckAfter + 3*stuckLook)
 			if working, stuck := w.counts(); working != 1 || stuck != 1 {

@@ -17,7 +17,7 @@ import (
 // suspend makes the call of a handler that waits. It returns true when signals that came early suffice: the hold is kept and
 // the handler runs again, told by resume. Else it leaves in outcome what is to be settled: that the attempt is suspended, or why not.
 func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, resume **suspend.Result) (again bool) {
-	if err := j.frames.Flush(j.run.ctx); err != nil { // settling meets the same error, and knows what to do about it
+	if err := j.frames.Flush(j.jobs.ctx); err != nil { // settling meets the same error, and knows what to do about it
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
 		return false
 	}
@@ -31,11 +31,11 @@ func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, resume **sus
 	case err == nil && reply.Satisfied:
 		waitsOf(task).Resumed(reply.Resume)
 		*resume = &reply.Resume
-		j.metrics.goesOn(j.route.Kind, *resume)
-		j.metrics.settle(j.route.Kind, "satisfied", "")
+		j.jobs.metrics.goesOn(j.route.Kind, *resume)
+		j.jobs.metrics.settle(j.route.Kind, "satisfied", "")
 		return true
 	case err == nil:
-		j.keyring.Use(j.held.Fence().Execution.Partition(), reply.Kid)
+		j.jobs.seeds.keyring.Use(j.held.Fence().Execution.Partition(), reply.Kid)
 		*outcome = handler.Outcome{Kind: handler.OutcomeSuspend, Err: outcome.Err}
 	case j.held.Check() != nil || notOurs(err) || flowfabric.ClassOf(err) == flowfabric.ClassRetry:
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
@@ -43,7 +43,7 @@ func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, resume **sus
 		j.logger().Error("flowfabric: the server refuses to suspend; the attempt fails", "error", err)
 		refused := refusedOutcome("suspend", err)
 		refused.Failure.Category = handler.CategorySuspend
-		// Keys are configuration, which somebody may mend before the next attempt.
+		// Keys are configuration, which somebody may repair before the next attempt.
 		refused.Failure.Permanent = !errors.Is(err, flowfabric.ErrNoTokenKeys) && !errors.Is(err, flowfabric.ErrKidNotCurrent)
 		*outcome = refused
 	}
@@ -56,9 +56,9 @@ var errNothingToWaitFor = fmt.Errorf("%w: the outcome does not say what to wait 
 // suspended makes the call until it is answered; again when the partition signs with another key of ours.
 func (j *job) suspended(q *engine.Suspension, task *handler.Task) (reply engine.Suspended, err error) {
 	for try := 0; ; try++ {
-		err = j.persist(j.run.ctx, j.held, func(ctx context.Context) (err error) {
-			return j.signing(ctx, func() error {
-				reply, err = j.store.SuspendExecution(ctx, j.held.Fence(), *q)
+		err = persist(j.jobs.ctx, j.held, func(ctx context.Context) (err error) {
+			return j.jobs.seeds.signing(ctx, func() error {
+				reply, err = j.jobs.store.SuspendExecution(ctx, j.held.Fence(), *q)
 				return err
 			})
 		})
@@ -70,47 +70,19 @@ func (j *job) suspended(q *engine.Suspension, task *handler.Task) (reply engine.
 
 // CreatePendingWaitpoint implements [waits.Opener] under the hold.
 func (j *job) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m engine.Minted, life time.Duration) (opened engine.Opened, err error) {
-	err = j.persist(ctx, j.held, func(ctx context.Context) (err error) {
-		return j.signing(ctx, func() error {
-			opened, err = j.store.CreatePendingWaitpoint(ctx, f, name, m, life)
+	err = persist(ctx, j.held, func(ctx context.Context) (err error) {
+		return j.jobs.seeds.signing(ctx, func() error {
+			opened, err = j.jobs.store.CreatePendingWaitpoint(ctx, f, name, m, life)
 			return err
 		})
 	})
 	return opened, err
 }
 
-// signing makes a call that needs the partition to know a token key. One that knows none was flushed since this worker started: then the
-// keys are declared as at the start, and the call is made again.
-func (r *run) signing(ctx context.Context, call func() error) error {
-	seeds := r.seeds.Load()
-	err := call()
-	if r.keyring == nil || !errors.Is(err, flowfabric.ErrNoTokenKeys) {
-		return err
-	}
-	if again := r.reseed(ctx, seeds); again != nil {
-		return again
-	}
-	return call()
-}
-
-// reseed declares the token keys to a store that may have been flushed, unless that happened since the caller counted seeds.
-func (r *run) reseed(ctx context.Context, seeds uint64) error {
-	r.seeding.Lock()
-	defer r.seeding.Unlock()
-	if r.seeds.Load() != seeds {
-		return nil
-	}
-	err := r.keyring.Seed(ctx, r.store)
-	if err == nil {
-		r.seeds.Add(1)
-	}
-	return err
-}
-
 // ReadSuspension implements [waits.Opener] under the hold.
 func (j *job) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (r suspend.Record, err error) {
-	err = j.persist(ctx, j.held, func(ctx context.Context) (err error) {
-		r, err = j.store.ReadSuspension(ctx, id)
+	err = persist(ctx, j.held, func(ctx context.Context) (err error) {
+		r, err = j.jobs.store.ReadSuspension(ctx, id)
 		return err
 	})
 	return r, err

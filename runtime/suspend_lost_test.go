@@ -57,10 +57,10 @@ func TestLostRepliesOfWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	var passes atomic.Int64
+	var runs atomic.Int64
 	w, err := New(Config{URL: server.URL(), Logger: quiet, TokenKeys: "k:" + strings.Repeat("01", 32)},
 		handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-			passes.Add(1)
+			runs.Add(1)
 			token, err := suspend.Pending(ctx, task, "early", time.Hour)
 			if err != nil {
 				return "", err
@@ -139,8 +139,8 @@ func TestLostRepliesOfWaits(t *testing.T) {
 		}
 	}
 	result, _, err := e.ReadResult(ctx, x.ID, 0)
-	if suspended != 1 || string(result) != `"ab"` || passes.Load() != 3 || err != nil {
-		t.Errorf("suspended %d times, result %s, %d passes, %v", suspended, result, passes.Load(), err)
+	if suspended != 1 || string(result) != `"ab"` || runs.Load() != 3 || err != nil {
+		t.Errorf("suspended %d times, result %s, %d runs, %v", suspended, result, runs.Load(), err)
 	}
 	if f.suspends.Load() != 6 || f.pends.Load() != 2 {
 		t.Errorf("%d calls to suspend, %d to open a waitpoint, want 6 and 2", f.suspends.Load(), f.pends.Load())

@@ -60,7 +60,7 @@ func TestManySuspended(t *testing.T) {
 		count = 10_000
 	}
 	url := testserver.Redis(t)
-	w, c := worldAt(t, url), raw(t, url)
+	w, c := envAt(t, url), raw(t, url)
 	reg := prometheus.NewRegistry()
 	cfg := signing()
 	cfg.Concurrency, cfg.Registerer = 4, reg

@@ -35,8 +35,8 @@ var (
 // signing is the configuration of a worker whose handlers may wait for signals.
 func signing() runtime.Config { return runtime.Config{TokenKeys: keyA} }
 
-// worldAt is a world on a server that is there.
-func worldAt(t *testing.T, url string) *world {
+// envAt is an environment on a server that is there.
+func envAt(t *testing.T, url string) *env {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
@@ -45,17 +45,17 @@ func worldAt(t *testing.T, url string) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	return &world{T: t, ctx: ctx, url: url, engine: e}
+	return &env{T: t, ctx: ctx, url: url, engine: e}
 }
 
 // servers runs a test on the embedded server and on a real one.
-func servers(t *testing.T, f func(w *world)) {
-	t.Run("embedded", func(t *testing.T) { f(newWorld(t)) })
-	t.Run("redis", func(t *testing.T) { f(worldAt(t, testserver.Redis(t))) })
+func servers(t *testing.T, f func(w *env)) {
+	t.Run("embedded", func(t *testing.T) { f(newEnv(t)) })
+	t.Run("redis", func(t *testing.T) { f(envAt(t, testserver.Redis(t))) })
 }
 
 // signalled approves the waitpoint of a key and expects an effect.
-func (w *world) signalled(id flowfabric.ExecutionID, key, payload, effect string) {
+func (w *env) signalled(id flowfabric.ExecutionID, key, payload, effect string) {
 	w.Helper()
 	d, err := w.engine.ApproveWaitpoint(w.ctx, id, key, suspend.SentSignal{Name: "signal", Source: "anna", Payload: []byte(payload)})
 	if err != nil || d.Effect != effect {
@@ -64,12 +64,12 @@ func (w *world) signalled(id flowfabric.ExecutionID, key, payload, effect string
 }
 
 // present signals with a token, as outsiders do.
-func (w *world) present(token suspend.Token, payload string) (suspend.Delivered, error) {
+func (w *env) present(token suspend.Token, payload string) (suspend.Delivered, error) {
 	return w.engine.DeliverSignal(w.ctx, token.Execution(), token.Waitpoint(), token.Digest(), suspend.SentSignal{Name: "signal", Payload: []byte(payload)})
 }
 
 // result is the stored result of an attempt.
-func (w *world) result(id flowfabric.ExecutionID, attempt uint32) string {
+func (w *env) result(id flowfabric.ExecutionID, attempt uint32) string {
 	w.Helper()
 	r, _, err := w.engine.ReadResult(w.ctx, id, attempt)
 	if err != nil {
@@ -79,7 +79,7 @@ func (w *world) result(id flowfabric.ExecutionID, attempt uint32) string {
 }
 
 // events counts an execution's history by kind.
-func (w *world) events(id flowfabric.ExecutionID) map[engine.EventKind]int {
+func (w *env) events(id flowfabric.ExecutionID) map[engine.EventKind]int {
 	w.Helper()
 	all, err := w.engine.ReadHistory(w.ctx, id)
 	if err != nil {
@@ -92,7 +92,7 @@ func (w *world) events(id flowfabric.ExecutionID) map[engine.EventKind]int {
 	return n
 }
 
-func (w *world) suspension(id flowfabric.ExecutionID) suspend.Record {
+func (w *env) suspension(id flowfabric.ExecutionID) suspend.Record {
 	w.Helper()
 	s, err := w.engine.ReadSuspension(w.ctx, id)
 	if err != nil {
@@ -104,9 +104,9 @@ func (w *world) suspension(id flowfabric.ExecutionID) suspend.Record {
 type waiting = func(context.Context, *handler.Task, string) (string, error)
 
 // Several waits of a handler, in a loop with numbered names, with steps between and frames before: one attempt, nothing
-// repeated, and the frames of a pass are there as soon as its execution is suspended.
+// repeated, and the frames of a run are there as soon as its execution is suspended.
 func TestAwait(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		var steps atomic.Int64
 		w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 			var words []string
@@ -137,7 +137,7 @@ func TestAwait(t *testing.T) {
 			for n := range i + 1 {
 				want = append(want, fmt.Sprintf("word-%d", n))
 			}
-			frames, err := w.engine.ReadFrames(w.ctx, id, 0, stream.Cursor{}, nil, 100)
+			frames, err := w.engine.ReadFrames(w.ctx, id, 0, stream.Cursor{}, 100)
 			var got []string
 			for _, f := range frames {
 				got = append(got, string(f.Payload))
@@ -160,7 +160,7 @@ func TestAwait(t *testing.T) {
 // Signals that come before the waits suffice: the hold is kept, the handler runs again, also several times, and what
 // was answered first is still known.
 func TestEarlySignalsKeepTheHold(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		var mu sync.Mutex
 		var epochs []uint64
 		var tokens []string
@@ -206,7 +206,7 @@ func TestEarlySignalsKeepTheHold(t *testing.T) {
 			t.Errorf("result %s", r)
 		}
 		if len(epochs) != 4 || len(slices.Compact(epochs)) != 1 {
-			t.Errorf("passes under epochs %v, want four under one", epochs)
+			t.Errorf("runs under epochs %v, want four under one", epochs)
 		}
 		slices.Sort(tokens)
 		if distinct := slices.Compact(tokens); len(distinct) != 3 {
@@ -222,7 +222,7 @@ func TestEarlySignalsKeepTheHold(t *testing.T) {
 func TestDrainSuspends(t *testing.T) {
 	for name, late := range map[string]bool{"in time": false, "interrupted": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newEnv(t)
 			asked, finish := make(chan struct{}), make(chan struct{})
 			cfg := signing()
 			if late {
@@ -266,7 +266,7 @@ func TestDrainSuspends(t *testing.T) {
 
 // What a handler does wrong about waiting fails it, with a category that says so.
 func TestWaitMistakes(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	handlers := map[string]waiting{
 		"ignored": func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 			_, _ = suspend.Await[string](ctx, task, "go")
@@ -304,7 +304,7 @@ func TestWaitMistakes(t *testing.T) {
 // Without token keys only what needs no waitpoint can be waited for. Keys can be configured, so it is tried again.
 func TestNoTokenKeys(t *testing.T) {
 	t.Setenv(suspend.EnvTokenKeys, "")
-	w := worldAt(t, testserver.Redis(t))
+	w := envAt(t, testserver.Redis(t))
 	w.start(runtime.Config{}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
 		switch in {
 		case "pending":
@@ -336,7 +336,7 @@ func TestNoTokenKeys(t *testing.T) {
 // A worker without token keys says so when it starts: with a warning where others sign tokens.
 func TestAStartWithoutTokenKeysIsTold(t *testing.T) {
 	t.Setenv(suspend.EnvTokenKeys, "")
-	w := worldAt(t, testserver.Redis(t))
+	w := envAt(t, testserver.Redis(t))
 	start := func(keys string) string {
 		var log safeLog
 		w.start(runtime.Config{TokenKeys: keys, Logger: slog.New(slog.NewTextHandler(&log, nil))}, greetBinding())
@@ -373,7 +373,7 @@ func (l *safeLog) text() string {
 
 // A worker whose keys cannot verify what is signed here does not start.
 func TestForeignKeyring(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	if err := w.start(signing(), greetBinding()).stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -396,7 +396,7 @@ func TestForeignKeyring(t *testing.T) {
 func TestRotationUnderWorkers(t *testing.T) {
 	for _, order := range []string{keyA + "," + keyB, keyB + "," + keyA} {
 		t.Run(order[:1]+" first", func(t *testing.T) {
-			w := newWorld(t)
+			w := newEnv(t)
 			if err := w.start(signing(), greetBinding()).stop(); err != nil { // A signs
 				t.Fatal(err)
 			}
@@ -444,7 +444,7 @@ func TestRotationUnderWorkers(t *testing.T) {
 // A wait that was answered needs its token key no more: neither a wait named unlike its waitpoints, nor a waitpoint that got no
 // signal, nor one that [suspend.On] waited on. The key is rotated out and removed between the first wait and the second.
 func TestAnsweredWaitNeedsItsKeyNoMore(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		handle := func(ctx context.Context, task *handler.Task, in string) (string, error) {
 			for _, who := range []string{"ivy", "raj"} {
 				if _, err := suspend.Pending(ctx, task, who, time.Hour); err != nil {
@@ -494,7 +494,7 @@ func TestAnsweredWaitNeedsItsKeyNoMore(t *testing.T) {
 
 // What was answered and not asked for by the handler that completed is told: it was changed.
 func TestChangedHandlerIsTold(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	old := w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 		if _, err := suspend.Pending(ctx, task, "letter", time.Hour); err != nil {
 			return "", err
@@ -532,7 +532,7 @@ func TestChangedHandlerIsTold(t *testing.T) {
 
 // An answer outlives the attempt that got it: the worker that goes on is told the same, and nobody is asked again.
 func TestAnswerOutlivesTheAttempt(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		answered := make(chan string, 4)
 		w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 			word, err := suspend.Await[string](ctx, task, "go")
@@ -567,7 +567,7 @@ func TestAnswerOutlivesTheAttempt(t *testing.T) {
 
 // What an operator, and the time, make of a wait.
 func TestOtherAnswers(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		late := []suspend.Option{suspend.Within(20 * time.Millisecond), suspend.OnTimeout(suspend.Resume)}
 		w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
 			switch in {
@@ -610,7 +610,7 @@ func TestOtherAnswers(t *testing.T) {
 
 // A wait that failed the execution is waited for again when it is replayed, with and without the steps.
 func TestReplayWaitsAgain(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		var within atomic.Int64
 		within.Store(int64(20 * time.Millisecond))
 		var steps atomic.Int64

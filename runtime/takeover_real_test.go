@@ -20,12 +20,12 @@ import (
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
-// onRedis is a world on a Redis server with 16 partitions.
-func onRedis(t *testing.T, timeout time.Duration) *world {
+// onRedis is an environment on a Redis server with 16 partitions.
+func onRedis(t *testing.T, timeout time.Duration) *env {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	t.Cleanup(cancel)
-	w := &world{T: t, ctx: ctx, url: testserver.Redis(t)}
+	w := &env{T: t, ctx: ctx, url: testserver.Redis(t)}
 	var err error
 	if w.engine, err = engine.Open(ctx, engine.Config{URL: w.url, Partitions: 16, Logger: quiet}); err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func onRedis(t *testing.T, timeout time.Duration) *world {
 }
 
 // owns gives all ticks to a process of the given name. It is as good as killed: nobody listens, and nobody ticks.
-func (w *world) owns(instance string) {
+func (w *env) owns(instance string) {
 	w.Helper()
 	for p := range w.engine.Partitions() {
 		if r, err := w.engine.Tick(w.ctx, p, instance, false); err != nil || !r.Owner {
@@ -90,7 +90,7 @@ func TestOwnerIsMarkedDead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if q.Interest, err = w.engine.SetInterest(w.ctx, p, []uint64{table.Routes[0].ID}); err != nil {
+	if q.Subscription, err = w.engine.SetSubscription(w.ctx, p, []uint64{table.Routes[0].ID}); err != nil {
 		t.Fatal(err)
 	}
 	if reply, err := w.engine.ClaimNext(w.ctx, q); err != nil || len(reply.Claims) != 1 {

@@ -62,7 +62,7 @@ func TestWhatIsRefusedForItselfIsNotRetried(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newEnv(t)
 			w.start(runtime.Config{}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 				if err := x.do(ctx, task); err != nil {
 					return "", fmt.Errorf("handler: %w", err)

@@ -9,14 +9,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// pass runs the handler once, inside a span that is linked to the signals that let it go on, and measures it.
-func (j *job) pass(ctx context.Context, handle handler.Handler, task *handler.Task, resume *suspend.Result) (out handler.Outcome) {
+// runHandler runs the handler once, inside a span that is linked to the signals that let it go on, and measures it.
+func (j *job) runHandler(ctx context.Context, handle handler.Handler, task *handler.Task, resume *suspend.Result) (out handler.Outcome) {
 	started, returned := time.Now(), false
 	ctx, span := j.span(ctx, resume)
-	j.watch.enter(ctx, j, started)
+	j.jobs.watch.enter(ctx, j, started)
 	defer func() {
-		j.watch.leave(j)
-		j.kind.pass(time.Since(started))
+		j.jobs.watch.leave(j)
+		j.kind.ran(time.Since(started))
 		if span == nil {
 			return
 		}
@@ -36,15 +36,15 @@ func (j *job) pass(ctx context.Context, handle handler.Handler, task *handler.Ta
 	return out
 }
 
-// span begins the span of a pass; nil when tracing is off.
+// span begins the span of a run; nil when tracing is off.
 func (j *job) span(ctx context.Context, resume *suspend.Result) (context.Context, *tracing.Span) {
-	if !j.tracer.On() {
+	if !j.jobs.tracer.On() {
 		return ctx, nil
 	}
 	claim := j.held.Claim()
 	work := tracing.Work{
 		Namespace: j.route.Namespace, Lane: j.route.Lane, Kind: j.route.Kind, Execution: claim.Fence.Execution,
-		Attempt: claim.Fence.Attempt, AttemptType: claim.Type, Worker: j.cfg.Instance,
+		Attempt: claim.Fence.Attempt, AttemptType: claim.Type, Worker: j.jobs.instance,
 	}
 	if resume != nil {
 		for _, s := range resume.Signals {
@@ -53,5 +53,5 @@ func (j *job) span(ctx context.Context, resume *suspend.Result) (context.Context
 			}
 		}
 	}
-	return j.tracer.Process(ctx, claim.Tags, work)
+	return j.jobs.tracer.Process(ctx, claim.Tags, work)
 }

@@ -82,7 +82,7 @@ func (s *recorded) End(...trace.SpanEndOption) {
 }
 
 // named waits for the n-th span of a name that has ended.
-func (r *recorder) named(w *world, name string, n int) *recorded {
+func (r *recorder) named(w *env, name string, n int) *recorded {
 	w.Helper()
 	var found []*recorded
 	w.eventually("span "+name, func() bool {
@@ -108,7 +108,7 @@ func (s *recorded) has(t *testing.T, want map[attribute.Key]string) {
 	}
 }
 
-func tracedClient(t *testing.T, w *world, r *recorder) *client.Client {
+func tracedClient(t *testing.T, w *env, r *recorder) *client.Client {
 	t.Helper()
 	cfg := client.Config{URL: w.url, Logger: quiet}
 	if r != nil {
@@ -122,10 +122,10 @@ func tracedClient(t *testing.T, w *world, r *recorder) *client.Client {
 	return c
 }
 
-// One trace goes from whoever submits through the submission and every pass of the handler, whose own spans are in it; the
-// pass that a signal resumed links to the signal's span, which belongs to the sender's trace.
+// One trace goes from the producer through the submission and every run of the handler, whose own spans are in it; the
+// run that a signal resumed links to the signal's span, which belongs to the sender's trace.
 func TestTraceFollowsTheExecution(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		t, r := w.T, &recorder{}
 		c := tracedClient(t, w, r)
 		cfg := signing()
@@ -165,7 +165,7 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 			"messaging.client.id": "me", "flowfabric.attempt": "0", "flowfabric.attempt_type": "initial", "flowfabric.outcome": "suspend",
 		})
 		if first.kind != trace.SpanKindConsumer || first.parent.SpanID() != sent.at.SpanID() || first.at.TraceID() != outer.SpanContext().TraceID() {
-			t.Errorf("the pass is a %s below %s of %s", first.kind, first.parent.SpanID(), first.at.TraceID())
+			t.Errorf("the run is a %s below %s of %s", first.kind, first.parent.SpanID(), first.at.TraceID())
 		}
 		if own := r.named(w, "own", 0); own.parent.SpanID() != first.at.SpanID() {
 			t.Errorf("the handler's own span is below %s", own.parent.SpanID())
@@ -179,7 +179,7 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 		second := r.named(w, "process greet", 1)
 		second.has(t, map[attribute.Key]string{"flowfabric.attempt_type": "resumed", "flowfabric.outcome": "complete"})
 		if second.parent.SpanID() != sent.at.SpanID() || len(second.links) != 1 || second.links[0].SpanContext.SpanID() != approved.at.SpanID() {
-			t.Errorf("the resumed pass is below %s with links %v", second.parent.SpanID(), second.links)
+			t.Errorf("the resumed run is below %s with links %v", second.parent.SpanID(), second.links)
 		}
 		w.reach(x.ID(), states.Completed)
 		suspension, err := c.Suspension(w.ctx, x.ID())
@@ -191,7 +191,7 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 
 // A failure is an error of its span, under its category; what was never traced is a trace of its own.
 func TestTraceOfAFailure(t *testing.T) {
-	w, r := newWorld(t), &recorder{}
+	w, r := newEnv(t), &recorder{}
 	w.start(runtime.Config{TracerProvider: r}, handler.Bind(greet, func(_ context.Context, _ *handler.Task, in string) (string, error) {
 		return "", handler.Permanent(handler.Category("no_luck", errors.New("broken")))
 	}))
@@ -206,7 +206,7 @@ func TestTraceOfAFailure(t *testing.T) {
 // Without a provider nothing travels; with too many tags of the caller's own the submission goes through without a trace; and
 // a propagator that was chosen is used.
 func TestTraceNeverFailsASubmission(t *testing.T) {
-	w, r := newWorld(t), &recorder{}
+	w, r := newEnv(t), &recorder{}
 	tagsOf := func(c *client.Client, opts ...client.SubmitOption) map[string]string {
 		t.Helper()
 		ctx, _ := tracer{of: r}.Start(w.ctx, "outer")
@@ -249,9 +249,9 @@ func TestTraceNeverFailsASubmission(t *testing.T) {
 	}
 }
 
-// Many are submitted in one span, of which all passes are children; a signal with a token is traced like one without.
+// Many are submitted in one span, of which all runs are children; a signal with a token is traced like one without.
 func TestTraceOfManyAndOfTokens(t *testing.T) {
-	w, r := newWorld(t), &recorder{}
+	w, r := newEnv(t), &recorder{}
 	c := tracedClient(t, w, r)
 	tokens := make(chan suspend.Token, 3)
 	cfg := signing()
@@ -274,7 +274,7 @@ func TestTraceOfManyAndOfTokens(t *testing.T) {
 	sent.has(t, map[attribute.Key]string{"messaging.batch.message_count": "3"})
 	for i := range 3 {
 		if s := r.named(w, "process greet", i); s.parent.SpanID() != sent.at.SpanID() {
-			t.Errorf("pass %d is below %s", i, s.parent.SpanID())
+			t.Errorf("run %d is below %s", i, s.parent.SpanID())
 		}
 	}
 	if _, err := c.Signal(w.ctx, <-tokens, "on"); err != nil {

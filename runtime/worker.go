@@ -79,7 +79,7 @@ func both(first, second func(string, time.Duration, error)) func(string, time.Du
 }
 
 // Run connects, takes work until ctx ends, drains, and returns nil; or it returns why it could not go on. It
-// handles no signals: [Run] does, or whoever owns ctx. The drain, in this order:
+// handles no signals: [Run] does, or the owner of ctx. The drain, in this order:
 //
 //  1. Nothing more is claimed; what a claim still in flight brings goes back at once.
 //  2. Running handlers have DrainTimeout to end as if nothing were.

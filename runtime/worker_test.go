@@ -23,7 +23,7 @@ import (
 )
 
 func TestCompletes(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	reg := prometheus.NewRegistry()
 	w.start(runtime.Config{Registerer: reg}, greetBinding())
 	before := w.submit("ada")
@@ -40,7 +40,7 @@ func TestCompletes(t *testing.T) {
 
 // Many executions over all partitions, more than there are slots: all are run, never more than Concurrency at once.
 func TestConcurrencyIsABound(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	var now, peak atomic.Int64
 	w.start(runtime.Config{Concurrency: 3}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
 		n := now.Add(1)
@@ -62,7 +62,7 @@ func TestConcurrencyIsABound(t *testing.T) {
 }
 
 func TestRetriesThenSucceeds(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.start(runtime.Config{}, handler.Bind(greet, func(_ context.Context, task *handler.Task, _ string) (string, error) {
 		if task.Attempt() < 2 {
 			return "", errors.New("not yet")
@@ -77,7 +77,7 @@ func TestRetriesThenSucceeds(t *testing.T) {
 
 // Every way to end badly keeps its category.
 func TestFailureCategories(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.start(runtime.Config{}, handler.Bind(greet, func(_ context.Context, _ *handler.Task, in string) (string, error) {
 		if in == "panic" {
 			panic("boom")
@@ -97,7 +97,7 @@ func TestFailureCategories(t *testing.T) {
 
 // A delay returns to the same attempt and uses up nothing.
 func TestDelay(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	var runs atomic.Int64
 	w.start(runtime.Config{}, handler.Bind(greet, func(_ context.Context, _ *handler.Task, _ string) (string, error) {
 		if runs.Add(1) == 1 {
@@ -112,7 +112,7 @@ func TestDelay(t *testing.T) {
 }
 
 func TestHandlerCancels(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.start(runtime.Config{}, handler.Bind(greet, func(context.Context, *handler.Task, string) (string, error) {
 		return "", handler.Cancel("pointless")
 	}))
@@ -134,7 +134,7 @@ func blocking() (b handler.Binding, started chan struct{}, causes chan error) {
 
 // An operator's cancel reaches a running handler by the doorbell, long before the next renewal.
 func TestCancelReachesTheHandler(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	b, started, causes := blocking()
 	w.start(runtime.Config{}, b)
 	id := w.submit("x")
@@ -149,7 +149,7 @@ func TestCancelReachesTheHandler(t *testing.T) {
 }
 
 func TestAttemptTimeout(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	b, _, causes := blocking()
 	w.start(runtime.Config{}, b)
 	id := w.submit("x", func(x *engine.NewExecution) { x.Policy.AttemptTimeout = 50 * time.Millisecond })
@@ -162,7 +162,7 @@ func TestAttemptTimeout(t *testing.T) {
 }
 
 func TestDeadline(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	b, _, causes := blocking()
 	w.start(runtime.Config{}, b)
 	id := w.submit("x", func(x *engine.NewExecution) { x.Deadline = 3 * time.Second }) // it is claimed long before
@@ -174,7 +174,7 @@ func TestDeadline(t *testing.T) {
 
 // A recorded step is not repeated by the next attempt, and frames are stored before the attempt ends.
 func TestStepsAndFrames(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	var steps atomic.Int64
 	w.start(runtime.Config{}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 		draft, err := handler.Step(ctx, task, "draft", func(ctx context.Context) (string, error) {
@@ -191,7 +191,7 @@ func TestStepsAndFrames(t *testing.T) {
 		t.Errorf("%d steps recorded, run %d times", got.Steps, steps.Load())
 	}
 	for attempt, want := range []string{"t", "u"} {
-		frames, err := w.engine.ReadFrames(w.ctx, id, uint32(attempt), stream.Cursor{}, nil, 10)
+		frames, err := w.engine.ReadFrames(w.ctx, id, uint32(attempt), stream.Cursor{}, 10)
 		if err != nil || len(frames) != 1 || string(frames[0].Payload) != want {
 			t.Errorf("attempt %d: frames %v, %v", attempt, frames, err)
 		}
@@ -200,7 +200,7 @@ func TestStepsAndFrames(t *testing.T) {
 
 // A goroutine that outlives its handler appends nothing, though there was no frame before: the attempt is over.
 func TestFrameAfterTheHandler(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	tasks := make(chan *handler.Task, 1)
 	w.start(runtime.Config{}, handler.Bind(greet, func(_ context.Context, task *handler.Task, _ string) (string, error) {
 		tasks <- task
@@ -211,14 +211,14 @@ func TestFrameAfterTheHandler(t *testing.T) {
 	if err := (<-tasks).Frame(t.Context(), "token", "late"); !errors.Is(err, flowfabric.ErrTaskConsumed) {
 		t.Errorf("a frame after the handler: %v, want ErrTaskConsumed", err)
 	}
-	if frames, err := w.engine.ReadFrames(w.ctx, id, 0, stream.Cursor{}, nil, 10); err != nil || len(frames) > 0 {
+	if frames, err := w.engine.ReadFrames(w.ctx, id, 0, stream.Cursor{}, 10); err != nil || len(frames) > 0 {
 		t.Errorf("frames %v, %v", frames, err)
 	}
 }
 
 // A middleware that makes up an outcome that waits has nothing to wait for: the attempt fails, and says so.
 func TestMiddlewareThatWaitsForNothing(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	worker := w.start(runtime.Config{Worker: "pool", Middleware: []handler.Middleware{
 		func(handler.Handler) handler.Handler {
 			return func(_ context.Context, task *handler.Task) handler.Outcome {
@@ -239,9 +239,9 @@ func TestMiddlewareThatWaitsForNothing(t *testing.T) {
 	}
 }
 
-// Middleware sees every pass; its panic fails the attempt instead of holding the execution for ever.
+// Middleware sees every run; its panic fails the attempt instead of holding the execution for ever.
 func TestMiddleware(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	worker := w.start(runtime.Config{Worker: "pool", Logger: logger, Middleware: []handler.Middleware{
@@ -279,7 +279,7 @@ func TestMiddleware(t *testing.T) {
 
 // A drain hands unfinished work back at once: no retry, no new attempt, and the next worker goes on.
 func TestDrainReleases(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	b, started, causes := blocking()
 	first := w.start(runtime.Config{DrainTimeout: -1}, b)
 	id := w.submit("x", retries(3))
@@ -304,7 +304,7 @@ func TestDrainReleases(t *testing.T) {
 
 // A drain lets running work finish within DrainTimeout.
 func TestDrainWaits(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	started, finish := make(chan struct{}), make(chan struct{})
 	worker := w.start(runtime.Config{}, handler.Bind(greet, func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
 		close(started)
@@ -323,7 +323,7 @@ func TestDrainWaits(t *testing.T) {
 // A handler that ignores its context is abandoned by name, and Run says so.
 func TestDrainAbandons(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newEnv(t)
 	started, finish := make(chan struct{}), make(chan struct{})
 	defer close(finish)
 	worker := w.start(runtime.Config{DrainTimeout: -1}, handler.Bind(greet, func(context.Context, *handler.Task, string) (string, error) {
@@ -340,7 +340,7 @@ func TestDrainAbandons(t *testing.T) {
 
 // A worker is given only what it can run: lane, kind and capabilities are its own.
 func TestOnlyWhatItServes(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.start(runtime.Config{Lanes: []string{"default", "fast"}, Capabilities: []string{"gpu", "eu"}}, greetBinding())
 	lane := func(l string) func(*engine.NewExecution) { return func(x *engine.NewExecution) { x.Lane = l } }
 	needs := func(c ...string) func(*engine.NewExecution) {
@@ -360,7 +360,7 @@ func TestOnlyWhatItServes(t *testing.T) {
 }
 
 func TestRunsOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	worker := w.start(runtime.Config{}, greetBinding())
 	if err := worker.Run(w.ctx); err == nil || !strings.Contains(err.Error(), "only once") {
 		t.Errorf("second run: %v", err)

@@ -21,5 +21,5 @@
 //     happens when the clock has jumped, all skipped ones together; one that the clock shows twice happens the first time.
 //
 // Time zones come from the system, or from the copy in the program where the system has none. Processes whose copies
-// differ still fire each stored instant once; whoever fires computes the next one.
+// differ still fire each stored instant once; the process that fires computes the next one.
 package schedule

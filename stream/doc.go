@@ -21,5 +21,5 @@
 //
 // A tail yields [TailEvent] values: an attempt begins, its frames in order, its end, then the next attempt, and at last the end of the
 // execution. It loses nothing that the server retains, sees nothing twice, survives lost connections, and reports frames that were
-// trimmed before they could be read as a gap. To resume, remember Attempt and Frame.ID of the last event ([TailOptions]).
+// trimmed before they could be read as a gap. To resume, remember Attempt and Frame of the last event (client.FromAttempt, client.AfterFrame).
 package stream

@@ -47,22 +47,3 @@ type TailEvent struct {
 	Recorded uint64
 	Missed   uint64 // TailGap: other frames that were not stored any more when this tail had fallen behind
 }
-
-// TailOptions selects what a tail delivers. The zero value follows all attempts from the first frame to the end.
-type TailOptions struct {
-	// Attempt, when set, is the only attempt delivered; the tail ends after its TailAttemptEnd, or with TailEnd
-	// when the execution ends without it. It may lie in the future.
-	Attempt *uint32
-	// From is the first attempt followed when Attempt is nil. With After or AfterFrame it resumes a tail: the Attempt
-	// and the ID of the Frame of the last event seen.
-	From uint32
-	// After is the exclusive place in the first attempt delivered.
-	After Cursor
-	// AfterFrame is After with the frame itself, when it is at hand: the counts of a TailGap are exact then, and otherwise at most
-	// too large by frames that were delivered already. It excludes After.
-	AfterFrame *Frame
-	// FromNow skips what is stored: it begins after the last frame of Attempt or, if that is nil, of the newest
-	// attempt, as it is when the tail begins. It excludes From, After and AfterFrame.
-	FromNow           bool
-	WithoutBestEffort bool // only durable frames and summary deltas
-}

@@ -96,9 +96,9 @@ func waitsOf(t Task) (waits, error) {
 // is, a string also from encoding utf8). If [Pending] opened a waitpoint of that key before, it waits on that one; else it
 // opens one, which operators reach by its key and outsiders through a token that admin.ReissueToken makes.
 //
-// The first pass gets an error that the handler must return, wrapped or not: it is what suspends the execution, after the
+// The first run gets an error that the handler must return, wrapped or not: it is what suspends the execution, after the
 // handler has returned. Slot, lease and goroutine are free while it waits. When it goes on, the handler runs again from the
-// top, and this Await returns the answer. name is 1..128 bytes of printable ASCII, unique within a pass.
+// top, and this Await returns the answer. name is 1..128 bytes of printable ASCII, unique within a run.
 //
 // Errors: flowfabric.ErrWaitTimeout after [Within] with OnTimeout([Resume]); ErrNoSignal when an operator resumed the
 // execution without one; ErrInvalidInput for a name, key or option out of bounds, a duplicate, or a wait inside a step;
@@ -175,7 +175,7 @@ func late(name string, r Result) error {
 }
 
 // On is a wait for handlers that are state machines of their own: returned by one, it suspends the execution, and the next
-// pass finds the answer with [Resumed]. Nothing is kept for later passes. A condition or option that is not valid fails the
+// run finds the answer with [Resumed]. Nothing is kept for later runs. A condition or option that is not valid fails the
 // attempt for good.
 func On(cond Condition, opts ...Option) error {
 	w, err := want("", cond, applied(opts))
@@ -200,7 +200,7 @@ func Resumed(t Task) (r Result, ok bool) {
 
 // Pending opens a waitpoint before the handler waits, and returns its token to hand out; a later [Await] or [Wait] on the key
 // uses it, and signals that come before that count. life, 1 s to 7 days, bounds only the time until then: the wait itself may
-// last longer ([Within]). If it runs out before, the wait fails the execution for good, category suspend_refused. In every pass, also after a crash, the same key gets the
+// last longer ([Within]). If it runs out before, the wait fails the execution for good, category suspend_refused. In every run, also after a crash, the same key gets the
 // same token: hand it out inside a step, so that it is handed out once. A waitpoint serves one wait: who asks again, after a
 // timeout say, opens another under another key. key is 1..128 bytes of printable ASCII. The token of a waitpoint that is closed
 // is the zero Token if its key is no longer configured: nobody needs it.

@@ -2,15 +2,15 @@
 // somebody signals it, an operator resumes it, or its timeout passes; and it owns the tokens by which outsiders signal.
 //
 //	handler ── Await / Wait / On ──▶ error ──▶ runtime: flush frames, suspend in one call
-//	                                              │ signals came early and suffice: the lease is kept, another pass runs
+//	                                              │ signals came early and suffice: the lease is kept, the handler runs again
 //	                                              ▼
 //	                              parked: waitpoints open, nothing held
 //	                                              │ signal (token) · approval or resume (operator) · timeout
 //	                                              ▼
-//	                              claimable again ──▶ next pass: the same Await returns the answer
+//	                              claimable again ──▶ next run: the same Await returns the answer
 //
-// A handler runs from the top in every pass. What an earlier pass did in steps is not repeated, and a wait that was answered
-// returns its answer at once: answers are kept like steps, under the wait's name. So names are unique within a pass, and
+// A handler runs from the top in every run. What an earlier run did in steps is not repeated, and a wait that was answered
+// returns its answer at once: answers are kept like steps, under the wait's name. So names are unique within a run, and
 // loops number theirs.
 //
 // # Tokens

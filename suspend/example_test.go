@@ -40,7 +40,7 @@ func ExampleAwait() {
 	ctx, c, stop := serve(handler.Bind(publish, func(ctx context.Context, t *handler.Task, title string) (string, error) {
 		ok, err := suspend.Await[bool](ctx, t, "editor", suspend.Within(48*time.Hour), suspend.Because(suspend.ReasonApproval))
 		if err != nil {
-			return "", err // the first pass ends here, and holds nothing while it waits
+			return "", err // the first run ends here, and holds nothing while it waits
 		}
 		return fmt.Sprintf("%s: published %t", title, ok), nil
 	}))

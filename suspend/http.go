@@ -23,7 +23,7 @@ type HTTPConfig struct {
 	// ClosedStatus is the status for a signal that came too late, because the waitpoint is closed or the execution has ended:
 	// 200, so that senders who repeat until they see success stop, or 409. Default 200.
 	ClosedStatus int
-	// Logger is told what an operator must mend (at level error), of refused tokens (a count, at level warn,
+	// Logger is told what an operator must repair (at level error), of refused tokens (a count, at level warn,
 	// every ten seconds at most), and of each refusal (at level debug). Default slog.Default().
 	Logger *slog.Logger
 }

@@ -141,14 +141,14 @@ func (h *callback) failed(t Token, err error) *reply {
 		a = invalid(strings.TrimPrefix(err.Error(), flowfabric.ErrInvalidInput.Error()+": "))
 	case flowfabric.ClassOf(err) == flowfabric.ClassBug:
 		a = refused(http.StatusInternalServerError, "internal", "Something is wrong", "Please try again later.")
-	default: // no token keys, no connection, no memory: it may pass, or an operator must mend it
+	default: // no token keys, no connection, no memory: it may pass, or an operator must repair it
 		a = refused(http.StatusServiceUnavailable, "unavailable", "Not available at the moment", "Please try again later.")
 	}
 	h.log(t, a.status, err)
 	return a
 }
 
-// log tells an operator what must be mended, and who asks what was refused.
+// log tells an operator what must be repaired, and who asks what was refused.
 func (h *callback) log(t Token, status int, err error) {
 	if status >= http.StatusInternalServerError {
 		h.cfg.Logger.Error("flowfabric: a signal could not be delivered", "execution", t.Execution().String(), "waitpoint", t.Waitpoint().String(), "error", err)

@@ -18,7 +18,7 @@ import (
 )
 
 // Token is the right to signal one waitpoint. Whatever prints, logs or marshals it gets a redacted form; [Token.Reveal] gives
-// the text to mail, and [ParseToken] reads it. A token is not stored: [Pending] makes the same one again in every pass.
+// the text to mail, and [ParseToken] reads it. A token is not stored: [Pending] makes the same one again in every run.
 // The zero value opens nothing. Comparable; safe for concurrent use.
 type Token struct {
 	execution flowfabric.ExecutionID

@@ -64,7 +64,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		return Report{}, err
 	}
 	defer s.Stop()
-	all := book{at: map[string]*entry{}}
+	all := recorder{at: map[string]*entry{}}
 	for range o.Rounds {
 		for _, c := range slices.Concat(cases, gateCases) {
 			if err := once(ctx, s, o, c, &all); err != nil {
@@ -80,7 +80,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 }
 
 // once runs a case on an empty store.
-func once(ctx context.Context, s *server.Server, o Options, c boundCase, all *book) error {
+func once(ctx context.Context, s *server.Server, o Options, c boundCase, all *recorder) error {
 	if err := s.Reset(ctx); err != nil {
 		return err
 	}
@@ -89,13 +89,13 @@ func once(ctx context.Context, s *server.Server, o Options, c boundCase, all *bo
 		return err
 	}
 	defer e.Close()
-	b := &bench{ctx: ctx, s: s, e: e, n: o.Members, book: all, name: c.name}
+	b := &bench{ctx: ctx, s: s, e: e, n: o.Members, recorder: all, name: c.name}
 	b.claim = engine.ClaimRequest{Session: engine.NewSessionID("bounds"), Number: 1, TTL: time.Hour, Max: 100}
 	return b.try(func() { c.run(b) })
 }
 
-// book keeps what was measured, in the order in which it came first.
-type book struct {
+// recorder keeps what was measured, in the order in which it came first.
+type recorder struct {
 	order []string
 	at    map[string]*entry
 }
@@ -106,7 +106,7 @@ type entry struct {
 	commands       float64   // of the last round
 }
 
-func (b *book) add(name, function string, took []float64, commands float64) {
+func (b *recorder) add(name, function string, took []float64, commands float64) {
 	key := name + "\x00" + function
 	e := b.at[key]
 	if e == nil {
@@ -140,14 +140,14 @@ func (r Report) Print(out io.Writer) error {
 
 // bench is one case in one round. Its methods panic with a failed error, which try returns.
 type bench struct {
-	ctx    context.Context
-	s      *server.Server
-	e      *engine.Engine
-	n      int
-	book   *book
-	name   string
-	claim  engine.ClaimRequest
-	fences map[flowfabric.ExecutionID]flowfabric.Fence
+	ctx      context.Context
+	s        *server.Server
+	e        *engine.Engine
+	n        int
+	recorder *recorder
+	name     string
+	claim    engine.ClaimRequest
+	fences   map[flowfabric.ExecutionID]flowfabric.Fence
 }
 
 type failed struct{ error }

@@ -110,8 +110,8 @@ func (b *bench) drain() {
 	}
 }
 
-// interest makes this worker able to claim everything.
-func (b *bench) interest() {
+// subscription makes this worker able to claim everything.
+func (b *bench) subscription() {
 	r, err := b.e.ClaimNext(b.ctx, b.claim)
 	b.no(err)
 	b.claim.Table = r.Table
@@ -120,7 +120,7 @@ func (b *bench) interest() {
 		routes = append(routes, row.ID)
 	}
 	if len(routes) > 0 {
-		b.claim.Interest, err = b.e.SetInterest(b.ctx, 0, routes)
+		b.claim.Subscription, err = b.e.SetSubscription(b.ctx, 0, routes)
 		b.no(err)
 	}
 	b.fences = map[flowfabric.ExecutionID]flowfabric.Fence{}
@@ -128,8 +128,8 @@ func (b *bench) interest() {
 
 // take claims up to most executions, in calls of 100.
 func (b *bench) take(most int) (claimed []flowfabric.ExecutionID) {
-	if b.claim.Interest == "" {
-		b.interest()
+	if b.claim.Subscription == "" {
+		b.subscription()
 	}
 	for len(claimed) < most {
 		b.claim.Max = min(100, most-len(claimed))

@@ -167,7 +167,7 @@ func gates(b *bench) {
 			b.no(err)
 		}
 	})
-	b.interest()
+	b.subscription()
 	b.claim.Max, b.claim.Gates = 100, true
 	var held []engine.Grant
 	b.watch("granted", func() {
@@ -283,7 +283,7 @@ func shares(b *bench) {
 			b.no(err)
 		}
 	}
-	b.interest()
+	b.subscription()
 	b.watch("100 are claimed", func() {
 		for b.claim.Rotation = range uint64(12) {
 			b.take(100)

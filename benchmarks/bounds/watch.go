@@ -37,7 +37,7 @@ func (b *bench) watch(what string, fn func()) {
 		if len(took) == 1 && calls > 0 { // commands of several functions cannot be told apart
 			each = commands / calls
 		}
-		b.book.add(name, function, ms, each)
+		b.recorder.add(name, function, ms, each)
 	}
 }
 

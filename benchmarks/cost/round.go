@@ -133,7 +133,7 @@ func (b *bench) create(ctx context.Context) error {
 	return err
 }
 
-// prepare learns the routes, stores the interests, and registers waiters that will not be needed.
+// prepare learns the routes, stores the subscriptions, and registers waiters that will not be needed.
 func (b *bench) prepare(ctx context.Context) error {
 	return b.each(ctx, func(ctx context.Context, l *lane) error {
 		r, err := b.e.ClaimNext(ctx, l.claim)
@@ -145,7 +145,7 @@ func (b *bench) prepare(ctx context.Context) error {
 		for _, row := range r.Routes {
 			routes = append(routes, row.ID)
 		}
-		l.claim.Interest, err = b.e.SetInterest(ctx, l.partition, routes)
+		l.claim.Subscription, err = b.e.SetSubscription(ctx, l.partition, routes)
 		return err
 	})
 }

@@ -86,15 +86,7 @@ func (a *app) client(ctx context.Context, first boots) (*client.Client, error) {
 		CreateConfig: &create, DialTimeout: a.dial(), Logger: a.logger()})
 }
 
-// engine connects for what is not about single executions.
-func (a *app) engine(ctx context.Context) (*engine.Engine, error) {
-	cfg, err := a.engineConfig(mustExist)
-	if err != nil {
-		return nil, err
-	}
-	return engine.Open(ctx, cfg)
-}
-
+// engineConfig is for what looks at the servers themselves.
 func (a *app) engineConfig(first boots) (engine.Config, error) {
 	url, err := a.address()
 	if err != nil {

@@ -9,64 +9,63 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/admin"
 )
 
 func auditCommand(a *app) *cobra.Command {
-	var heal bool
+	var repair bool
 	var pause time.Duration
 	var most int
 	cmd := &cobra.Command{
 		Use:   "audit [PARTITION...]",
-		Short: "Hold every index of the store against the records, and repair it with --heal",
+		Short: "Hold every index of the store against the records, and repair it with --repair",
 		Long: `audit lists all keys of every primary once and reports every difference between what records say and
-what indexes say. It may run while everything else does. With --heal what can be derived is repaired in
+what indexes say. It may run while everything else does. With --repair what can be derived is repaired in
 the call that finds it; it says what it repaired. Without it nothing is written. It has no time limit
 unless --timeout is given. Exit code 1 says that something is wrong (still).`,
 		Example: `  flowfabric audit
-  flowfabric audit 0-7 --heal
+  flowfabric audit 0-7 --repair
   flowfabric audit --json | jq .kinds`,
 	}
 	cmd.RunE = a.lasting(func(ctx context.Context, args []string) error {
-		e, err := a.engine(ctx)
-		if err != nil {
-			return err
-		}
-		defer e.Close()
-		chosen, err := choose(args, len(args) == 0, e.Partitions())
-		if err != nil {
-			return err
-		}
-		report, err := maintain.Audit(ctx, maintain.AuditConfig{Engine: e, Heal: heal, Partitions: chosen, Pause: pause, MaxFindings: most})
-		if err != nil {
-			return err
-		}
-		v := newAudited(report)
-		if err := a.show(v, v.text); err != nil {
-			return err
-		}
-		if !v.Sound {
-			return fmt.Errorf("%w: %s", errUnhealthy, v.summary())
-		}
-		return nil
+		return a.operate(ctx, func(o *admin.Admin) (err error) {
+			how := admin.Audit{Repair: repair, Pause: pause, MaxFindings: most} // of all partitions
+			if len(args) > 0 {
+				if how.Partitions, err = choose(args, false, partitionsOf(ctx, o)); err != nil {
+					return err
+				}
+			}
+			report, err := o.Audit(ctx, how)
+			if err != nil {
+				return err
+			}
+			v := newAudited(report)
+			v.Repairing = repair
+			if err := a.show(v, v.text); err != nil {
+				return err
+			}
+			if !v.Sound {
+				return fmt.Errorf("%w: %s", errUnhealthy, v.summary())
+			}
+			return nil
+		})
 	})
-	cmd.Flags().BoolVar(&heal, "heal", false, "repair what can be repaired")
+	cmd.Flags().BoolVar(&repair, "repair", false, "repair what can be repaired")
 	cmd.Flags().DurationVar(&pause, "pause", 0, "rest this long between two calls, on a busy store")
 	cmd.Flags().IntVar(&most, "findings", 100, "print at most this `number` of findings; the counts are complete")
 	return cmd
 }
 
-// audited is a maintain.AuditReport for --json.
+// audited is an admin.AuditReport for --json.
 type audited struct {
 	Sound      bool             `json:"sound"`
-	Healing    bool             `json:"healing"`
+	Repairing  bool             `json:"repairing"`
 	TookMs     int64            `json:"took_ms"`
 	Partitions int              `json:"partitions"`
 	Executions int              `json:"executions"`
 	Kinds      map[string]int   `json:"kinds"` // findings by kind
-	Healed     int              `json:"healed"`
-	Healable   int              `json:"healable"`
+	Repaired   int              `json:"repaired"`
+	Repairable int              `json:"repairable"`
 	Lost       int              `json:"lost"`
 	Failed     []auditedFailure `json:"failed,omitempty"`
 	Findings   []finding        `json:"findings"`
@@ -79,18 +78,18 @@ type auditedFailure struct {
 }
 
 type finding struct {
-	Partition uint16 `json:"partition"`
-	Kind      string `json:"kind"`
-	Index     string `json:"index"`
-	Member    string `json:"member"`
-	Detail    string `json:"detail,omitempty"`
-	Healed    bool   `json:"healed"`
-	Healable  bool   `json:"healable"`
+	Partition  uint16 `json:"partition"`
+	Kind       string `json:"kind"`
+	Index      string `json:"index"`
+	Member     string `json:"member"`
+	Detail     string `json:"detail,omitempty"`
+	Repaired   bool   `json:"repaired"`
+	Repairable bool   `json:"repairable"`
 }
 
-func newAudited(r maintain.AuditReport) audited {
-	v := audited{Sound: r.Sound(), Healing: r.Healing, TookMs: r.Took.Milliseconds(), Partitions: len(r.Partitions), Kinds: r.Kinds,
-		Healed: r.Healed, Healable: r.Healable, Lost: r.Lost, Findings: []finding{}, took: r.Took}
+func newAudited(r admin.AuditReport) audited {
+	v := audited{Sound: r.Sound, TookMs: r.Took.Milliseconds(), Partitions: len(r.Partitions), Kinds: r.Kinds,
+		Repaired: r.Repaired, Repairable: r.Repairable, Lost: r.Lost, Findings: []finding{}, took: r.Took}
 	if v.Kinds == nil {
 		v.Kinds = map[string]int{}
 	}
@@ -108,10 +107,10 @@ func newAudited(r maintain.AuditReport) audited {
 	return v
 }
 
-func newFinding(f engine.Finding) finding { return finding(f) }
+func newFinding(f admin.Finding) finding { return finding(f) }
 
 func (v audited) summary() string {
-	text := fmt.Sprintf("%d healed, %d healable, %d lost", v.Healed, v.Healable, v.Lost)
+	text := fmt.Sprintf("%d repaired, %d repairable, %d lost", v.Repaired, v.Repairable, v.Lost)
 	if len(v.Failed) > 0 {
 		text += fmt.Sprintf(", %s not audited", count(len(v.Failed), "partition"))
 	}
@@ -123,10 +122,10 @@ func (v audited) text(p *page) {
 	for _, f := range v.Findings {
 		what := styled(red, "lost")
 		switch {
-		case f.Healed:
-			what = styled(green, "healed")
-		case f.Healable:
-			what = styled(yellow, "healable")
+		case f.Repaired:
+			what = styled(green, "repaired")
+		case f.Repairable:
+			what = styled(yellow, "repairable")
 		}
 		rows = append(rows, []any{f.Partition, f.Kind, f.Index, f.Member, what, f.Detail})
 	}

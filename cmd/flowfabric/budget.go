@@ -97,7 +97,7 @@ type budget struct {
 	By               string               `json:"updated_by,omitempty"`
 	Blocked          []closedRoute        `json:"blocked,omitempty"`
 	Spenders         []spender            `json:"spenders,omitempty"`
-	Book             []bookEntry          `json:"book,omitempty"`
+	AuditLog         []auditEntry         `json:"audit_log,omitempty"`
 }
 
 // spender is an admission.Spender for --json.
@@ -113,7 +113,7 @@ func newBudget(b admin.BudgetInfo) budget {
 	v := budget{Name: b.Name, Scope: b.Scope, Mode: "strict", OnHard: b.OnHard, OnSoft: "allow", StrictDimensions: b.StrictDimensions, Refund: b.Refund,
 		Dimensions: map[string]dimension{}, Exhausted: b.Exhausted(), Reset: b.Reset.Milliseconds(), Period: b.Period, PeriodBegan: utc(b.PeriodBegan),
 		NextReset: utc(b.NextReset), Missed: b.Missed, HardBreaches: b.HardBreaches, SoftBreaches: b.SoftBreaches, LastBreach: utc(b.LastBreach),
-		BreachedDim: b.BreachedDim, Waiting: b.Waiting, Revision: b.Revision, CreatedAt: utc(b.CreatedAt), By: b.ChangedBy, Book: bookOf(b.Audit)}
+		BreachedDim: b.BreachedDim, Waiting: b.Waiting, Revision: b.Revision, CreatedAt: utc(b.CreatedAt), By: b.ChangedBy, AuditLog: auditLog(b.Audit)}
 	if b.Warn {
 		v.Mode = "warn"
 	}
@@ -217,7 +217,7 @@ func budgetShowCommand(a *app) *cobra.Command {
 		Use:   "show NAME",
 		Short: "Show one budget: limits, what is used, who used it, and what it keeps from running",
 		Long: `show prints a budget with what is used of it in this period, the work that it keeps from running, the
-executions that used of it last, and its book: who changed, adjusted and reset it.`,
+executions that used of it last, and its audit log: who changed, adjusted and reset it.`,
 		Example: "  flowfabric budget show acme",
 		Args:    exactly("NAME"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
@@ -272,7 +272,7 @@ func (v budget) text(p *page) {
 		}
 		p.table([]string{"EXECUTION", "LAST REPORT", "PERIOD", "USED IN IT", "LATE"}, rows)
 	}
-	bookTable(p, v.Book)
+	auditTable(p, v.AuditLog)
 }
 
 func amountsText(by map[string]int64) string {

@@ -109,7 +109,7 @@ func budgetAdjustCommand(a *app) *cobra.Command {
 		Use:   "adjust NAME DIMENSION=AMOUNT…",
 		Short: "Correct what was used of a budget, up or down",
 		Long: `adjust adds to what was used in this period, or takes from it with a negative amount; nothing gets below
-zero, and no limit is asked. Who and why is in the budget's book. Repeated it adds again.`,
+zero, and no limit is asked. Who and why is in the budget's audit log. Repeated it adds again.`,
 		Example: "  flowfabric budget adjust acme tokens=-500 --reason 'counted twice'",
 		Args:    atLeast("NAME", "DIMENSION=AMOUNT"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
@@ -130,7 +130,7 @@ zero, and no limit is asked. Who and why is in the budget's book. Repeated it ad
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the book, at most 256 bytes")
+	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the audit log, at most 256 bytes")
 	return cmd
 }
 
@@ -201,7 +201,7 @@ func budgetRemoveCommand(a *app) *cobra.Command {
 		Use:     "rm NAME",
 		Aliases: []string{"remove"},
 		Short:   "Forget a budget",
-		Long: `rm forgets a budget, what was used of it and its book. Executions that have it as a gate wait; they go on
+		Long: `rm forgets a budget, what was used of it and its audit log. Executions that have it as a gate wait; they go on
 within 30 s after one of that name is made again. One that is attached to scopes (gate ls) is refused:
 detach it first, or what is created there waits too.`,
 		Example: "  flowfabric budget rm acme",

@@ -204,40 +204,40 @@ is no way back. Its id and idempotency key stay taken for --tombstone.`,
 	return cmd
 }
 
-func pauseCommand(a *app) *cobra.Command {
+func holdCommand(a *app) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use:   "pause ID",
+		Use:   "hold ID",
 		Short: "Keep an execution from being handed out",
-		Long: `pause keeps an execution that waits for a worker from being handed out until unpause. One that runs,
+		Long: `hold keeps an execution that waits for a worker from being handed out until unhold. One that runs,
 is delayed, suspended, or waits for others is refused; revoke or cancel it, or pause its lane.`,
-		Example: "  flowfabric pause '{fp:3}:0197f3a0-…' --reason 'look at the input first'",
+		Example: "  flowfabric hold '{fp:3}:0197f3a0-…' --reason 'look at the input first'",
 		Args:    exactly("ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[0])
 			if err != nil {
 				return err
 			}
-			return a.change(ctx, id, "paused", func(o *admin.Admin) error { return o.Pause(ctx, id, flowfabric.Reason(reason)) })
+			return a.change(ctx, id, "held", func(o *admin.Admin) error { return o.Hold(ctx, id, flowfabric.Reason(reason)) })
 		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the history, at most 256 bytes")
 	return cmd
 }
 
-func unpauseCommand(a *app) *cobra.Command {
+func unholdCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "unpause ID",
-		Short:   "Let a paused execution be handed out again",
-		Long:    "unpause puts an execution that was paused back into its queue, at its old place.",
-		Example: "  flowfabric unpause '{fp:3}:0197f3a0-…'",
+		Use:     "unhold ID",
+		Short:   "Let a held execution be handed out again",
+		Long:    "unhold puts an execution that was held back into its queue, at its old place.",
+		Example: "  flowfabric unhold '{fp:3}:0197f3a0-…'",
 		Args:    exactly("ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[0])
 			if err != nil {
 				return err
 			}
-			return a.change(ctx, id, "unpaused", func(o *admin.Admin) error { return o.Unpause(ctx, id) })
+			return a.change(ctx, id, "unheld", func(o *admin.Admin) error { return o.Unhold(ctx, id) })
 		}),
 	}
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/maintain"
 )
 
 func doctorCommand(a *app) *cobra.Command {
@@ -89,7 +89,7 @@ func (a *app) doctor(ctx context.Context, audit bool) error {
 	}
 	c := examine(d)
 	if audit {
-		c.audit(ctx, cfg, d)
+		a.audit(ctx, &c, d)
 	}
 	failed, warned := c.worst()
 	c.Healthy = failed == 0
@@ -115,7 +115,7 @@ func (a *app) doctor(ctx context.Context, audit bool) error {
 
 // audit compares indexes and records, if the library on the servers is the one of this program: opening the store would
 // replace an older one, which a doctor does not do.
-func (c *checkup) audit(ctx context.Context, cfg engine.Config, d engine.Diagnosis) {
+func (a *app) audit(ctx context.Context, c *checkup, d engine.Diagnosis) {
 	const name = "drift"
 	if !d.Store.Booted {
 		c.add(name, statusSkip, "", "the store was never booted", "")
@@ -127,20 +127,20 @@ func (c *checkup) audit(ctx context.Context, cfg engine.Config, d engine.Diagnos
 			return
 		}
 	}
-	e, err := engine.Open(ctx, cfg)
+	producer, err := a.client(ctx, mustExist)
 	if err != nil {
 		c.add(name, statusFail, "", message(err), "")
 		return
 	}
-	defer e.Close()
-	report, err := maintain.Audit(ctx, maintain.AuditConfig{Engine: e, MaxFindings: 1})
+	defer producer.Close()
+	report, err := admin.New(producer).Audit(ctx, admin.Audit{MaxFindings: 1})
 	switch v := newAudited(report); {
 	case err != nil:
 		c.add(name, statusFail, "", message(err), "give it more --timeout")
 	case v.Sound:
 		c.add(name, statusOK, "", fmt.Sprintf("indexes agree with the records of %s", count(v.Executions, "execution")), "")
 	default:
-		c.add(name, statusFail, "", v.summary(), "see 'flowfabric audit', and repair it with 'flowfabric audit --heal'")
+		c.add(name, statusFail, "", v.summary(), "see 'flowfabric audit', and repair it with 'flowfabric audit --repair'")
 	}
 }
 

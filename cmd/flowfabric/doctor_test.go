@@ -140,7 +140,7 @@ func TestExamine(t *testing.T) {
 
 // What doctor says of real servers: it loads nothing, and judges as an operator should.
 func TestDoctor(t *testing.T) {
-	doctor := func(w *world, line string) (int, map[string]check) {
+	doctor := func(w *env, line string) (int, map[string]check) {
 		t.Helper()
 		code, out, errOut := w.run(line, "")
 		var c checkup
@@ -166,7 +166,7 @@ func TestDoctor(t *testing.T) {
 			}
 		}
 	}
-	fresh := &world{T: t, ctx: t.Context()}
+	fresh := &env{T: t, ctx: t.Context()}
 	t.Setenv("FLOWFABRIC_URL", testserver.Redis(t, testserver.Args("--maxmemory", "200mb")))
 	code, checks := doctor(fresh, "doctor --json --audit")
 	want(checks, map[string]status{"version": statusOK, "library": statusWarn, "partitions": statusWarn, "drift": statusSkip, "rights": statusOK, "eviction": statusOK, "memory": statusOK})
@@ -176,7 +176,7 @@ func TestDoctor(t *testing.T) {
 	for name, kind := range map[string]testserver.Kind{"redis": testserver.ServerRedis, "valkey": testserver.ServerValkey} {
 		t.Run(name, func(t *testing.T) {
 			srv := testserver.Start(t, kind, testserver.AOF(), testserver.Args("--maxmemory", "200mb", "--maxmemory-policy", "volatile-lru"))
-			w := newWorld(t, srv.URL())
+			w := newEnv(t, srv.URL())
 			if err := w.engine.FreezePartition(w.ctx, 2, "slot move"); err != nil {
 				t.Fatal(err)
 			}
@@ -223,7 +223,7 @@ func TestDoctor(t *testing.T) {
 		}
 	})
 	t.Run("embedded", func(t *testing.T) {
-		_, checks := doctor(newWorld(t, testserver.Embedded(t)), "doctor --json --audit")
+		_, checks := doctor(newEnv(t, testserver.Embedded(t)), "doctor --json --audit")
 		want(checks, map[string]status{"version": statusWarn, "partitions": statusOK, "drift": statusOK, "routes": statusOK, "served": statusWarn})
 	})
 }

@@ -138,7 +138,7 @@ type failure struct {
 
 // commandWords puts the library's advice into words of the command line.
 var commandWords = strings.NewReplacer("; Force replays", "; --force replays", "or with Force and", "or with --force and",
-	"admin.Unpause", "'flowfabric unpause'", "admin.PutBudget with that revision", "'flowfabric budget update'", "admin.PutQuota with that revision", "'flowfabric quota update'",
+	"admin.Unhold", "'flowfabric unhold'", "admin.PutBudget with that revision", "'flowfabric budget update'", "admin.PutQuota with that revision", "'flowfabric quota update'",
 	"admin.PutBudget", "'flowfabric budget create'", "admin.PutQuota", "'flowfabric quota create'",
 	"admin.SetLane", "'flowfabric lane resume'", "admin.Resume", "'flowfabric resume'", "admin.ReplayFlow", "'flowfabric flow replay'", "admin.Replay", "'flowfabric replay'",
 	"admin.SetPriority", "'flowfabric priority'",

@@ -5,7 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 )
 
 func freezeCommand(a *app) *cobra.Command {
@@ -21,8 +22,8 @@ than the leases costs no work anything. It says what it froze. Freezing twice is
   flowfabric freeze 0-7 12
   flowfabric freeze --all`,
 		RunE: a.once(func(ctx context.Context, args []string) error {
-			return a.eachPartition(ctx, args, all, "frozen", func(e *engine.Engine, partition uint16) error {
-				return e.FreezePartition(ctx, partition, reason)
+			return a.eachPartition(ctx, args, all, "frozen", func(o *admin.Admin, partition uint16) error {
+				return o.Freeze(ctx, partition, flowfabric.Reason(reason))
 			})
 		}),
 	}
@@ -39,8 +40,8 @@ func thawCommand(a *app) *cobra.Command {
 		Long:    "thaw lets partitions work again. Thawing one that is not frozen is no error.",
 		Example: "  flowfabric thaw --all",
 		RunE: a.once(func(ctx context.Context, args []string) error {
-			return a.eachPartition(ctx, args, all, "thawed", func(e *engine.Engine, partition uint16) error {
-				return e.ThawPartition(ctx, partition)
+			return a.eachPartition(ctx, args, all, "thawed", func(o *admin.Admin, partition uint16) error {
+				return o.Thaw(ctx, partition)
 			})
 		}),
 	}
@@ -49,32 +50,35 @@ func thawCommand(a *app) *cobra.Command {
 }
 
 // eachPartition changes the chosen partitions one after the other and tells what each answered.
-func (a *app) eachPartition(ctx context.Context, args []string, all bool, done string, change func(e *engine.Engine, partition uint16) error) error {
-	e, err := a.engine(ctx)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	chosen, err := choose(args, all, e.Partitions())
-	if err != nil {
-		return err
-	}
-	out := make([]partitionOutcome, len(chosen))
-	var failed partial
-	var changed []uint16
-	for i, p := range chosen {
-		err := change(e, p)
-		out[i] = partitionOutcome{p, outcome(done, false, err), message(err)}
-		if failed.add(p, err); err == nil {
-			changed = append(changed, p)
+func (a *app) eachPartition(ctx context.Context, args []string, all bool, done string, change func(o *admin.Admin, partition uint16) error) error {
+	return a.operate(ctx, func(o *admin.Admin) error {
+		chosen, err := choose(args, all, partitionsOf(ctx, o))
+		if err != nil {
+			return err
 		}
-	}
-	if err := a.show(out, func(p *page) {
-		if len(changed) > 0 {
-			p.say("%s %s: %s", done, count(len(changed), "partition"), ranges(changed))
+		out := make([]partitionOutcome, len(chosen))
+		var failed partial
+		var changed []uint16
+		for i, p := range chosen {
+			err := change(o, p)
+			out[i] = partitionOutcome{p, outcome(done, false, err), message(err)}
+			if failed.add(p, err); err == nil {
+				changed = append(changed, p)
+			}
 		}
-	}); err != nil {
-		return err
-	}
-	return failed.err("not " + done)
+		if err := a.show(out, func(p *page) {
+			if len(changed) > 0 {
+				p.say("%s %s: %s", done, count(len(changed), "partition"), ranges(changed))
+			}
+		}); err != nil {
+			return err
+		}
+		return failed.err("not " + done)
+	})
+}
+
+// partitionsOf is how many partitions a store has, those that do not answer included.
+func partitionsOf(ctx context.Context, o *admin.Admin) uint16 {
+	all, _ := o.Partitions(ctx)
+	return uint16(len(all))
 }

@@ -17,7 +17,7 @@ import (
 
 // What a budget or quota keeps from running is shown where one looks for it, in words, and only there.
 func TestBlockedWork(t *testing.T) {
-	w := newWorld(t, testserver.Embedded(t))
+	w := newEnv(t, testserver.Embedded(t))
 	ok := func(line string) string {
 		t.Helper()
 		code, out, errOut := w.run(line, "")
@@ -53,7 +53,7 @@ func TestBlockedWork(t *testing.T) {
 			t.Errorf("%s: %s", line, out)
 		}
 	}
-	ok("budget update acme --limit tokens=20") // nobody waits for it by the server's book, but nothing is lost: it opens by itself
+	ok("budget update acme --limit tokens=20") // nobody waits for it by the server's list, but nothing is lost: it opens by itself
 	var v gatesView
 	if err := json.Unmarshal([]byte(ok("gate ls --json")), &v); err != nil || len(v.Blocked) != 1 || v.Blocked[0].Partition != id.Partition() {
 		t.Errorf("%+v, %v", v, err)
@@ -63,7 +63,7 @@ func TestBlockedWork(t *testing.T) {
 func quoted(id flowfabric.ExecutionID) string { return "'" + id.String() + "'" }
 
 // close has a worker of one's own asked for an execution, and refuse it.
-func (w *world) close(id flowfabric.ExecutionID, why string) {
+func (w *env) close(id flowfabric.ExecutionID, why string) {
 	w.Helper()
 	must := func(err error) {
 		w.Helper()
@@ -76,7 +76,7 @@ func (w *world) close(id flowfabric.ExecutionID, why string) {
 	must(err)
 	for _, r := range table.Routes {
 		if len(r.Gates) > 0 {
-			q.Interest, err = w.engine.SetInterest(w.ctx, id.Partition(), []uint64{r.ID})
+			q.Subscription, err = w.engine.SetSubscription(w.ctx, id.Partition(), []uint64{r.ID})
 			must(err)
 		}
 	}
@@ -137,8 +137,8 @@ func TestClosedTable(t *testing.T) {
 	}
 }
 
-// What a book says is told in words and by name, whatever text stands in front of it.
-func TestBookWords(t *testing.T) {
+// What an audit log says is told in words and by name, whatever text stands in front of it.
+func TestAuditLogWords(t *testing.T) {
 	for _, x := range []struct{ what, detail, want, json string }{
 		{"created", "all of it strict fail allow 86400000 0 failed h:cost,500,s:cost,0,h:tokens,10,s:tokens,8", "limits cost=500 tokens=10 (soft 8)",
 			`"budget":{"scope":"all of it","mode":"strict","on_hard":"fail","on_soft":"allow","strict_dimensions":false,"refund":["failed"],"reset_ms":86400000,` +
@@ -169,7 +169,7 @@ func TestBookWords(t *testing.T) {
 
 // One that is attached is removed only by force.
 func TestRemoveAttached(t *testing.T) {
-	w := newWorld(t, testserver.Embedded(t))
+	w := newEnv(t, testserver.Embedded(t))
 	for _, x := range []struct {
 		line, err string
 		code      int

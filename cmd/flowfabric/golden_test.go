@@ -28,7 +28,7 @@ func lines(text ...string) (steps []step) {
 	return steps
 }
 
-// sessions are command lines that run one after the other on a world of their own. What they print is in
+// sessions are command lines that run one after the other on an environment of their own. What they print is in
 // testdata/<name>.golden, the same for every server; FLOWFABRIC_GOLDEN=write makes the files anew.
 var sessions = map[string][]step{
 	"show": lines("show <done> --result", "show <failed>", "show <asking>", "show <queued>", "show <later>", "show <held>",
@@ -90,7 +90,7 @@ func init() {
 		"gate attach namespace:blue --quota gpu", "gate attach everything --budget nobody", "gate attach nowhere --budget acme", "gate attach lane:batch", "gate attach tag:nodot=1 --budget acme", "gate ls", "gate ls --json",
 		"submit report --key gated --lane batch", "quota rm gpu", "budget rm acme --json", "gate detach lane:batch --quota gpu --by anna", "gate detach lane:batch", "gate detach namespace:blue --all --json", "gate ls",
 		"schedules put nightly --kind report --every 8760h --budget acme --quota gpu --by anna", "schedules show nightly --next 0", "schedules put hourly --kind report --every 1h --budget nobody"),
-		lines("pause <queued> --reason 'look first' --by anna", "pause <queued> --json", "show <queued>", "ls --state paused", "ls --state paused --json", "history <queued>", "pause <held>", "pause <done>", "unpause <queued>", "unpause <queued> --json", "pause", "pause <queued> --reason '"+strings.Repeat("x", 257)+"'",
+		lines("hold <queued> --reason 'look first' --by anna", "hold <queued> --json", "show <queued>", "ls --state held", "ls --state held --json", "history <queued>", "hold <held>", "hold <done>", "unhold <queued>", "unhold <queued> --json", "hold", "hold <queued> --reason '"+strings.Repeat("x", 257)+"'",
 			"lane set batch --weight 4 --ageing 10m --by anna", "lane set new --weight 3 --json", "lane set batch", "lane set batch --weight 1001", "lane list", "lane list --json")...)
 	sessions["flow"] = lines("flow", "flow ls --json", "flow ls --state failed,open --kind report", "flow ls --state nonsense", "flow ls --limit 1", "flow ls --namespace other",
 		"flow show <open>", "flow show <open> --json", "flow graph <open> --format mermaid", "flow graph <open> --format dot --json", "flow graph <open> --format svg",
@@ -106,11 +106,11 @@ func init() {
 	sessions["workers"] = lines("workers", "workers list", "workers list --json", "workers mark-dead w2 --reason 'node gone' --by anna", "workers mark-dead w2 --json",
 		"workers list", "workers mark-dead nobody", "workers mark-dead")
 	sessions["top"] = lines("top --once", "top --once --json --all-namespaces", "top --interval 1ms", "top extra")
-	sessions["audit"] = lines("audit", "audit 0-1 --json", "audit --heal", "audit 7", "audit nonsense")
+	sessions["audit"] = lines("audit", "audit 0-1 --json", "audit --repair", "audit 7", "audit nonsense")
 }
 
 // graphs submits two flows: <open>, of which nothing runs, and <broken>, whose first node has failed.
-func (w *world) graphs() {
+func (w *env) graphs() {
 	w.Helper()
 	report := handler.Define[map[string]any, map[string]any]("report", handler.NoRetry())
 	for _, name := range []string{"open", "broken"} {
@@ -137,7 +137,7 @@ func TestGolden(t *testing.T) {
 		t.Run(server, func(t *testing.T) {
 			for name, steps := range sessions {
 				t.Run(name, func(t *testing.T) {
-					w := newWorld(t, start(t))
+					w := newEnv(t, start(t))
 					if name == "flow" {
 						w.graphs()
 					}
@@ -149,7 +149,7 @@ func TestGolden(t *testing.T) {
 }
 
 // golden runs a session and compares everything that is seen of it.
-func (w *world) golden(name string, steps []step) {
+func (w *env) golden(name string, steps []step) {
 	w.Helper()
 	var b strings.Builder
 	for _, s := range steps {
@@ -174,7 +174,7 @@ func (w *world) golden(name string, steps []step) {
 }
 
 // checkJSON wants JSON values and nothing else.
-func (w *world) checkJSON(line, out string) {
+func (w *env) checkJSON(line, out string) {
 	w.Helper()
 	for d := json.NewDecoder(strings.NewReader(out)); ; {
 		var v any

@@ -58,7 +58,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// Whoever has no library, an old one or no answer is named; a replica is not looked at.
+// A node with no library, an old one or no answer is named; a replica is not looked at.
 func TestCarried(t *testing.T) {
 	library := func(revision int) engine.LibraryReport { return engine.LibraryReport{Revision: revision} }
 	revision, without := carried([]engine.NodeReport{

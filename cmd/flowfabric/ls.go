@@ -27,7 +27,7 @@ func lsCommand(a *app) *cobra.Command {
 		Aliases: []string{"list"},
 		Short:   "List executions by state, category of failure, lane, kind, tags or holder",
 		Long: `ls lists executions of all partitions: those that wait for others in their flow, those that an
-operator paused, waiting ones in the order of claims, then delayed, suspended, active and ended ones. It prints --limit of them, and the
+operator holds, waiting ones in the order of claims, then delayed, suspended, active and ended ones. It prints --limit of them, and the
 cursor of the next page when there are more; --limit 0 lists all. With --json it prints one execution per line, and the cursor as {"cursor":…} on
 stderr, so that what reads the lines meets executions only.
 
@@ -60,7 +60,7 @@ out (category attempt_timeout); what ran into its deadline is under expired only
 		return a.operate(ctx, func(o *admin.Admin) error { return a.list(ctx, o, f, cursor, limit) })
 	})
 	flags := cmd.Flags()
-	flags.StringSliceVar(&states, "state", nil, "`states`: waiting_children, waiting, paused, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or ended for the last five")
+	flags.StringSliceVar(&states, "state", nil, "`states`: waiting_children, waiting, held, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or ended for the last five")
 	flags.StringSliceVar(&f.Categories, "category", nil, "only with one of these failure `categories`: of the end, or of the last failed attempt")
 	flags.StringVar(&f.Lane, "lane", "", "only this `lane`")
 	flags.StringVar(&f.Kind, "kind", "", "only this `kind`")
@@ -70,7 +70,7 @@ out (category attempt_timeout); what ran into its deadline is under expired only
 	flags.BoolVar(&all, "all-namespaces", false, "of all namespaces")
 	flags.BoolVar(&f.WithTags, "tags", false, "show tags")
 	flags.IntVar(&limit, "limit", limits.DefaultListPage, "how many at most; `0` is all")
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"waiting_children", "waiting", "paused", "delayed", "suspended", "active", "completed", "failed",
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"waiting_children", "waiting", "held", "delayed", "suspended", "active", "completed", "failed",
 		"cancelled", "expired", "skipped", "ended"}, cobra.ShellCompDirectiveNoFileComp))
 	flags.StringVar(&cursor, "cursor", "", "go on where the page with this `cursor` ended, with the same filter")
 	return cmd
@@ -96,7 +96,7 @@ type listed struct {
 	DelayUntil      time.Time              `json:"delay_until,omitzero"`
 	DeadlineAt      time.Time              `json:"deadline_at,omitzero"`
 	SuspendedAt     time.Time              `json:"suspended_at,omitzero"`
-	PausedAt        time.Time              `json:"paused_at,omitzero"`
+	HeldAt          time.Time              `json:"held_at,omitzero"`
 	PurgeAt         time.Time              `json:"purge_at,omitzero"`
 	FailureCategory string                 `json:"failure_category,omitempty"`
 	Tags            map[string]string      `json:"tags,omitempty"`
@@ -112,8 +112,8 @@ func newListed(x admin.Listed) listed {
 	if x.State.BlockingReason != "none" {
 		v.Reason = x.State.BlockingReason
 	}
-	if v.paused() {
-		v.PausedAt, v.SuspendedAt = v.SuspendedAt, time.Time{}
+	if v.held() {
+		v.HeldAt, v.SuspendedAt = v.SuspendedAt, time.Time{}
 	}
 	if x.State.Public == flowfabric.Active {
 		v.Worker = ids.Worker(x.Session)
@@ -166,11 +166,11 @@ func (a *app) list(ctx context.Context, o *admin.Admin, f admin.Filter, cursor s
 	return err
 }
 
-// paused tells whether an operator keeps it from being handed out.
-func (v listed) paused() bool { return v.State == flowfabric.Waiting && v.Reason == pausedReason }
+// held tells whether an operator keeps it from being handed out.
+func (v listed) held() bool { return v.State == flowfabric.Waiting && v.Reason == heldReason }
 
-// pausedReason is the blocking reason of a paused execution.
-const pausedReason = "paused_by_operator"
+// heldReason is the blocking reason of a held execution.
+const heldReason = "held_by_operator"
 
 // row is a line of the table; what matters of a state is in its last column.
 func (v listed) row() []any {
@@ -178,10 +178,10 @@ func (v listed) row() []any {
 	switch {
 	case v.Drift != "":
 		detail = "damaged: " + v.Drift
-	case v.paused():
-		detail = "paused by an operator"
-		if !v.PausedAt.IsZero() {
-			detail += " since " + instant(v.PausedAt)
+	case v.held():
+		detail = "held by an operator"
+		if !v.HeldAt.IsZero() {
+			detail += " since " + instant(v.HeldAt)
 		}
 	case v.State == flowfabric.Active:
 		detail = "on " + v.Worker
@@ -196,8 +196,8 @@ func (v listed) row() []any {
 		detail = join(" ", detail, k+"="+v.Tags[k])
 	}
 	state := styled(stateStyle(v.State), v.State)
-	if v.paused() {
-		state = styled(yellow, "paused")
+	if v.held() {
+		state = styled(yellow, "held")
 	}
 	return []any{v.ID.String(), state, v.Lane, v.Kind, v.Priority, v.Attempts, instant(v.CreatedAt), detail}
 }

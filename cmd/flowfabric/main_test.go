@@ -161,7 +161,7 @@ func TestExitCodesOfServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = closed.Close()
-	w := newWorld(t, testserver.Embedded(t))
+	w := newEnv(t, testserver.Embedded(t))
 	interrupted, interrupt := context.WithCancel(t.Context())
 	interrupt()
 	for _, tc := range []struct {
@@ -189,7 +189,7 @@ func TestExitCodesOfServers(t *testing.T) {
 	}
 }
 
-// Whoever looks at a store that nobody ever used hears that, and nothing of the library's configuration.
+// A command on a store that nobody ever used says that, and nothing of the library's configuration.
 func TestNeverBooted(t *testing.T) {
 	url := testserver.Start(t, testserver.ServerValkey, testserver.TCP()).URL()
 	for _, line := range []string{"ls", "audit", "lane pause batch", "freeze 0", "top --once", "show {fp:1}:00000000-0000-4000-8000-000000000000"} {
@@ -203,7 +203,7 @@ func TestNeverBooted(t *testing.T) {
 
 // A wait that takes too long says so in the words of the command line, and under which id the work goes on.
 func TestTimeoutOfAWait(t *testing.T) {
-	w := newWorld(t, testserver.Embedded(t))
+	w := newEnv(t, testserver.Embedded(t))
 	const line = "submit report --key queued --input '{\"n\":1}' --wait --timeout 50ms"
 	_, out, errOut := w.run(line, "")
 	if first, rest, _ := strings.Cut(errOut, "\n"); out != "" || first != "submitted "+w.names["queued"] ||
@@ -221,7 +221,7 @@ func TestTimeoutOfAWait(t *testing.T) {
 
 // What goes on by itself ends with success when it is interrupted.
 func TestInterrupts(t *testing.T) {
-	w := newWorld(t, testserver.Embedded(t))
+	w := newEnv(t, testserver.Embedded(t))
 	for _, args := range [][]string{{"tail", w.names["held"]}, {"top", "--interval", "100ms", "--json"}} {
 		ctx, interrupt := context.WithCancel(w.ctx)
 		reader, writer := io.Pipe()

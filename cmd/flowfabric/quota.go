@@ -50,7 +50,7 @@ type quota struct {
 	By        string        `json:"updated_by,omitempty"`
 	Blocked   []closedRoute `json:"blocked,omitempty"`
 	Holds     []hold        `json:"holds,omitempty"`
-	Book      []bookEntry   `json:"book,omitempty"`
+	AuditLog  []auditEntry  `json:"audit_log,omitempty"`
 }
 
 // hold is an engine.Hold for --json: one slot.
@@ -75,7 +75,7 @@ func holdsOf(texts []string) []hold {
 func newQuota(q admin.QuotaInfo) quota {
 	v := quota{Name: q.Name, Scope: q.Scope, Rate: q.Rate, Window: q.Window.Milliseconds(), Cap: q.Cap, Jitter: q.Jitter.Milliseconds(),
 		Started: q.Started, Held: q.Held, Suspect: q.Suspect, ForSlots: q.ForSlots, ForRate: q.ForRate, Revision: q.Revision,
-		CreatedAt: utc(q.CreatedAt), By: q.ChangedBy, Holds: holdsOf(q.Holds), Book: bookOf(q.Audit)}
+		CreatedAt: utc(q.CreatedAt), By: q.ChangedBy, Holds: holdsOf(q.Holds), AuditLog: auditLog(q.Audit)}
 	if free, limited := q.Free(); limited {
 		v.Free = &free
 	}
@@ -192,7 +192,7 @@ func (v quota) text(p *page) {
 		}
 		p.say("  %s, epoch %d", h.Execution, h.Epoch)
 	}
-	bookTable(p, v.Book)
+	auditTable(p, v.AuditLog)
 }
 
 // quotaFlags are the settings of a quota.

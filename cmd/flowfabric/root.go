@@ -22,7 +22,7 @@ func rootCommand(a *app) *cobra.Command {
 		Short: "Durable execution on Valkey and Redis",
 		Long: `FlowFabric runs durable executions on Valkey or Redis: handlers that survive crashes,
 stream their output, and wait for days without holding a process. This command submits
-work, follows it, explains why it does not move, and mends it.
+work, follows it, explains why it does not move, and repairs it.
 
 Say which server with --url or FLOWFABRIC_URL. With --json every command prints one JSON
 value, and those that go on (tail, top) one value per line; errors are JSON on stderr.
@@ -54,7 +54,7 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 	}{
 		{groupWork, []*cobra.Command{submitCommand(a), lsCommand(a), showCommand(a), whyCommand(a), tailCommand(a), historyCommand(a), waitpointsCommand(a),
 			signalCommand(a), approveCommand(a), resumeCommand(a), cancelCommand(a), replayCommand(a), priorityCommand(a),
-			tagsCommand(a), pauseCommand(a), unpauseCommand(a), revokeCommand(a), purgeCommand(a)}},
+			tagsCommand(a), holdCommand(a), unholdCommand(a), revokeCommand(a), purgeCommand(a)}},
 		{groupOperate, []*cobra.Command{flowCommand(a), queuesCommand(a), laneCommand(a), workersCommand(a), schedulesCommand(a),
 			budgetCommand(a), quotaCommand(a), gateCommand(a)}},
 		{groupHealth, []*cobra.Command{topCommand(a), doctorCommand(a), auditCommand(a), loadCommand(a), keysCommand(a), freezeCommand(a), thawCommand(a)}},

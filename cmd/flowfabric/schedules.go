@@ -25,7 +25,7 @@ func schedulesCommand(a *app) *cobra.Command {
 	list := schedulesListCommand(a)
 	cmd.AddCommand(list, schedulesShowCommand(a), schedulesPutCommand(a),
 		schedulesPauseCommand(a, "pause", "paused", "Keep a schedule from firing", `pause keeps a schedule from firing until it is resumed. What it submitted goes on.`, (*admin.Admin).PauseSchedule),
-		schedulesPauseCommand(a, "resume", "resumed", "End a pause", `resume ends a pause. Instants that fell into it are not fired; they count as missed.`, (*admin.Admin).UnpauseSchedule),
+		schedulesPauseCommand(a, "resume", "resumed", "End a pause", `resume ends a pause. Instants that fell into it are not fired; they count as missed.`, (*admin.Admin).ResumeSchedule),
 		schedulesRemoveCommand(a))
 	listsAlone(cmd, list)
 	return cmd

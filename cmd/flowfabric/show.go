@@ -182,7 +182,7 @@ var forWorkers = []string{"waiting_next", "waiting_behind", "waiting_no_worker",
 
 // gated says what keeps one with gates from running, if that is no worker, and if it still waits. Without an explanation, x stays.
 func (x *execution) gated(e admin.Explanation, err error) {
-	if err != nil || e.Code != x.Code || x.Reason == pausedReason || slices.Contains(forWorkers, e.Reason) {
+	if err != nil || e.Code != x.Code || x.Reason == heldReason || slices.Contains(forWorkers, e.Reason) {
 		return
 	}
 	x.Reason = e.Reason
@@ -195,8 +195,8 @@ func (x *execution) gated(e admin.Explanation, err error) {
 func (x execution) text(p *page) {
 	state := styled(stateStyle(x.State), x.State)
 	switch {
-	case x.Reason == pausedReason && x.State == flowfabric.Waiting:
-		state = styled(yellow, "paused (by an operator)")
+	case x.Reason == heldReason && x.State == flowfabric.Waiting:
+		state = styled(yellow, "held (by an operator)")
 	case x.Closed != nil:
 		state.text += " (" + x.Closed.String() + ")"
 	case x.Reason != "":

@@ -57,7 +57,7 @@ type topView struct {
 	Waiting    int        `json:"waiting"`
 	Delayed    int        `json:"delayed"`
 	Suspended  int        `json:"suspended"`
-	Paused     int        `json:"paused"`        // by operators
+	Held       int        `json:"held"`          // by operators
 	Closed     int        `json:"closed_routes"` // of partitions: a budget or quota refused, for a while
 	Outbox     int        `json:"outbox"`        // entries that budgets and quotas have not been told of
 	InFlight   int        `json:"in_flight"`
@@ -145,7 +145,7 @@ func sample(ctx context.Context, o *admin.Admin, namespace string) (topView, err
 		v.Delayed += p.Delayed.Count
 		v.Suspended += p.Parked.Count
 		v.Ended += p.Done.Count
-		v.Paused += p.Paused.Count
+		v.Held += p.Held.Count
 		v.Closed += p.Closed.Count
 		v.Outbox += p.Outbox.Count
 		v.Schedules += p.Schedules.Count
@@ -225,7 +225,7 @@ func (v topView) text(p *page) {
 		return normal
 	}
 	p.facts("at", instant(v.At),
-		"executions", fmt.Sprintf("%d waiting, %d paused, %d delayed, %d suspended, %d in flight, %d ended", v.Waiting, v.Paused, v.Delayed, v.Suspended, v.InFlight, v.Ended),
+		"executions", fmt.Sprintf("%d waiting, %d held, %d delayed, %d suspended, %d in flight, %d ended", v.Waiting, v.Held, v.Delayed, v.Suspended, v.InFlight, v.Ended),
 		"throughput", fmt.Sprintf("%.1f ended/s, %.1f failed/s", v.EndedRate, v.FailedRate),
 		"workers", styled(alarm(v.Lost, yellow), fmt.Sprintf("%d alive with %d slots, %d lost", v.Workers, v.Slots, v.Lost)),
 		"partitions", styled(alarm(v.Overdue+v.Frozen, red), fmt.Sprintf("%d, %d maintained, %d overdue, %d frozen, lag %d ms", v.Partitions, v.Owned, v.Overdue, v.Frozen, v.LagMs)),

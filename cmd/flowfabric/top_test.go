@@ -12,7 +12,7 @@ import (
 
 // The throughput of a picture: what ended in the window before it, by route and in sum, failures apart.
 func TestTopRates(t *testing.T) {
-	w := newWorld(t, testserver.Embedded(t))
+	w := newEnv(t, testserver.Embedded(t))
 	id, err := flowfabric.ParseExecutionID(w.names["failed"])
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func TestNamesExist(t *testing.T) {
 	for name, dir := range packages {
 		exported(t, name, filepath.Join("..", "..", dir), known, members)
 	}
-	ours := regexp.MustCompile(`^(?:(` + strings.Join(names(packages), "|") + `)\.([A-Z]\w*)|(?:Client|Admin|Execution|Task|Config|Worker|World|Report|Flow|Policy|RetryPolicy|Outcome|Failure|Binding|Filter|Quota|SubscribeOptions)\.([A-Z]\w*))`)
+	ours := regexp.MustCompile(`^(?:(` + strings.Join(names(packages), "|") + `)\.([A-Z]\w*)|(?:Client|Admin|Execution|Task|Config|Worker|Env|Report|Flow|Policy|RetryPolicy|Outcome|Failure|Binding|Filter|Quota|SubscribeOptions)\.([A-Z]\w*))`)
 	for _, document := range documents {
 		seen := 0
 		for _, quoted := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(prose(t, document), -1) {

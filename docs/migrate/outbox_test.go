@@ -93,7 +93,7 @@ func Book(ctx context.Context, db *sql.DB, t *handler.Task, in Invoice) (bool, e
 		return false, err
 	}
 	if n, err := mark.RowsAffected(); err != nil || n == 0 {
-		return false, err // an earlier pass has committed
+		return false, err // an earlier run has committed
 	}
 	if _, err := tx.ExecContext(ctx, `update books set invoices = invoices + 1`); err != nil {
 		return false, err

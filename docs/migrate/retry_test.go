@@ -124,12 +124,12 @@ func TestDecide(t *testing.T) {
 			t.Errorf("%s: %d attempts", in, len(r.Attempts))
 		}
 	}
-	passes := 0
+	runs := 0
 	r := fftest.Run(t, Charge, func(context.Context, *handler.Task, string) (int, error) {
-		if passes++; passes <= 5 {
+		if runs++; runs <= 5 {
 			return 0, Decide(fmt.Errorf("till: %w", ErrClosedToday))
 		}
-		return passes, nil
+		return runs, nil
 	}, "closed")
 	r.WantResult(6)
 	r.WantAttempts(flowfabric.AttemptInitial) // five delays, and still the first attempt

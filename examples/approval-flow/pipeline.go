@@ -71,7 +71,7 @@ func (p *Pipeline) Handle(ctx context.Context, t *handler.Task, in Request) (Ver
 }
 
 // ask gives each approver a waitpoint of their own, so that nobody can be two of them. The token of a waitpoint is the same
-// in every pass, and the step sees to it that it is mailed once.
+// in every run, and the step sees to it that it is mailed once.
 func (p *Pipeline) ask(ctx context.Context, t *handler.Task, who string) error {
 	token, err := suspend.Pending(ctx, t, who, mailTime)
 	if err != nil {
@@ -86,8 +86,8 @@ func (p *Pipeline) ask(ctx context.Context, t *handler.Task, who string) error {
 	return err
 }
 
-// decide waits until all have approved, one has refused, or time is up. The first pass gets an error from Wait, and
-// returning it suspends the execution; a later pass gets the answer.
+// decide waits until all have approved, one has refused, or time is up. The first run gets an error from Wait, and
+// returning it suspends the execution; a later run gets the answer.
 func (p *Pipeline) decide(ctx context.Context, t *handler.Task, in Request) (Verdict, error) {
 	answer, err := suspend.Wait(ctx, t, "decision",
 		suspend.AnyOf(

@@ -73,7 +73,7 @@ func TestOneApproverTwiceIsNotTwo(t *testing.T) {
 	r.WantElapsed(time.Hour, time.Hour+time.Minute)
 }
 
-// A signal of another name approves nothing, whoever sends it.
+// A signal of another name approves nothing, from any sender.
 func TestOnlyApprovalsApprove(t *testing.T) {
 	r := release(t, request, asked, says("ivy", approve, ""), fftest.Signal("raj", nil, client.SignalName("later")))
 	r.WantResult(Verdict{Image: "shop:1.0", Reason: "deadline"})

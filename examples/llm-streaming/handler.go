@@ -47,7 +47,7 @@ func NewGenerator(model LLM) *Generator { return &Generator{model: model} }
 
 // Handle streams an answer part by part. Every part is a Step: its tokens go out as frames while it runs, and once
 // it is recorded no later run repeats it. So after a crash or a drain the answer goes on after the last recorded part, and
-// whoever tails drops the tokens after it.
+// a tail drops the tokens after it.
 func (g *Generator) Handle(ctx context.Context, t *handler.Task, in Prompt) (Answer, error) {
 	if strings.TrimSpace(in.Text) == "" || in.MaxTokens < 1 || in.MaxTokens > maxTokens {
 		return Answer{}, handler.Permanent(errors.New("a prompt needs text and 1..4000 tokens"))

@@ -61,7 +61,7 @@ func TestMarkovIsDeterministicBySeed(t *testing.T) {
 	}
 }
 
-// What the example promises: whoever goes on after a recorded part says what the first one would have said.
+// What the example promises: a run that goes on after a recorded part says what the first one would have said.
 func TestMarkovGoesOnAfterEveryPart(t *testing.T) {
 	in := Prompt{Text: "I went to the woods", MaxTokens: 100, Seed: 3}
 	whole, parts, _ := generate(t, newTestModel(t), in, "")

@@ -60,7 +60,7 @@ func demo(ctx context.Context, o options, stdout io.Writer) error {
 // intro tells a stranger what is going to be seen.
 func intro(out io.Writer, o options, url string) {
 	fmt.Fprintf(out, "FlowFabric: %d nodes count the words of one part of some old books each, %d at once. The node reduce adds\n", parts, slots)
-	fmt.Fprintf(out, "them up as soon as %d are counted: a few may be missing, and whoever is not done by then is cancelled.\n", enough)
+	fmt.Fprintf(out, "them up as soon as %d are counted: a few may be missing, and those that are not done by then are cancelled.\n", enough)
 	server := "as given" // its URL may hold a password
 	if o.url == embedded.URL {
 		server = url + ", embedded in this program, in memory, for development only"

@@ -71,7 +71,7 @@ func New(cfg Config) *Admitter {
 }
 
 // ClaimNext is the engine's, with the gates asked: Claims has what was granted and may run, Grants is empty. After an error of
-// unknown outcome the number is repeated as ever, and answers what was granted as well. A repeat that asks for no work (no Interest)
+// unknown outcome the number is repeated as ever, and answers what was granted as well. A repeat that asks for no work (no Subscription)
 // gives grants back unasked. Reply.More is set when something was refused: the next claim finds the routes that are open.
 func (g *Admitter) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error) {
 	req.Gates, req.MaxGrants = true, g.tables.most(req.Partition)
@@ -88,7 +88,7 @@ func (g *Admitter) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engi
 	}
 	began := time.Now()
 	p := g.pass(req, reply)
-	if req.Interest == "" {
+	if req.Subscription == "" {
 		p.giveUp()
 	} else {
 		p.ask(ctx)
@@ -195,7 +195,7 @@ func (p *pass) lost(run []engine.Grant, answers []engine.Answer) {
 	}
 }
 
-// release gives back what does not run and closes routes, then asks again whether that is still right: whoever makes room between
+// release gives back what does not run and closes routes, then asks again whether that is still right: a process that makes room between
 // a refusal and the closing wakes nobody.
 func (p *pass) release(ctx context.Context) error {
 	var back []engine.GrantReturn

@@ -19,7 +19,7 @@ import (
 // A slot is its execution's until it ends, however short the window and however long it runs, although the quota asks after it time
 // and again.
 func TestSlotIsHeldForAsLongAsItsExecutionRuns(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		q := w.quota(admission.Quota{Name: "one", Cap: 1, Rate: 1, Window: time.Second})
 		w.create(0, q)
 		w.create(1, q)
@@ -43,7 +43,7 @@ func TestSlotIsHeldForAsLongAsItsExecutionRuns(t *testing.T) {
 // What an attempt spent is given back once, although the owner of the tick died before it forgot that it had told: a replay's usage stays
 // counted.
 func TestRefundToldAgainLeavesTheReplayAlone(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		g := w.budget(admission.Budget{Name: "b", Refund: []string{"failed"}})
 		id := w.create(0, g)
 		k := w.worker(w.e, 0)
@@ -75,7 +75,7 @@ func TestRefundToldAgainLeavesTheReplayAlone(t *testing.T) {
 }
 
 // used is what was used of a budget's tokens.
-func (w *world) used(name string) int64 {
+func (w *env) used(name string) int64 {
 	w.Helper()
 	b, err := w.e.ReadBudget(w.ctx, name, 0, 0)
 	w.no(err)
@@ -83,14 +83,14 @@ func (w *world) used(name string) int64 {
 }
 
 // no2 fails on the error of a call that answers something as well.
-func (w *world) no2(_ any, err error) {
+func (w *env) no2(_ any, err error) {
 	w.Helper()
 	w.no(err)
 }
 
 // Two workers want the same slot: one gets it, and the other takes nothing from him.
 func TestOneSlotTwoWorkers(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		q := w.quota(admission.Quota{Name: "one", Cap: 1})
 		for range 3 {
 			w.create(0, q)
@@ -119,7 +119,7 @@ func TestOneSlotTwoWorkers(t *testing.T) {
 // The server dies between the end of an execution and the word of it: the slot is free after the restart, once.
 func TestOutboxOutlivesTheServer(t *testing.T) {
 	srv := testserver.Start(t, testserver.ServerRedis, testserver.AOF())
-	w := realWorld(t, srv.URL())
+	w := realEnv(t, srv.URL())
 	q := w.quota(admission.Quota{Name: "two", Cap: 2})
 	first, second := w.create(0, q), w.create(0, q)
 	k := w.worker(w.e, 0)
@@ -141,7 +141,7 @@ func TestOutboxOutlivesTheServer(t *testing.T) {
 
 // A budget or quota that is not there stops work visibly, and does so for as long as it is not.
 func TestUnknownGateStopsWork(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		w.create(0, flowfabric.BudgetGate("no-budget"), flowfabric.QuotaGate("no-quota"))
 		k := w.worker(w.e, 0)
 		closed := func(why string) {
@@ -164,7 +164,7 @@ func TestUnknownGateStopsWork(t *testing.T) {
 
 		k.digest = "" // a repeat for nothing gives the grant back unasked, and tells the quota, which is not there
 		if _, err := w.e.ClaimNext(w.ctx, engine.ClaimRequest{Partition: 0, Session: k.session, Number: k.number + 1, TTL: leaseTTL, Max: 1, Gates: true,
-			Interest: w.interest(k)}); err != nil {
+			Subscription: w.subscription(k)}); err != nil {
 			t.Fatal(err)
 		}
 		if claims, err := k.repeat(); err != nil || len(claims) > 0 {
@@ -177,9 +177,9 @@ func TestUnknownGateStopsWork(t *testing.T) {
 	})
 }
 
-func (w *world) interest(k *worker) string {
+func (w *env) subscription(k *worker) string {
 	w.Helper()
-	digest, err := w.e.SetInterest(w.ctx, k.partition, k.routes)
+	digest, err := w.e.SetSubscription(w.ctx, k.partition, k.routes)
 	w.no(err)
 	return digest
 }
@@ -190,13 +190,13 @@ func (k *worker) repeat() ([]engine.Claim, error) {
 	if err == nil && (reply.Duplicate || reply.Granted) {
 		k.number++
 	}
-	k.digest = k.interest(k)
+	k.digest = k.subscription(k)
 	return reply.Claims, err
 }
 
 // As many start as may in the window, the others when it has room again and not before.
 func TestRateIsKept(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		q := w.quota(admission.Quota{Name: "rate", Rate: 3, Window: time.Minute, Cap: 3})
 		for range 4 {
 			w.create(0, q)
@@ -225,9 +225,9 @@ func TestRateIsKept(t *testing.T) {
 	})
 }
 
-// A failover lost the word that a slot is free: whoever wants it finds out, though not by time alone. What is held stays held.
+// A failover lost the word that a slot is free: a worker that wants it finds out, though not by time alone. What is held stays held.
 func TestLostWordOfARelease(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		q := w.quota(admission.Quota{Name: "two", Cap: 2})
 		for range 2 {
 			w.create(0, q)
@@ -255,7 +255,7 @@ func TestLostWordOfARelease(t *testing.T) {
 
 // A grant whose worker is gone before it claimed is taken back by who wants its slot, even if nobody ticks its partition.
 func TestDeadGrantIsKilled(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		q := w.quota(admission.Quota{Name: "one", Cap: 1, Rate: 2, Window: time.Hour})
 		lost := w.create(0, q)
 		p := &process{Engine: w.e, at: 4} // ClaimNext for the table, ClaimNext, Admit, ClaimGranted
@@ -275,7 +275,7 @@ func TestDeadGrantIsKilled(t *testing.T) {
 
 // Room that is made between a refusal and the closing of the route wakes nobody, so the gate looks again.
 func TestRoomBetweenRefusalAndClosing(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		q := w.quota(admission.Quota{Name: "one", Cap: 1})
 		b := w.budget(admission.Budget{Name: "b"})
 		w.no2(w.e.ReportUsage(w.ctx, admission.Usage{Budget: "b", Key: "k", Amounts: map[string]int64{"tokens": 100}}))
@@ -315,7 +315,7 @@ func (m *meanwhile) ReleaseGrants(ctx context.Context, partition uint16, session
 
 // A quota that does not answer stops work for a second, and says so.
 func TestGateThatDoesNotAnswer(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.create(0, w.quota(admission.Quota{Name: "one", Cap: 1}))
 	p := &process{Engine: w.e, at: 3, executed: true, survives: true}
 	k := w.worker(p, 0)
@@ -331,7 +331,7 @@ func TestGateThatDoesNotAnswer(t *testing.T) {
 
 // A caller that goes away while gates are asked gets its grants back, and no route is closed for it.
 func TestCallerGoesAway(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	id := w.create(0, w.quota(admission.Quota{Name: "one", Cap: 1}))
 	ctx, leave := context.WithCancel(w.ctx)
 	k := w.worker(&leaving{w.e, leave}, 0)
@@ -362,7 +362,7 @@ func (l *leaving) Admit(ctx context.Context, name string, partition uint16, rout
 
 // A gate that does not know a route's gates, as after a failover, lets nothing pass, and reads the table again.
 func TestUnknownRoute(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	q := w.quota(admission.Quota{Name: "one", Cap: 1})
 	w.create(0, q)
 	w.create(0, q)
@@ -381,7 +381,7 @@ func TestUnknownRoute(t *testing.T) {
 
 // What a slot is offered to may have gone: then it is offered on. Here the first partition that waits has nothing left.
 func TestSlotIsOfferedOn(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		q := w.quota(admission.Quota{Name: "one", Cap: 1})
 		w.create(0, q)
 		k := w.worker(w.e, 0)
@@ -402,7 +402,7 @@ func TestSlotIsOfferedOn(t *testing.T) {
 
 // A slot that is freed now and then does not move all that waits for it to and fro; where gates let everything pass, more is asked for.
 func TestFewGrantsForOneSlot(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	q := w.quota(admission.Quota{Name: "one", Cap: 1})
 	for range 60 {
 		w.create(0, q)

@@ -17,13 +17,13 @@ import (
 // steps is work with a budget and two quotas, one of which is too small for both executions: one completes, the other fails after it
 // has reported what the budget then refunds.
 type steps struct {
-	*world
+	*env
 	budgetGate, wide, narrow flowfabric.Gate
 	good, bad                flowfabric.ExecutionID
 }
 
-func newSteps(w *world) *steps {
-	s := &steps{world: w}
+func newSteps(w *env) *steps {
+	s := &steps{env: w}
 	s.budgetGate = w.budget(admission.Budget{Name: "budget", Refund: []string{"failed"}})
 	s.wide = w.quota(admission.Quota{Name: "a-wide", Cap: 2})
 	s.narrow = w.quota(admission.Quota{Name: "b-narrow", Cap: 1, Rate: 100, Window: 24 * time.Hour})
@@ -91,18 +91,18 @@ func (s *steps) run(p *process, c engine.Claim) error {
 // settled checks that nothing is left of it all.
 func (s *steps) settled() {
 	s.Helper()
-	same(s.world, "slots of the wide one", s.held(s.wide), 0)
-	same(s.world, "slots of the narrow one", s.held(s.narrow), 0)
+	same(s.env, "slots of the wide one", s.held(s.wide), 0)
+	same(s.env, "slots of the narrow one", s.held(s.narrow), 0)
 	attempts := 0
 	for _, id := range []flowfabric.ExecutionID{s.good, s.bad} {
 		x, err := s.e.ReadExecution(s.ctx, id)
 		s.no(err)
 		attempts += int(x.Attempts)
 	}
-	same(s.world, "starts in the window", s.started(s.narrow), attempts)
+	same(s.env, "starts in the window", s.started(s.narrow), attempts)
 	b, err := s.e.ReadBudget(s.ctx, s.budgetGate.Name(), 0, 0)
 	s.no(err)
-	same(s.world, "used after the refund", b.Used["tokens"], 0)
+	same(s.env, "used after the refund", b.Used["tokens"], 0)
 }
 
 // A process dies at every single call it makes, before the server acts or after, or goes on without having heard of it: what follows is the same.
@@ -110,7 +110,7 @@ func (s *steps) settled() {
 func TestDeathAtEveryStep(t *testing.T) {
 	plain := &process{}
 	t.Run("undisturbed", func(t *testing.T) {
-		s := newSteps(newWorld(t))
+		s := newSteps(newEnv(t))
 		plain.Engine = s.e
 		s.no(s.live(plain))
 		s.settled()
@@ -125,7 +125,7 @@ func TestDeathAtEveryStep(t *testing.T) {
 		for _, executed := range []bool{false, true} {
 			for _, survives := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%d %s executed=%t survives=%t", i+1, name, executed, survives), func(t *testing.T) {
-					s := newSteps(newWorld(t))
+					s := newSteps(newEnv(t))
 					p := &process{Engine: s.e, at: i + 1, executed: executed, survives: survives}
 					err := s.live(p)
 					if p.calls < p.at || survives && err != nil {

@@ -31,7 +31,7 @@ func (b *between) ReleaseGrants(ctx context.Context, p uint16, s string, g []eng
 // What waits for a window is looked at after an hour, however long the window, and not closed at all if it was woken since it was granted,
 // also if its worker has no time left to ask again.
 func TestNoRouteIsClosedForLong(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		q := admission.Quota{Name: "r", Rate: 1, Window: 24 * time.Hour}
 		g := w.quota(q)
 		w.create(0, g)
@@ -70,7 +70,7 @@ func TestNoRouteIsClosedForLong(t *testing.T) {
 
 // A change of a quota answers who waits for it, and so does its repeat after a lost reply.
 func TestAChangeAndItsRepeatWake(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		q := admission.Quota{Name: "r", Rate: 1, Window: time.Hour}
 		w.quota(q)
 		hold := func(n uint64) []engine.Hold { return []engine.Hold{{Execution: w.create(0), Epoch: n}} }
@@ -90,7 +90,7 @@ func TestAChangeAndItsRepeatWake(t *testing.T) {
 
 // Room in the window wakes who waits for it, and when the first has no work any more, the next.
 func TestAStartThatDidNotHappenIsOfferedOn(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		g := w.quota(admission.Quota{Name: "r", Rate: 1, Window: 24 * time.Hour})
 		dead := w.create(1, g)
 		hold := engine.Hold{Execution: dead, Epoch: 7}
@@ -131,7 +131,7 @@ func TestWindowIsNoHerd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	w := &world{T: t, ctx: ctx, e: e, advance: func(time.Duration) {}}
+	w := &env{T: t, ctx: ctx, e: e, advance: func(time.Duration) {}}
 	g := w.quota(admission.Quota{Name: "q", Rate: 100, Window: time.Second})
 	for p := range uint16(parts) {
 		for range 50 {

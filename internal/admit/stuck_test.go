@@ -29,7 +29,7 @@ func (f frozen) ReleaseHolds(ctx context.Context, items []engine.Released) (int,
 
 // What cannot be delivered keeps nothing else waiting, however much it is, and is delivered in the end.
 func TestDeliveryReadsOnPastWhatIsStuck(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		a, b := w.quota(admission.Quota{Name: "a", Cap: 500}), w.quota(admission.Quota{Name: "b", Cap: 2})
 		for range 110 {
 			w.create(0, a)
@@ -57,7 +57,7 @@ func TestDeliveryReadsOnPastWhatIsStuck(t *testing.T) {
 
 // A call wakes 256 at most, whatever it released; who is not woken waits still.
 func TestReleaseWakesABoundedNumber(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		var names []string
 		for i := 0; len(names) < 3; i++ {
 			if n := fmt.Sprint("u", i); ids.GatePartition(n, w.e.QuotaPartitions()) == 0 {
@@ -118,7 +118,7 @@ func (h hangs) CheckHolds(ctx context.Context, p uint16, holds []engine.Hold) ([
 
 // A partition that does not answer delays a claim by 200 ms, and that once in 5 s; suspects of another one are settled meanwhile.
 func TestSilentPartitionDelaysLittle(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		q := w.quota(admission.Quota{Name: "q", Cap: 2})
 		w.create(1, q)
 		w.worker(w.e, 1).one()
@@ -145,7 +145,7 @@ func TestSilentPartitionDelaysLittle(t *testing.T) {
 
 // A slot is not spent on routes whose lane is paused.
 func TestSlotsPassBySilencedLanes(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		g := w.quota(admission.Quota{Name: "q", Cap: 1})
 		create := func(lane, kind string) {
 			x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: lane, Kind: kind, Payload: []byte("{}"), Gates: []flowfabric.Gate{g}}
@@ -174,7 +174,7 @@ func TestSlotsPassBySilencedLanes(t *testing.T) {
 
 // Who drew the half of the ready routes in which nothing can be taken is not sent to sleep: the other half has some.
 func TestNobodySleepsBeforeTheOtherHalf(t *testing.T) {
-	servers(t, func(w *world) {
+	servers(t, func(w *env) {
 		g := w.quota(admission.Quota{Name: "q", Cap: 1})
 		create := func(deadline time.Duration, gates ...flowfabric.Gate) {
 			x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k", Payload: []byte("{}"), Gates: gates, Deadline: deadline}
@@ -185,11 +185,11 @@ func TestNobodySleepsBeforeTheOtherHalf(t *testing.T) {
 		create(time.Second, g)
 		create(0)
 		w.advance(2 * time.Second)
-		digest, err := w.e.SetInterest(w.ctx, 0, []uint64{1, 2})
+		digest, err := w.e.SetSubscription(w.ctx, 0, []uint64{1, 2})
 		w.no(err)
 		for i, want := range []string{"0 false", "1 false"} {
 			r, err := w.e.ClaimNext(w.ctx, engine.ClaimRequest{Partition: 0, Session: engine.NewSessionID("a"), Number: 1, TTL: time.Minute, Max: 5,
-				Interest: digest, Wait: true, Gates: true, Rotation: uint64(i + 1)})
+				Subscription: digest, Wait: true, Gates: true, Rotation: uint64(i + 1)})
 			w.no(err)
 			same(w, "claimed, registered", fmt.Sprint(len(r.Claims), r.Registered), want)
 		}

@@ -61,7 +61,7 @@ func (t *tables) most(partition uint16) int {
 	return 0
 }
 
-// passed books how much of what was granted may run: a slot that is freed now and then is worth few grants, and where all may run there
+// passed records how much of what was granted may run: a slot that is freed now and then is worth few grants, and where all may run there
 // may be room for more.
 func (t *tables) passed(partition uint16, granted, admitted int) {
 	t.mu.Lock()

@@ -130,6 +130,25 @@ func TestGoStatements(t *testing.T) {
 	}
 }
 
+// Functions, methods of interfaces and function types may have six parameters; receivers, results and optional ones do not count.
+func TestLongParameters(t *testing.T) {
+	got, err := longParameters(fstest.MapFS{"a.go": &fstest.MapFile{Data: []byte(`package a
+
+func (t T) six(a, b, c int, d, e string, f func(a, b int), _ ...int) (g, h int, err error) { return }
+func seven(a, b, c int, d, e string, f, g int)                                   {}
+
+type i interface {
+	Eight(int, int, int, int, int, int, int, int)
+}
+
+var f = func(a, b, c, d, e, f, g int) {}
+`)}, "a_test.go": &fstest.MapFile{Data: []byte("package a\n\nfunc f(a, b, c, d, e, f, g int) {}\n")}})
+	if err != nil || len(got) != 3 || !strings.HasPrefix(got[0], "a.go:4:11: 7 ") || !strings.HasPrefix(got[1], "a.go:7:7: 8 ") ||
+		!strings.HasPrefix(got[2], "a.go:10:13: 7 ") {
+		t.Errorf("%v %q", err, got)
+	}
+}
+
 // "The tick is unmoved by steps of the host's clock": the files that wait keep to the monotonic one.
 func TestWallClocks(t *testing.T) {
 	clean, err := wallClocks(os.DirFS("../.."), byDuration)

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"io/fs"
 	"maps"
@@ -28,35 +27,17 @@ type exports struct {
 // exported reads every package that a user can import, by directory.
 func exported(root fs.FS) (map[string]exports, error) {
 	found := map[string]exports{}
-	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	err := sources(root, func(name string, file *ast.File, where func(token.Pos) token.Position) {
+		dir := path.Dir(name)
+		if underAny(dir, tops) || slices.Contains(strings.Split(dir, "/"), "internal") {
+			return
 		}
-		if entry.IsDir() {
-			if base := path.Base(name); base == "internal" || underAny(name, tops) {
-				return fs.SkipDir
-			}
-			return skipDir(root, name)
-		}
-		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
-			return nil
-		}
-		text, err := fs.ReadFile(root, name)
-		if err != nil {
-			return err
-		}
-		files := token.NewFileSet()
-		file, err := parser.ParseFile(files, name, text, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		e := found[path.Dir(name)]
-		s := &scanner{exports: &e, inner: internalImports(file), where: func(p token.Pos) string { return files.Position(p).String() }}
+		e := found[dir]
+		s := &scanner{exports: &e, inner: internalImports(file), where: where}
 		for _, d := range file.Decls {
 			s.declaration(d)
 		}
-		found[path.Dir(name)] = e
-		return nil
+		found[dir] = e
 	})
 	maps.DeleteFunc(found, func(_ string, e exports) bool { return e.count == 0 })
 	return found, err
@@ -82,7 +63,7 @@ func internalImports(file *ast.File) map[string]bool {
 type scanner struct {
 	*exports
 	inner map[string]bool
-	where func(token.Pos) string
+	where func(token.Pos) token.Position
 }
 
 func (s *scanner) declaration(d ast.Decl) {

@@ -1,6 +1,6 @@
 // Command check holds the source against the project's own rules, the ones no general linter knows: which
 // package may import which, which library belongs to which package, that every goroutine has an owner, that
-// what waits does not look at the wall clock, and how much the public packages export.
+// what waits does not look at the wall clock, that no function has too many parameters, and how much the public packages export.
 // `make check` runs it; it prints one line per breach and exits 1 if there was any, 2 if it could not look.
 package main
 
@@ -55,6 +55,10 @@ func check() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	long, err := longParameters(tree)
+	if err != nil {
+		return nil, err
+	}
 	found, err := exported(tree)
 	if err != nil {
 		return nil, err
@@ -63,7 +67,7 @@ func check() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(breaches, bare, clocks, surfaceBreaches(found, file)), nil
+	return slices.Concat(breaches, bare, clocks, long, surfaceBreaches(found, file)), nil
 }
 
 func writeSurface() error {

@@ -17,7 +17,7 @@ import (
 // execution still runs once.
 func TestFailover(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testserver.Cluster(t, testserver.ServerRedis))
+	w := newEnv(t, testserver.Cluster(t, testserver.ServerRedis))
 	names := []string{"one", "two"}
 	for _, name := range names {
 		w.start(name, 30*time.Second)
@@ -26,8 +26,8 @@ func TestFailover(t *testing.T) {
 	l.more(3, everywhere()...)
 	for _, p := range w.onEach() {
 		w.busy(l, p)
-		old := w.home(p)
-		if now := w.nodes.Failover(w.slot(p)); now == old || w.home(p) != now {
+		old := w.primary(p)
+		if now := w.nodes.Failover(w.slot(p)); now == old || w.primary(p) != now {
 			t.Fatalf("partition %d did not move", p)
 		}
 		l.more(3, everywhere()...)
@@ -43,20 +43,20 @@ func TestFailover(t *testing.T) {
 // each execution come to an end, and the indexes add up.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	crash(t, 0, func(w *world, l *load, p uint16) *testserver.Server { return w.nodes.Crash(w.slot(p)) })
+	crash(t, 0, func(w *env, l *load, p uint16) *testserver.Server { return w.nodes.Crash(w.slot(p)) })
 }
 
 // The same with a replica that has missed whole lives: executions that were created, and others that were claimed,
 // streamed and completed, and seen to be.
 func TestCrashLosesWrites(t *testing.T) {
 	t.Parallel()
-	crash(t, 5, func(w *world, l *load, p uint16) *testserver.Server {
+	crash(t, 5, func(w *env, l *load, p uint16) *testserver.Server {
 		return w.nodes.CrashBehind(w.slot(p), func() { l.more(10, p) })
 	})
 }
 
-func crash(t *testing.T, losing int, kill func(*world, *load, uint16) *testserver.Server) {
-	w := newWorld(t, testserver.Cluster(t, testserver.ServerRedis))
+func crash(t *testing.T, losing int, kill func(*env, *load, uint16) *testserver.Server) {
+	w := newEnv(t, testserver.Cluster(t, testserver.ServerRedis))
 	names := []string{"one", "two", "three"}
 	for _, name := range names {
 		w.start(name, 3*time.Second)
@@ -120,11 +120,11 @@ func (l *load) ends() map[flowfabric.ExecutionID]engine.Snapshot {
 }
 
 // onEach names one partition of each primary.
-func (w *world) onEach() (list []uint16) {
+func (w *env) onEach() (list []uint16) {
 	seen := map[*testserver.Server]bool{}
 	for p := range uint16(partitions) {
-		if home := w.home(p); !seen[home] {
-			seen[home] = true
+		if node := w.primary(p); !seen[node] {
+			seen[node] = true
 			list = append(list, p)
 		}
 	}

@@ -19,7 +19,7 @@ func TestLibrary(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []testserver.Kind{testserver.ServerRedis, testserver.ServerValkey} {
 		t.Run(string(kind), func(t *testing.T) {
-			w := newWorld(t, testserver.Cluster(t, kind))
+			w := newEnv(t, testserver.Cluster(t, kind))
 			w.until("the library is on every primary and replica", func() bool {
 				for _, s := range w.nodes.All() {
 					if !w.hasLibrary(s) {
@@ -43,9 +43,9 @@ func TestLibrary(t *testing.T) {
 
 			one := w.onEach()[0]
 			before := w.loads()
-			w.no(w.at(w.home(one), "FUNCTION", "FLUSH", "SYNC").Error())
+			w.no(w.at(w.primary(one), "FUNCTION", "FLUSH", "SYNC").Error())
 			read()
-			w.loadedOn(before, w.home(one))
+			w.loadedOn(before, w.primary(one))
 
 			// A failover finds the library on the replica: nothing is loaded.
 			before = w.loads()
@@ -54,7 +54,7 @@ func TestLibrary(t *testing.T) {
 			w.loadedOn(before, nil)
 
 			// A replica that lacks it (a node that was added) gets it when it takes over.
-			replica := w.nodes.ReplicaOf(w.home(one))
+			replica := w.nodes.ReplicaOf(w.primary(one))
 			w.no(w.at(replica, "CONFIG", "SET", "replica-read-only", "no").Error())
 			w.no(w.at(replica, "FUNCTION", "FLUSH", "SYNC").Error())
 			before = w.loads()
@@ -79,17 +79,17 @@ func TestLibrary(t *testing.T) {
 // although the cluster has not noticed yet and everybody is still told of the node.
 func TestLibraryBesideADeadNode(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testserver.Cluster(t, testserver.ServerRedis))
+	w := newEnv(t, testserver.Cluster(t, testserver.ServerRedis))
 	one := w.onEach()[0]
 	var dead *testserver.Server
 	for _, s := range w.nodes.Primaries() {
-		if s != w.home(one) {
+		if s != w.primary(one) {
 			dead = w.nodes.ReplicaOf(s)
 		}
 	}
 	e := w.open() // knows the node
 	dead.Kill()
-	w.no(w.at(w.home(one), "FUNCTION", "FLUSH", "SYNC").Error())
+	w.no(w.at(w.primary(one), "FUNCTION", "FLUSH", "SYNC").Error())
 	x := engine.NewExecution{ID: flowfabric.NewExecutionID(one), Namespace: "default", Lane: "default", Kind: "k"}
 	if _, err := e.CreateExecutions(w.ctx, one, []engine.NewExecution{x}); err != nil {
 		t.Errorf("beside a dead replica: %v", err)
@@ -101,20 +101,20 @@ func TestLibraryBesideADeadNode(t *testing.T) {
 func TestDeadSeed(t *testing.T) {
 	t.Parallel()
 	nodes := testserver.Cluster(t, testserver.ServerRedis)
-	newWorld(t, nodes)
+	newEnv(t, nodes)
 	first, _, _ := strings.Cut(strings.TrimPrefix(nodes.URL(), "redis://"), ",")
 	nodes.Elections(true)
 	slot := 0
 	if nodes.Crash(slot).Address() != first {
 		t.Fatal("the first seed should serve the first slot")
 	}
-	newWorld(t, nodes)
+	newEnv(t, nodes)
 }
 
 // Every process has few connections to each node, one of which carries all its doorbells there.
 func TestConnections(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testserver.Cluster(t, testserver.ServerRedis))
+	w := newEnv(t, testserver.Cluster(t, testserver.ServerRedis))
 	w.start("one", 30*time.Second)
 	w.listening("one")
 	l := w.newLoad()
@@ -123,7 +123,7 @@ func TestConnections(t *testing.T) {
 	for _, s := range w.nodes.Primaries() {
 		mine := 0
 		for p := range uint16(partitions) {
-			if w.home(p) == s {
+			if w.primary(p) == s {
 				mine++
 			}
 		}
@@ -144,7 +144,7 @@ func TestConnections(t *testing.T) {
 }
 
 // clients lists the connections of a name at a node, as CLIENT LIST shows them.
-func (w *world) clients(s *testserver.Server, name string) (list []map[string]string) {
+func (w *env) clients(s *testserver.Server, name string) (list []map[string]string) {
 	w.Helper()
 	text, err := w.at(s, "CLIENT", "LIST").ToString()
 	w.no(err)
@@ -161,7 +161,7 @@ func (w *world) clients(s *testserver.Server, name string) (list []map[string]st
 	return list
 }
 
-func (w *world) create(p uint16) flowfabric.ExecutionID {
+func (w *env) create(p uint16) flowfabric.ExecutionID {
 	w.Helper()
 	id := flowfabric.NewExecutionID(p)
 	created, err := w.engine.CreateExecutions(w.ctx, p, []engine.NewExecution{{ID: id, Namespace: "default", Lane: "default", Kind: "k"}})
@@ -170,7 +170,7 @@ func (w *world) create(p uint16) flowfabric.ExecutionID {
 	return id
 }
 
-func (w *world) hasLibrary(s *testserver.Server) bool {
+func (w *env) hasLibrary(s *testserver.Server) bool {
 	w.Helper()
 	list, err := w.at(s, "FUNCTION", "LIST", "LIBRARYNAME", lua.Name).ToArray()
 	w.no(err)
@@ -178,7 +178,7 @@ func (w *world) hasLibrary(s *testserver.Server) bool {
 }
 
 // loads counts the libraries that a node was told to load, by whomever.
-func (w *world) loads() map[*testserver.Server]int {
+func (w *env) loads() map[*testserver.Server]int {
 	w.Helper()
 	counts := map[*testserver.Server]int{}
 	for _, s := range w.nodes.All() {
@@ -196,7 +196,7 @@ func (w *world) loads() map[*testserver.Server]int {
 
 // loadedOn fails unless the library was loaded since, once, on the given primary alone; nil means on none. Its replica
 // is told by it, at some time.
-func (w *world) loadedOn(before map[*testserver.Server]int, where *testserver.Server) {
+func (w *env) loadedOn(before map[*testserver.Server]int, where *testserver.Server) {
 	w.Helper()
 	after := w.loads()
 	for _, s := range w.nodes.All() {

@@ -16,7 +16,7 @@ import (
 
 // load submits all the time, a bounded number ahead, and follows each execution to its end.
 type load struct {
-	w     *world
+	w     *env
 	quit  chan struct{}
 	slots chan struct{} // one for each execution under way
 	owner conc.WaitGroup
@@ -38,7 +38,7 @@ type followed struct {
 }
 
 // newLoad starts to submit.
-func (w *world) newLoad() *load {
+func (w *env) newLoad() *load {
 	l := &load{w: w, quit: make(chan struct{}), slots: make(chan struct{}, 24)}
 	l.owner.Go(l.submit)
 	w.Cleanup(func() { l.end() })

@@ -16,7 +16,7 @@ import (
 // the freeze, so that each execution needs one attempt.
 func TestSlotMove(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testserver.Cluster(t, testserver.ServerRedis))
+	w := newEnv(t, testserver.Cluster(t, testserver.ServerRedis))
 	names := []string{"one", "two"}
 	for _, name := range names {
 		w.start(name, 30*time.Second)
@@ -35,10 +35,10 @@ func TestSlotMove(t *testing.T) {
 }
 
 // move freezes a partition while its work is under way, moves its slot to another primary and thaws it.
-func (w *world) move(l *load, p uint16) {
+func (w *env) move(l *load, p uint16) {
 	w.Helper()
 	id := w.busy(l, p)
-	from := w.home(p)
+	from := w.primary(p)
 	bell := engine.BellChannel(p, "one")
 	w.no(w.engine.FreezePartition(w.ctx, p, "slot move"))
 	before, err := invariant.Read(w.ctx, w.raw, p)
@@ -73,7 +73,7 @@ func (w *world) move(l *load, p uint16) {
 }
 
 // busy waits until an execution of a partition is being run, and returns it.
-func (w *world) busy(l *load, p uint16) (id flowfabric.ExecutionID) {
+func (w *env) busy(l *load, p uint16) (id flowfabric.ExecutionID) {
 	w.Helper()
 	w.until("an execution of the partition is active", func() bool {
 		l.mu.Lock()

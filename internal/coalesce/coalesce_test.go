@@ -17,12 +17,13 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/storetest"
 )
 
 // bubble runs a test on virtual time with a coalescer over a fake store.
-func bubble(t *testing.T, test func(t *testing.T, f *fakeStore, c *Coalescer)) {
+func bubble(t *testing.T, test func(t *testing.T, f *storetest.Creator, c *Coalescer)) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+		f := &storetest.Creator{}
 		life, end := context.WithCancel(t.Context())
 		defer end()
 		c := newFor(life, f)
@@ -47,15 +48,15 @@ func launch(wg *sync.WaitGroup, ctx context.Context, c *Coalescer, s *Submission
 type ctxKey struct{}
 
 func TestLoneSubmitIsOneCallOfItsCaller(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
 		began := time.Now()
 		ctx := context.WithValue(t.Context(), ctxKey{}, "mine")
 		created, err := c.Submit(ctx, sub("a"))
 		if err != nil || created.ID.IsZero() {
 			t.Fatalf("submit: %v, %v", created, err)
 		}
-		calls := f.seen()
-		if len(calls) != 1 || len(calls[0].ids) != 1 || calls[0].ctx.Value(ctxKey{}) != "mine" {
+		calls := f.Seen()
+		if len(calls) != 1 || len(calls[0].IDs) != 1 || calls[0].Ctx.Value(ctxKey{}) != "mine" {
 			t.Errorf("calls %+v, want one item in one call on the caller's own context", calls)
 		}
 		if waited := time.Since(began); waited != 0 {
@@ -65,24 +66,24 @@ func TestLoneSubmitIsOneCallOfItsCaller(t *testing.T) {
 }
 
 func TestPartitionsRotate(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
 		for range 8 {
 			if _, err := c.Submit(t.Context(), sub("a")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		calls := f.seen()
+		calls := f.Seen()
 		for i, call := range calls {
-			if want := (calls[0].partition + uint16(i)) % 4; call.partition != want || call.ids[0].Partition() != want {
-				t.Errorf("call %d went to partition %d with id %s, want %d", i, call.partition, call.ids[0], want)
+			if want := (calls[0].Partition + uint16(i)) % 4; call.Partition != want || call.IDs[0].Partition() != want {
+				t.Errorf("call %d went to partition %d with id %s, want %d", i, call.Partition, call.IDs[0], want)
 			}
 		}
 	})
 }
 
-// Submits that come alone stay where the one before went, at most 16 in a row: a worker is at home there.
+// Submits that come alone stay where the one before went, at most 16 in a row: a worker has a session there.
 func TestLoneSubmitsStayInTheirPartition(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
 		const lone = 3*maxStay + 1
 		for range lone {
 			if _, err := c.Submit(t.Context(), sub("a")); err != nil {
@@ -91,17 +92,17 @@ func TestLoneSubmitsStayInTheirPartition(t *testing.T) {
 			time.Sleep(loneAfter)
 		}
 		var runs []int
-		calls := f.seen()
+		calls := f.Seen()
 		for i, call := range calls {
 			switch {
 			case i == 0:
 				runs = append(runs, 1)
-			case call.partition == calls[i-1].partition:
+			case call.Partition == calls[i-1].Partition:
 				runs[len(runs)-1]++
-			case call.partition == (calls[i-1].partition+1)%4:
+			case call.Partition == (calls[i-1].Partition+1)%4:
 				runs = append(runs, 1)
 			default:
-				t.Errorf("call %d went to partition %d, after %d", i, call.partition, calls[i-1].partition)
+				t.Errorf("call %d went to partition %d, after %d", i, call.Partition, calls[i-1].Partition)
 			}
 		}
 		if want := []int{maxStay, maxStay, maxStay, 1}; !slices.Equal(runs, want) {
@@ -112,7 +113,7 @@ func TestLoneSubmitsStayInTheirPartition(t *testing.T) {
 
 // What comes sooner, or together, goes on to the next partition, and so does a batch after a pause.
 func TestSubmitsInQuickSuccessionRotate(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
 		submit := func() {
 			t.Helper()
 			if _, err := c.Submit(t.Context(), sub("a")); err != nil {
@@ -126,18 +127,18 @@ func TestSubmitsInQuickSuccessionRotate(t *testing.T) {
 		if err := c.SubmitMany(t.Context(), []*Entry{{Sub: sub("a")}, {Sub: sub("b")}}); err != nil {
 			t.Fatal(err)
 		}
-		calls := f.seen()
+		calls := f.Seen()
 		for i, call := range calls {
-			if want := (calls[0].partition + uint16(i)) % 4; call.partition != want {
-				t.Errorf("call %d went to partition %d, want %d", i, call.partition, want)
+			if want := (calls[0].Partition + uint16(i)) % 4; call.Partition != want {
+				t.Errorf("call %d went to partition %d, want %d", i, call.Partition, want)
 			}
 		}
 	})
 }
 
 func TestSubmitsJoinTheNextBatchInOrder(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
-		f.gate = make(chan struct{})
+	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
+		f.Gate = make(chan struct{})
 		var wg sync.WaitGroup
 		answers := []*answer{launch(&wg, t.Context(), c, sub("first"))}
 		var want []string
@@ -145,21 +146,21 @@ func TestSubmitsJoinTheNextBatchInOrder(t *testing.T) {
 			want = append(want, fmt.Sprint("queued-", i))
 			answers = append(answers, launch(&wg, t.Context(), c, sub(want[i])))
 		}
-		if n := len(f.seen()); n != 1 {
+		if n := len(f.Seen()); n != 1 {
 			t.Fatalf("%d calls while the first is in flight, want 1", n)
 		}
-		close(f.gate)
+		close(f.Gate)
 		wg.Wait()
-		calls := f.seen()
-		if len(calls) != 2 || !reflect.DeepEqual(calls[1].payloads, want) {
+		calls := f.Seen()
+		if len(calls) != 2 || !reflect.DeepEqual(calls[1].Payloads, want) {
 			t.Fatalf("calls %+v, want a second one with %v", calls, want)
 		}
-		if calls[0].partition == calls[1].partition {
+		if calls[0].Partition == calls[1].Partition {
 			t.Error("both batches went to one partition")
 		}
 		for i, a := range answers[1:] {
-			if a.err != nil || a.ID != calls[1].ids[i] || a.ID.Partition() != calls[1].partition {
-				t.Errorf("answer %d: %v, %v; want id %s", i, a.ID, a.err, calls[1].ids[i])
+			if a.err != nil || a.ID != calls[1].IDs[i] || a.ID.Partition() != calls[1].Partition {
+				t.Errorf("answer %d: %v, %v; want id %s", i, a.ID, a.err, calls[1].IDs[i])
 			}
 			if i > 0 && a.ID.UUID().String() <= answers[i].ID.UUID().String() {
 				t.Errorf("ids are not in order of submission: %s after %s", a.ID, answers[i].ID)
@@ -169,9 +170,9 @@ func TestSubmitsJoinTheNextBatchInOrder(t *testing.T) {
 }
 
 func TestErrorsArePerItem(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
-		f.gate = make(chan struct{})
-		f.refuse = func(x engine.NewExecution) error {
+	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
+		f.Gate = make(chan struct{})
+		f.Refuse = func(x engine.NewExecution) error {
 			if string(x.Payload) == "bad" {
 				return flowfabric.NewError("fake", "too_many_routes")
 			}
@@ -182,7 +183,7 @@ func TestErrorsArePerItem(t *testing.T) {
 		good := launch(&wg, t.Context(), c, sub("good"))
 		bad := launch(&wg, t.Context(), c, sub("bad"))
 		also := launch(&wg, t.Context(), c, sub("also good"))
-		close(f.gate)
+		close(f.Gate)
 		wg.Wait()
 		if good.err != nil || also.err != nil {
 			t.Errorf("the neighbours of a refused item failed: %v, %v", good.err, also.err)
@@ -194,8 +195,8 @@ func TestErrorsArePerItem(t *testing.T) {
 }
 
 func TestCallerLeavesTheQueue(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
-		f.gate = make(chan struct{})
+	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
+		f.Gate = make(chan struct{})
 		var wg sync.WaitGroup
 		launch(&wg, t.Context(), c, sub("first"))
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -210,23 +211,23 @@ func TestCallerLeavesTheQueue(t *testing.T) {
 		if _, unknown := errors.AsType[*unknownError](gone.err); unknown {
 			t.Error("an item that was never sent has no unknown outcome")
 		}
-		close(f.gate)
+		close(f.Gate)
 		wg.Wait()
-		if got := f.seen()[1].payloads; stays.err != nil || !reflect.DeepEqual(got, []string{"stays"}) {
+		if got := f.Seen()[1].Payloads; stays.err != nil || !reflect.DeepEqual(got, []string{"stays"}) {
 			t.Errorf("batch %v, error %v; want only the item that stayed", got, stays.err)
 		}
 	})
 }
 
 func TestCallerLeavesABatchInFlight(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
-		f.gate = make(chan struct{})
+	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
+		f.Gate = make(chan struct{})
 		var wg sync.WaitGroup
 		launch(&wg, t.Context(), c, sub("first"))
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := launch(&wg, ctx, c, sub("gone"))
 		stays := launch(&wg, t.Context(), c, sub("stays"))
-		f.gate <- struct{}{} // answers the first call; the batch of two is in flight now
+		f.Gate <- struct{}{} // answers the first call; the batch of two is in flight now
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
@@ -234,67 +235,67 @@ func TestCallerLeavesABatchInFlight(t *testing.T) {
 		if !ok || !errors.Is(gone.err, context.Canceled) || !strings.Contains(gone.err.Error(), "may still happen") {
 			t.Fatalf("caller that left: %v", gone.err)
 		}
-		close(f.gate)
+		close(f.Gate)
 		wg.Wait()
 		if stays.err != nil {
 			t.Errorf("a caller took its batch with it: %v", stays.err)
 		}
-		if _, stored := f.stored[unknown.ID]; !stored {
+		if _, stored := f.Stored[unknown.ID]; !stored {
 			t.Errorf("id %s of the error is not the one that was created", unknown.ID)
 		}
 	})
 }
 
 func TestLoneCallerLeaves(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
-		f.gate = make(chan struct{})
+	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
+		f.Gate = make(chan struct{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := c.Submit(ctx, sub("a"))
 		unknown, ok := errors.AsType[*unknownError](err)
-		if !ok || !errors.Is(err, context.DeadlineExceeded) || unknown.ID != f.seen()[0].ids[0] {
-			t.Errorf("error %v, want an unknown outcome of %s", err, f.seen()[0].ids[0])
+		if !ok || !errors.Is(err, context.DeadlineExceeded) || unknown.ID != f.Seen()[0].IDs[0] {
+			t.Errorf("error %v, want an unknown outcome of %s", err, f.Seen()[0].IDs[0])
 		}
 	})
 }
 
 func TestRepeatsKeepTheIDs(t *testing.T) {
 	for _, kind := range []error{flowfabric.ErrTransport, flowfabric.ErrPartitionFrozen} {
-		bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
-			f.fail = func(_ context.Context, call int) error { // the fake stores first: the reply is what gets lost
+		bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
+			f.Fail = func(_ context.Context, call int) error { // the fake stores first: the reply is what gets lost
 				if call < 3 {
 					return fmt.Errorf("%w: reply lost", kind)
 				}
 				return nil
 			}
-			f.gate = make(chan struct{})
+			f.Gate = make(chan struct{})
 			var wg sync.WaitGroup
 			lone := launch(&wg, t.Context(), c, sub("lone"))
 			first, second := launch(&wg, t.Context(), c, sub("1")), launch(&wg, t.Context(), c, sub("2"))
-			close(f.gate)
+			close(f.Gate)
 			wg.Wait()
 			if lone.err != nil || first.err != nil || second.err != nil {
 				t.Fatalf("%v, %v, %v", lone.err, first.err, second.err)
 			}
-			calls := f.seen()
+			calls := f.Seen()
 			if len(calls) != 5 {
 				t.Fatalf("%d calls, want 4 for the lone one and 1 for the batch", len(calls))
 			}
 			for i, call := range calls[:4] {
-				if !reflect.DeepEqual(call.ids, calls[0].ids) {
-					t.Errorf("repeat %d has ids %v, want %v", i, call.ids, calls[0].ids)
+				if !reflect.DeepEqual(call.IDs, calls[0].IDs) {
+					t.Errorf("repeat %d has ids %v, want %v", i, call.IDs, calls[0].IDs)
 				}
 			}
-			if len(f.stored) != 3 {
-				t.Errorf("%d executions, want 3", len(f.stored))
+			if len(f.Stored) != 3 {
+				t.Errorf("%d executions, want 3", len(f.Stored))
 			}
 		})
 	}
 }
 
 func TestGivesUpAfterTheTimeout(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
-		f.fail = func(context.Context, int) error { return fmt.Errorf("%w: down", flowfabric.ErrTransport) }
+	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
+		f.Fail = func(context.Context, int) error { return fmt.Errorf("%w: down", flowfabric.ErrTransport) }
 		began := time.Now()
 		_, err := c.Submit(t.Context(), sub("a"))
 		if _, ok := errors.AsType[*unknownError](err); !ok || !errors.Is(err, flowfabric.ErrTransport) {
@@ -304,12 +305,12 @@ func TestGivesUpAfterTheTimeout(t *testing.T) {
 			t.Errorf("gave up after %s, want at most 15s", took)
 		}
 	})
-	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) { // a batch hangs
-		f.gate = make(chan struct{})
+	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) { // a batch hangs
+		f.Gate = make(chan struct{})
 		var wg sync.WaitGroup
 		launch(&wg, t.Context(), c, sub("first"))
 		queued := launch(&wg, t.Context(), c, sub("queued"))
-		f.gate <- struct{}{}
+		f.Gate <- struct{}{}
 		wg.Wait()
 		if _, ok := errors.AsType[*unknownError](queued.err); !ok || !errors.Is(queued.err, flowfabric.ErrTransport) {
 			t.Errorf("error %v, want an unknown outcome that wraps ErrTransport", queued.err)
@@ -318,13 +319,13 @@ func TestGivesUpAfterTheTimeout(t *testing.T) {
 }
 
 func TestFinalErrorsAreNotRepeated(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
-		f.fail = func(context.Context, int) error { return flowfabric.NewError("fake", "out_of_memory") }
+	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
+		f.Fail = func(context.Context, int) error { return flowfabric.NewError("fake", "out_of_memory") }
 		_, err := c.Submit(t.Context(), sub("a"))
 		if _, unknown := errors.AsType[*unknownError](err); unknown || !errors.Is(err, flowfabric.ErrOutOfMemory) {
 			t.Errorf("error %v, want ErrOutOfMemory with a known outcome", err)
 		}
-		if n := len(f.seen()); n != 1 {
+		if n := len(f.Seen()); n != 1 {
 			t.Errorf("%d calls, want 1", n)
 		}
 	})
@@ -333,8 +334,8 @@ func TestFinalErrorsAreNotRepeated(t *testing.T) {
 // A repeat that the server refused unread says nothing of the try before it, which was not answered.
 func TestRefusalAfterALostAnswerLeavesTheOutcomeUnknown(t *testing.T) {
 	for _, refused := range []error{flowfabric.ErrOutOfMemory, flowfabric.ErrAuth} {
-		bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
-			f.fail = func(_ context.Context, call int) error {
+		bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
+			f.Fail = func(_ context.Context, call int) error {
 				if call == 0 {
 					return fmt.Errorf("%w: reply lost", flowfabric.ErrTransport)
 				}
@@ -342,10 +343,10 @@ func TestRefusalAfterALostAnswerLeavesTheOutcomeUnknown(t *testing.T) {
 			}
 			_, err := c.Submit(t.Context(), sub("a"))
 			unknown, ok := errors.AsType[*unknownError](err)
-			if !ok || !errors.Is(err, refused) || !errors.Is(err, flowfabric.ErrTransport) || len(f.seen()) != 2 {
-				t.Fatalf("%v after %d calls, want an unknown outcome", err, len(f.seen()))
+			if !ok || !errors.Is(err, refused) || !errors.Is(err, flowfabric.ErrTransport) || len(f.Seen()) != 2 {
+				t.Fatalf("%v after %d calls, want an unknown outcome", err, len(f.Seen()))
 			}
-			if _, stored := f.stored[unknown.ID]; !stored {
+			if _, stored := f.Stored[unknown.ID]; !stored {
 				t.Errorf("id %s of the error is not the one that was created", unknown.ID)
 			}
 		})
@@ -353,14 +354,14 @@ func TestRefusalAfterALostAnswerLeavesTheOutcomeUnknown(t *testing.T) {
 }
 
 func TestLongQueueUsesMoreCalls(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
-		f.gate = make(chan struct{})
+	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
+		f.Gate = make(chan struct{})
 		var wg sync.WaitGroup
 		inFlight := func(want int) {
 			t.Helper()
 			synctest.Wait()
-			if f.inFlight != want {
-				t.Fatalf("%d calls in flight, want %d", f.inFlight, want)
+			if f.InFlight != want {
+				t.Fatalf("%d calls in flight, want %d", f.InFlight, want)
 			}
 		}
 		more := func(n int) {
@@ -378,47 +379,47 @@ func TestLongQueueUsesMoreCalls(t *testing.T) {
 		inFlight(4)
 		more(150)
 		inFlight(4) // and no more than that
-		f.gate <- struct{}{}
+		f.Gate <- struct{}{}
 		inFlight(4)
-		if n := len(f.seen()[4].ids); n != limits.MaxBatch {
+		if n := len(f.Seen()[4].IDs); n != limits.MaxBatch {
 			t.Errorf("the fifth batch has %d items, want %d", n, limits.MaxBatch)
 		}
-		close(f.gate)
+		close(f.Gate)
 		wg.Wait()
-		if calls := f.seen(); len(calls) != 6 || len(calls[5].ids) != 50 || len(f.stored) != 1+3*longQueue+150 {
-			t.Errorf("%d calls, %d executions", len(calls), len(f.stored))
+		if calls := f.Seen(); len(calls) != 6 || len(calls[5].IDs) != 50 || len(f.Stored) != 1+3*longQueue+150 {
+			t.Errorf("%d calls, %d executions", len(calls), len(f.Stored))
 		}
 	})
 }
 
 func TestSlowCallHoldsNobodyBack(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
-		f.gate = make(chan struct{})
+	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
+		f.Gate = make(chan struct{})
 		var wg sync.WaitGroup
 		launch(&wg, t.Context(), c, sub("hangs"))
 		launch(&wg, t.Context(), c, sub("waits"))
 		time.Sleep(slowCall + time.Millisecond)
 		launch(&wg, t.Context(), c, sub("arrives"))
-		if calls := f.seen(); len(calls) != 2 || len(calls[1].ids) != 2 {
+		if calls := f.Seen(); len(calls) != 2 || len(calls[1].IDs) != 2 {
 			t.Errorf("calls %+v, want a second one beside the slow one", calls)
 		}
-		close(f.gate)
+		close(f.Gate)
 		wg.Wait()
 	})
 }
 
 func TestBatchesAreBoundedInBytes(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
-		f.gate = make(chan struct{})
+	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
+		f.Gate = make(chan struct{})
 		var wg sync.WaitGroup
 		for _, size := range []int{1, 400 << 10, 400 << 10, 400 << 10, limits.MaxPayload, 1} {
 			launch(&wg, t.Context(), c, sub(strings.Repeat("x", size)))
 		}
-		close(f.gate)
+		close(f.Gate)
 		wg.Wait()
 		var got []int
-		for _, call := range f.seen() {
-			got = append(got, len(call.ids))
+		for _, call := range f.Seen() {
+			got = append(got, len(call.IDs))
 		}
 		if want := []int{1, 2, 1, 1, 1}; !reflect.DeepEqual(got, want) {
 			t.Errorf("items per call %v, want %v", got, want)
@@ -427,8 +428,8 @@ func TestBatchesAreBoundedInBytes(t *testing.T) {
 }
 
 func TestBatchesAreBoundedInTags(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
-		f.gate = make(chan struct{})
+	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
+		f.Gate = make(chan struct{})
 		var wg sync.WaitGroup
 		for range 1 + 32 + 1 { // the first goes at once, 31 others have 1,984 tags
 			s := sub("x")
@@ -438,11 +439,11 @@ func TestBatchesAreBoundedInTags(t *testing.T) {
 			}
 			launch(&wg, t.Context(), c, s)
 		}
-		close(f.gate)
+		close(f.Gate)
 		wg.Wait()
 		var got []int
-		for _, call := range f.seen() {
-			got = append(got, len(call.ids))
+		for _, call := range f.Seen() {
+			got = append(got, len(call.IDs))
 		}
 		if want := []int{1, 31, 2}; !reflect.DeepEqual(got, want) {
 			t.Errorf("items per call %v, want %v", got, want)
@@ -451,9 +452,9 @@ func TestBatchesAreBoundedInTags(t *testing.T) {
 }
 
 func TestKeyedSubmitsMeet(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
 		key, neighbour, elsewhere := keyIn(2, 0), keyIn(2, 1), keyIn(3, 0)
-		f.gate = make(chan struct{})
+		f.Gate = make(chan struct{})
 		var wg sync.WaitGroup
 		first := launch(&wg, t.Context(), c, keyedSub(key, "same"))
 		again := launch(&wg, t.Context(), c, keyedSub(key, "same"))
@@ -461,10 +462,10 @@ func TestKeyedSubmitsMeet(t *testing.T) {
 		beside := launch(&wg, t.Context(), c, keyedSub(neighbour, "x"))
 		far := launch(&wg, t.Context(), c, keyedSub(elsewhere, "x"))
 		plain := launch(&wg, t.Context(), c, sub("x"))
-		if f.inFlight != 3 {
-			t.Errorf("%d calls in flight, want one for each of two partitions and the plain one", f.inFlight)
+		if f.InFlight != 3 {
+			t.Errorf("%d calls in flight, want one for each of two partitions and the plain one", f.InFlight)
 		}
-		close(f.gate)
+		close(f.Gate)
 		wg.Wait()
 		synctest.Wait()
 		want := flowfabric.MakeExecutionID(ids.Keyed(4, "default", "k", key))
@@ -480,7 +481,7 @@ func TestKeyedSubmitsMeet(t *testing.T) {
 		if beside.err != nil || far.err != nil || plain.err != nil {
 			t.Errorf("%v, %v, %v", beside.err, far.err, plain.err)
 		}
-		if calls := f.seen(); len(calls) != 4 || len(calls[3].ids) != 3 || calls[3].partition != 2 {
+		if calls := f.Seen(); len(calls) != 4 || len(calls[3].IDs) != 3 || calls[3].Partition != 2 {
 			t.Errorf("calls %+v, want the three later submits of partition 2 in one", calls)
 		}
 		if len(c.keyed) != 0 {
@@ -490,8 +491,8 @@ func TestKeyedSubmitsMeet(t *testing.T) {
 }
 
 func TestCloseAnswersWhatWasAccepted(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
-		f.gate = make(chan struct{})
+	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
+		f.Gate = make(chan struct{})
 		var wg sync.WaitGroup
 		lone, queued := launch(&wg, t.Context(), c, sub("lone")), launch(&wg, t.Context(), c, sub("queued"))
 		var closed atomic.Bool
@@ -503,7 +504,7 @@ func TestCloseAnswersWhatWasAccepted(t *testing.T) {
 		if closed.Load() {
 			t.Error("close did not wait for the calls in flight")
 		}
-		close(f.gate)
+		close(f.Gate)
 		wg.Wait()
 		if lone.err != nil || queued.err != nil {
 			t.Errorf("%v, %v", lone.err, queued.err)
@@ -512,8 +513,8 @@ func TestCloseAnswersWhatWasAccepted(t *testing.T) {
 }
 
 func TestManySubmitters(t *testing.T) {
-	f := newFake()
-	f.gate = nil
+	f := &storetest.Creator{}
+	f.Gate = nil
 	life, end := context.WithCancel(t.Context())
 	defer end()
 	c := newFor(life, f)
@@ -538,10 +539,10 @@ func TestManySubmitters(t *testing.T) {
 	}
 	wg.Wait()
 	c.Close()
-	if len(f.stored) != 32*50 {
-		t.Errorf("%d executions, want %d", len(f.stored), 32*50)
+	if len(f.Stored) != 32*50 {
+		t.Errorf("%d executions, want %d", len(f.Stored), 32*50)
 	}
-	if f.most > MaxInFlight+4 {
-		t.Errorf("%d calls in flight, want at most %d plain and one for each partition", f.most, MaxInFlight)
+	if f.Most > MaxInFlight+4 {
+		t.Errorf("%d calls in flight, want at most %d plain and one for each partition", f.Most, MaxInFlight)
 	}
 }

@@ -21,11 +21,11 @@ const (
 	BlockedReplay      = "R3p" // … in order to run again
 	BlockedInterrupted = "R3i" // it waits for children; the paused attempt goes on
 
-	PausedFirst       = "R4f" // an operator keeps it from being handed out
-	PausedRetry       = "R4t"
-	PausedReplay      = "R4p"
-	PausedInterrupted = "R4i"
-	PausedReclaim     = "R4r"
+	HeldFirst       = "R4f" // an operator keeps it from being handed out
+	HeldRetry       = "R4t"
+	HeldReplay      = "R4p"
+	HeldInterrupted = "R4i"
+	HeldReclaim     = "R4r"
 
 	GrantedFirst       = "G1f" // waiting, while a worker asks its budgets and quotas
 	GrantedRetry       = "G1t"
@@ -59,8 +59,8 @@ const (
 func All() []string {
 	return []string{
 		WaitingFirst, WaitingRetry, WaitingReplay, WaitingInterrupted, WaitingReclaim, DelayedFirst, DelayedInterrupted, RetryBackoff,
-		ReclaimBackoff, ResumeDelay, BlockedFirst, BlockedReplay, BlockedInterrupted, PausedFirst, PausedRetry, PausedReplay,
-		PausedInterrupted, PausedReclaim, GrantedFirst, GrantedRetry, GrantedReplay, GrantedInterrupted, GrantedReclaim, Active,
+		ReclaimBackoff, ResumeDelay, BlockedFirst, BlockedReplay, BlockedInterrupted, HeldFirst, HeldRetry, HeldReplay,
+		HeldInterrupted, HeldReclaim, GrantedFirst, GrantedRetry, GrantedReplay, GrantedInterrupted, GrantedReclaim, Active,
 		LeaseExpired, Revoked, AwaitingSignal, AwaitingApproval, AwaitingCallback, AwaitingTool, PausedByOperator, PausedByPolicy,
 		AwaitingBudget, Completed, Failed, Cancelled, CancelN, Expired, ExpiredN, Skipped, SkippedN,
 	}

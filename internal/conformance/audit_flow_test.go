@@ -25,14 +25,14 @@ type shapes struct {
 func ofNodes(m *engine.FlowMember) { m.Kind = "node" }
 
 // flowOfNodes begins a flow whose members nobody else claims.
-func (w *world) flowOfNodes() *graph {
+func (w *env) flowOfNodes() *graph {
 	g := w.flow()
 	g.w.can = func(r engine.Route) bool { return r.Kind == "node" }
 	return g
 }
 
 // shapes puts flows into a partition, and leaves work of the last one in the backlog.
-func (w *world) shapes() shapes {
+func (w *env) shapes() shapes {
 	w.Helper()
 	var s shapes
 	s.staged = w.flowOfNodes().node("a", nil, ofNodes).node("b", []string{"a"}, ofNodes).node("c", nil, ofNodes).stage()
@@ -63,7 +63,7 @@ func (w *world) shapes() shapes {
 	}
 	_, err := w.e.WaitChildren(w.ctx, parent.Fence, wait)
 	w.no(err)
-	family := &graph{world: w, id: flowfabric.FlowID(s.parent), w: k}
+	family := &graph{env: w, id: flowfabric.FlowID(s.parent), w: k}
 	family.complete(family.claim()["x"], "x")
 
 	s.cancelled = w.flowOfNodes()
@@ -197,8 +197,8 @@ func (v *vandal) flow() {
 	}
 }
 
-// damages are those that an audit of flows heals.
-func (s shapes) damages(w *world) map[string][]string {
+// damages are those that an audit of flows repairs.
+func (s shapes) damages(w *env) map[string][]string {
 	r, id := string(w.k), func(g *graph, node string) string { return g.id.Member(node).UUID().String() }
 	race, failed, ended := s.race.id.UUID().String(), s.failed.id.UUID().String(), s.ended.id.UUID().String()
 	two, all, parent := id(s.race, "two"), id(s.race, "all"), s.parent.UUID().String()
@@ -239,7 +239,7 @@ func (s shapes) damages(w *world) map[string][]string {
 }
 
 // strike runs raw commands; \x1f stands for a space inside of a word.
-func (w *world) strike(commands []string) {
+func (w *env) strike(commands []string) {
 	w.Helper()
 	for _, command := range commands {
 		words := strings.Fields(command)
@@ -251,7 +251,7 @@ func (w *world) strike(commands []string) {
 }
 
 var auditFlowScenarios = []scenario{
-	{name: "an audit repairs every damage to a flow that the checker sees", run: func(w *world) {
+	{name: "an audit repairs every damage to a flow that the checker sees", run: func(w *env) {
 		w.quiet = true
 		s := w.shapes()
 		w.quiet = false
@@ -270,9 +270,9 @@ var auditFlowScenarios = []scenario{
 			before := w.fingerprint()
 			look := w.audit(false)
 			same(w, what+": a look wrote something", w.fingerprint(), before)
-			healed := w.audit(true)
-			if left := w.violations(w.dump()); len(left) > 0 || look.Healable == 0 || healed.Healed == 0 || healed.Lost > 0 {
-				w.Fatalf("%s: found %v, healed %v, left:\n%s\nfindings:\n%s", what, look.Kinds, healed.Kinds, strings.Join(left, "\n"), found(healed))
+			repaired := w.audit(true)
+			if left := w.violations(w.dump()); len(left) > 0 || look.Repairable == 0 || repaired.Repaired == 0 || repaired.Lost > 0 {
+				w.Fatalf("%s: found %v, repaired %v, left:\n%s\nfindings:\n%s", what, look.Kinds, repaired.Kinds, strings.Join(left, "\n"), found(repaired))
 			}
 			if again := found(w.audit(true)); again != "" {
 				w.Fatalf("a second audit after %s finds %s", what, again)
@@ -288,7 +288,7 @@ var auditFlowScenarios = []scenario{
 		}
 		s.race.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "after an audit, members that nothing holds back run and impossible ones are skipped", run: func(w *world) {
+	{name: "after an audit, members that nothing holds back run and impossible ones are skipped", run: func(w *env) {
 		w.quiet = true
 		g := w.flowOfNodes().node("a", nil, ofNodes).node("b", []string{"a"}, ofNodes).node("c", []string{"a"}, ofNodes).submit(engine.SealClosed)
 		g.complete(g.claim()["a"], "a")
@@ -305,7 +305,7 @@ var auditFlowScenarios = []scenario{
 		w.no(err)
 		w.set("HDEL", w.k.Core(id.UUID()), "wt")
 		r := w.audit(true)
-		same(w, "healed all", r.Sound(), true)
+		same(w, "repaired all", r.Sound(), true)
 		w.quiet = false
 		w.check()
 		same(w, "again", found(w.audit(true)), "")
@@ -313,7 +313,7 @@ var auditFlowScenarios = []scenario{
 		same(w, "claimed", words(len(claims), claims["b"].Fence.Execution == g.id.Member("b"), claims["root"].Fence.Execution == id), "2 true true")
 		g.are(flowfabric.Skipped, "c")
 	}},
-	{name: "an audit releases a member whose upstream's end was lost, also behind 60 waiting members", run: func(w *world) {
+	{name: "an audit releases a member whose upstream's end was lost, also behind 60 waiting members", run: func(w *env) {
 		w.quiet = true
 		g := w.flowOfNodes().node("slow", nil, ofNodes).node("fast", nil, ofNodes).node("gone", nil, ofNodes)
 		for i := range 60 {
@@ -343,7 +343,7 @@ var auditFlowScenarios = []scenario{
 		same(w, "claimed", words(len(c), string(c["new"].Inputs["from-fast"]), c["orphan"].Node), "2 f orphan")
 		g.are(flowfabric.WaitingChildren, "n0", "n59")
 	}},
-	{name: "an audit compares a flow of 250 members as a whole or not at all", run: func(w *world) {
+	{name: "an audit compares a flow of 250 members as a whole or not at all", run: func(w *env) {
 		w.quiet = true
 		g := w.flowOfNodes()
 		for i := range 250 {
@@ -351,10 +351,10 @@ var auditFlowScenarios = []scenario{
 		}
 		g.submit(engine.SealClosed)
 		w.set("HINCRBY", w.k.Flow(g.id.UUID()), "mw", "-3")
-		look := func(heal bool, between func()) (pages int, last engine.AuditedFlow, list []engine.Finding) {
+		look := func(repair bool, between func()) (pages int, last engine.AuditedFlow, list []engine.Finding) {
 			last = engine.AuditedFlow{ID: g.id.UUID()}
 			for !last.Done && !last.Busy {
-				seen, findings, err := w.e.AuditFlows(w.ctx, w.p, heal, []engine.AuditedFlow{last})
+				seen, findings, err := w.e.AuditFlows(w.ctx, w.p, repair, []engine.AuditedFlow{last})
 				w.no(err)
 				last, list, pages = seen[0], append(list, findings...), pages+1
 				between()
@@ -375,10 +375,10 @@ var auditFlowScenarios = []scenario{
 		w.quiet = false
 		w.check()
 		w.set("HINCRBY", w.k.Flow(g.id.UUID()), "mw", "2")
-		same(w, "the audit heals it", words(w.audit(true).Kinds[engine.FindingCount], w.audit(true).Healed), "1 0")
+		same(w, "the audit repairs it", words(w.audit(true).Kinds[engine.FindingCount], w.audit(true).Repaired), "1 0")
 		w.check()
 	}},
-	{name: "an audit of running flows reports no false finding", run: func(w *world) {
+	{name: "an audit of running flows reports no false finding", run: func(w *env) {
 		w.quiet = true
 		ctx, stop := context.WithCancel(w.ctx)
 		defer stop()
@@ -415,7 +415,7 @@ var auditFlowScenarios = []scenario{
 		}
 		audits.Go(func() {
 			for range max(2, 8/max(1, w.srv.Share)) {
-				r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Heal: true, Partitions: []uint16{w.p}})
+				r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Repair: true, Partitions: []uint16{w.p}})
 				if err != nil || !r.Sound() || len(r.Findings) > 0 {
 					w.Errorf("%v, %+v, findings:\n%.3000s", err, r.Kinds, found(r))
 				}
@@ -428,7 +428,7 @@ var auditFlowScenarios = []scenario{
 		w.settleTime()
 		w.check()
 	}},
-	{name: "a partition reports its flows, their backlog and the outcome of sibling cancellations", run: func(w *world) {
+	{name: "a partition reports its flows, their backlog and the outcome of sibling cancellations", run: func(w *env) {
 		w.quiet = true
 		w.shapes()
 		w.quiet = false
@@ -449,7 +449,7 @@ var auditFlowScenarios = []scenario{
 		same(w, "afterwards", words(p.Backlog.Count, p.Behind()), words(0, time.Duration(0)))
 		same(w, "tally", p.Tally, engine.FlowTally{Completed: 1, Failed: 1, Cancelled: 1, Skipped: 1, Siblings: engine.SiblingCancels{Cancelled: 1, Spared: 1}})
 	}},
-	{name: "a member with lost or unreadable links is reported and does not run", damaged: "links have no other record", run: func(w *world) {
+	{name: "a member with lost or unreadable links is reported and does not run", damaged: "links have no other record", run: func(w *env) {
 		w.quiet = true
 		g, ups := w.flowOfNodes(), nodesOf("r", 20)
 		for _, up := range ups {
@@ -458,8 +458,8 @@ var auditFlowScenarios = []scenario{
 		g.node("end", ups, ofNodes).node("lone", []string{"r0"}, ofNodes).node("sound", []string{"r0"}, ofNodes).submit(engine.SealClosed)
 		w.set("DEL", w.k.Links(g.id.Member("end").UUID()))
 		w.set("SET", w.k.Links(g.id.Member("lone").UUID()), "no links")
-		for _, heal := range []bool{false, true} {
-			r := w.audit(heal)
+		for _, repair := range []bool{false, true} {
+			r := w.audit(repair)
 			same(w, "lost", words(r.Lost >= 2, strings.Contains(found(r), g.id.Member("end").UUID().String()),
 				strings.Contains(found(r), g.id.Member("lone").UUID().String())), "true true true")
 		}
@@ -467,7 +467,7 @@ var auditFlowScenarios = []scenario{
 		g.are(flowfabric.WaitingChildren, "end", "lone")
 		g.are(flowfabric.Waiting, "sound")
 	}},
-	{name: "an audit accepts the purge time of a member kept for its flow and repairs a wrong one", run: func(w *world) {
+	{name: "an audit accepts the purge time of a member kept for its flow and repairs a wrong one", run: func(w *env) {
 		g := w.flowOfNodes().node("a", nil, ofNodes).node("b", []string{"a"}, ofNodes).submit(engine.SealClosed)
 		g.complete(g.claim()["a"], "a")
 		w.advance(25 * time.Hour)

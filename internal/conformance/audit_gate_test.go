@@ -23,9 +23,9 @@ type gated struct {
 }
 
 // gateShapes fills the partition with work that has gates, and with what an operator says of them.
-func (w *world) gateShapes() (x gated) {
+func (w *env) gateShapes() (x gated) {
 	w.Helper()
-	g := &gates{world: w}
+	g := &gates{env: w}
 	attach := func(scope, gates string) { w.must("ff_attach", proto, scope, gates, "me", "set") }
 	attach("n\x1fother", "b:other")
 	attach("t\x1fapp.tenant\x1facme", "q:acme")
@@ -53,7 +53,7 @@ func (w *world) gateShapes() (x gated) {
 	x.paused = w.create(kind("wait"), own)
 	w.create(kind("wait"), namespace("other"))
 	for _, id := range []flowfabric.ExecutionID{x.paused, w.create(kind("wait"))} {
-		_, err := w.e.PauseExecution(w.ctx, id, "anna", "look first")
+		_, err := w.e.HoldExecution(w.ctx, id, "anna", "look first")
 		w.no(err)
 	}
 	w.must("ff_set_share", proto, "other", "default", "3")
@@ -112,7 +112,7 @@ func (v *vandal) gates() {
 }
 
 var auditGateScenarios = []scenario{
-	{name: "an audit repairs every damage to gates, except damaged records", damaged: "its last damage may be one of a record", run: func(w *world) {
+	{name: "an audit repairs every damage to gates, except damaged records", damaged: "its last damage may be one of a record", run: func(w *env) {
 		for what, x := range map[string]struct {
 			damage string
 			lost   bool
@@ -160,10 +160,10 @@ var auditGateScenarios = []scenario{
 				w.Errorf("the checker does not see %s", what)
 			}
 			look := w.audit(false)
-			healed := w.audit(true)
+			repaired := w.audit(true)
 			left := w.violations(w.dump())
-			if x.lost && (len(left) == 0 || healed.Lost == 0) || !x.lost && (len(left) > 0 || look.Healable == 0 || healed.Healed == 0 || healed.Lost > 0) {
-				w.Errorf("%s: found %s, healed %v, lost %d, left:\n%s", what, found(look), healed.Kinds, healed.Lost, strings.Join(left, "\n"))
+			if x.lost && (len(left) == 0 || repaired.Lost == 0) || !x.lost && (len(left) > 0 || look.Repairable == 0 || repaired.Repaired == 0 || repaired.Lost > 0) {
+				w.Errorf("%s: found %s, repaired %v, lost %d, left:\n%s", what, found(look), repaired.Kinds, repaired.Lost, strings.Join(left, "\n"))
 			}
 			if again := found(w.audit(true)); !x.lost && again != "" {
 				w.Errorf("a second audit after %s finds %s", what, again)
@@ -173,26 +173,26 @@ var auditGateScenarios = []scenario{
 		w.create(asking(flowfabric.QuotaGate("openai")))
 		w.quiet = true
 		w.set("HDEL", string(w.k), "gates")
-		if r := w.audit(true); r.Healed == 0 || len(w.violations(w.dump())) > 0 {
-			w.Errorf("no level of gates: healed %v, left %q", r.Kinds, w.violations(w.dump()))
+		if r := w.audit(true); r.Repaired == 0 || len(w.violations(w.dump())) > 0 {
+			w.Errorf("no level of gates: repaired %v, left %q", r.Kinds, w.violations(w.dump()))
 		}
 	}},
-	{name: "gated work that lost its index entries runs after an audit", run: func(w *world) {
+	{name: "gated work that lost its index entries runs after an audit", run: func(w *env) {
 		s := w.gateShapes()
 		w.quiet = true
 		w.set("DEL", w.k.Gready(), w.k.Closed(), w.k.Closings(), w.k.Paused(), w.k.Held(s.worker.session), w.k.Queue(s.route))
 		w.set("HDEL", string(w.k), "gates", "wake")
-		if r := w.audit(true); !r.Sound() || r.Healed == 0 {
-			w.Fatalf("not healed: %v %d", r.Kinds, r.Lost)
+		if r := w.audit(true); !r.Sound() || r.Repaired == 0 {
+			w.Fatalf("not repaired: %v %d", r.Kinds, r.Lost)
 		}
 		w.quiet = false
 		w.check()
 		for _, id := range []flowfabric.ExecutionID{s.paused} {
-			_, err := w.e.UnpauseExecution(w.ctx, id, "anna")
+			_, err := w.e.UnholdExecution(w.ctx, id, "anna")
 			w.no(err)
 		}
 		got := []flowfabric.ExecutionID{}
-		k := (&gates{world: w}).asker("other")
+		k := (&gates{env: w}).asker("other")
 		for range 8 {
 			for _, x := range k.poll(9).Grants {
 				got = append(got, x.Execution)
@@ -208,7 +208,7 @@ var auditGateScenarios = []scenario{
 		w.settleTime()
 		w.code(s.granted, "R1f")
 	}},
-	{name: "an audit removes malformed outbox notices that block the others", run: func(w *world) {
+	{name: "an audit removes malformed outbox notices that block the others", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		w.create(asking(flowfabric.QuotaGate(q)))
@@ -232,7 +232,7 @@ var auditGateScenarios = []scenario{
 			w.Fatal("the damage stops nobody")
 		}
 		same(w, "found", words(w.audit(false).Kinds), "map[phantom:2]")
-		same(w, "healed", words(w.audit(true).Healed, found(w.audit(true))), "2 ")
+		same(w, "repaired", words(w.audit(true).Repaired, found(w.audit(true))), "2 ")
 		w.quiet = false
 		same(w, "held", g.held(q), 1)
 		for range 3 {
@@ -240,7 +240,7 @@ var auditGateScenarios = []scenario{
 		}
 		same(w, "held", g.held(q), 0)
 	}},
-	{name: "an audit returns the slots of executions that no longer run", run: func(w *world) {
+	{name: "an audit returns the slots of executions that no longer run", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 3})
 		ids := w.createN(3, asking(flowfabric.QuotaGate(q)))
@@ -263,13 +263,13 @@ var auditGateScenarios = []scenario{
 		look := g.auditAll(false)
 		same(w, "looking asks nobody", words(look.Gates.Holds, g.held(q)), "0 3")
 		r = g.auditAll(true)
-		same(w, "asked, given back", words(r.Gates.Holds, r.Gates.Kinds, r.Gates.Healed, r.Sound(), g.held(q)), "3 map[phantom:1] 1 true 2")
+		same(w, "asked, given back", words(r.Gates.Holds, r.Gates.Kinds, r.Gates.Repaired, r.Sound(), g.held(q)), "3 map[phantom:1] 1 true 2")
 		r = g.auditAll(true)
 		same(w, "a second audit", words(r.Gates.Holds, len(r.Gates.Kinds), g.held(q)), "0 0 2")
 		g.sound()
 		_ = ids
 	}},
-	{name: "an audit repairs or reports damage to budgets and quotas", damaged: "it loses usage, which no audit sets", run: func(w *world) {
+	{name: "an audit repairs or reports damage to budgets and quotas", damaged: "it loses usage, which no audit sets", run: func(w *env) {
 		g := newGates(w)
 		b, q := g.budget(nil), g.quota(admission.Quota{Cap: 1})
 		root, other := string(keys.BudgetRoot(ids.GatePartition(b, limits.DefaultBudgetPartitions))), string(keys.QuotaRoot(ids.GatePartition(q, limits.DefaultQuotaPartitions)))
@@ -292,12 +292,12 @@ var auditGateScenarios = []scenario{
 		} {
 			w.set(x.damage...)
 			seen := g.auditAll(false)
-			if seen.Gates.Kinds[x.kind] != 1 || seen.Gates.Healed > 0 || seen.Sound() {
+			if seen.Gates.Kinds[x.kind] != 1 || seen.Gates.Repaired > 0 || seen.Sound() {
 				w.Errorf("%s: seen %v: %s", what, seen.Gates, found(seen))
 			}
-			healed := g.auditAll(true)
-			if healed.Gates.Healed != 1 || !healed.Sound() || found(g.auditAll(true)) != "" {
-				w.Errorf("%s: healed %v: %s", what, healed.Gates, found(healed))
+			repaired := g.auditAll(true)
+			if repaired.Gates.Repaired != 1 || !repaired.Sound() || found(g.auditAll(true)) != "" {
+				w.Errorf("%s: repaired %v: %s", what, repaired.Gates, found(repaired))
 			}
 			g.sound()
 		}
@@ -310,9 +310,9 @@ var auditGateScenarios = []scenario{
 }
 
 // auditAll audits the partitions of executions, budgets and quotas.
-func (g *gates) auditAll(heal bool) maintain.AuditReport {
+func (g *gates) auditAll(repair bool) maintain.AuditReport {
 	g.Helper()
-	r, err := maintain.Audit(g.ctx, maintain.AuditConfig{Engine: g.e, Heal: heal})
+	r, err := maintain.Audit(g.ctx, maintain.AuditConfig{Engine: g.e, Repair: repair})
 	g.no(err)
 	g.no(r.Gates.Err)
 	return r

@@ -20,9 +20,9 @@ import (
 )
 
 var auditScenarios = []scenario{
-	{name: "an audit repairs 1,000 random index entries that were deleted, added or misplaced", run: func(w *world) {
+	{name: "an audit repairs 1,000 random index entries that were deleted, added or misplaced", run: func(w *env) {
 		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
-		v := &vandal{world: w, r: rand.New(rand.NewPCG(seed, 2)), lost: map[string]bool{}}
+		v := &vandal{env: w, r: rand.New(rand.NewPCG(seed, 2)), lost: map[string]bool{}}
 		w.Logf("seed %d", seed)
 		without := w.populate(200 / max(1, w.srv.Share))
 		w.quiet = true
@@ -49,45 +49,45 @@ var auditScenarios = []scenario{
 		}
 		damaged := w.fingerprint()
 		look := w.audit(false)
-		same(w, "an audit that does not heal wrote something", w.fingerprint(), damaged)
-		if look.Healable == 0 || look.Healed+look.Lost > 0 || look.Sound() {
-			w.Fatalf("seed %d: %d healable, %d healed, %d lost of a damaged partition: %.3000s", seed, look.Healable, look.Healed, look.Lost, found(look))
+		same(w, "an audit that does not repair wrote something", w.fingerprint(), damaged)
+		if look.Repairable == 0 || look.Repaired+look.Lost > 0 || look.Sound() {
+			w.Fatalf("seed %d: %d repairable, %d repaired, %d lost of a damaged partition: %.3000s", seed, look.Repairable, look.Repaired, look.Lost, found(look))
 		}
-		healed := w.audit(true)
+		repaired := w.audit(true)
 		if after := zeroless(w.digest(without...)); after != before {
-			w.Fatalf("seed %d: not healed:\n%s", seed, difference(before, after))
+			w.Fatalf("seed %d: not repaired:\n%s", seed, difference(before, after))
 		}
-		if healed.Lost > 0 || healed.Healed == 0 || !healed.Sound() {
-			w.Errorf("seed %d: healed %d, lost %d: %v", seed, healed.Healed, healed.Lost, healed.Kinds)
+		if repaired.Lost > 0 || repaired.Repaired == 0 || !repaired.Sound() {
+			w.Errorf("seed %d: repaired %d, lost %d: %v", seed, repaired.Repaired, repaired.Lost, repaired.Kinds)
 		}
-		w.Logf("looked: %v, healed: %v", look.Kinds, healed.Kinds)
+		w.Logf("looked: %v, repaired: %v", look.Kinds, repaired.Kinds)
 		same(w, "a second audit", found(w.audit(true)), "")
 		w.check()
 	}},
-	{name: "an audit repairs every damage that the checker sees, except damaged records", damaged: "its last damage may be one of a record", run: func(w *world) {
+	{name: "an audit repairs every damage that the checker sees, except damaged records", damaged: "its last damage may be one of a record", run: func(w *env) {
 		for what, damage := range damages {
 			w.damage(damage)
 			look := w.audit(false)
-			healed := w.audit(true)
+			repaired := w.audit(true)
 			if what == "no session" { // the tick requeues what the session held
 				w.tickOnce()
 			}
 			left := w.violations(w.dump())
 			if slices.Contains(recordDamages, what) {
 				if len(left) == 0 {
-					w.Errorf("%s is listed as a damage of records, and was healed", what)
+					w.Errorf("%s is listed as a damage of records, and was repaired", what)
 				}
 				continue
 			}
-			if len(left) > 0 || look.Healable == 0 || healed.Healed == 0 || healed.Lost > 0 {
-				w.Errorf("%s: found %v, healed %v, left:\n%s", what, look.Kinds, healed.Kinds, strings.Join(left, "\n"))
+			if len(left) > 0 || look.Repairable == 0 || repaired.Repaired == 0 || repaired.Lost > 0 {
+				w.Errorf("%s: found %v, repaired %v, left:\n%s", what, look.Kinds, repaired.Kinds, strings.Join(left, "\n"))
 			}
 			if again := found(w.audit(true)); again != "" {
 				w.Errorf("a second audit after %s finds %s", what, again)
 			}
 		}
 	}},
-	{name: "work that lost its index entries runs after an audit", run: func(w *world) {
+	{name: "work that lost its index entries runs after an audit", run: func(w *env) {
 		w.quiet = true
 		w.seed()
 		waiting, late, ending := w.create(priority(1)), w.create(delay(time.Second), kind("late")), w.create(deadline(2*time.Second), kind("ending"))
@@ -110,8 +110,8 @@ var auditScenarios = []scenario{
 		idle := w.worker("w2")
 		idle.nothing()
 		same(w, "without an audit the tick fires nothing", words(w.tickOnce().Promoted, w.tickOnce().Requeued), "0 0")
-		if r := w.audit(true); !r.Sound() || r.Healed == 0 {
-			w.Fatalf("not healed: %v %d", r.Kinds, r.Lost)
+		if r := w.audit(true); !r.Sound() || r.Repaired == 0 {
+			w.Fatalf("not repaired: %v %d", r.Kinds, r.Lost)
 		}
 		if at, _ := strconv.ParseInt(w.root()["wake"], 10, 64); at == 0 || at > w.now()+1000 {
 			w.Fatalf("nobody would tick: wake is %d", at)
@@ -126,7 +126,7 @@ var auditScenarios = []scenario{
 		same(w, "claimed", len(idle.claim(10)), 4)
 		w.code(waiting, "A1")
 	}},
-	{name: "an audit under load reports no false finding", run: func(w *world) {
+	{name: "an audit under load reports no false finding", run: func(w *env) {
 		w.quiet = true
 		w.seed()
 		ctx, stop := context.WithCancel(w.ctx)
@@ -160,7 +160,7 @@ var auditScenarios = []scenario{
 		}
 		audits.Go(func() {
 			for range max(3, 12/max(1, w.srv.Share)) {
-				r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Heal: true, Partitions: []uint16{w.p}})
+				r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Repair: true, Partitions: []uint16{w.p}})
 				if err != nil || !r.Sound() || len(r.Findings) > 0 {
 					w.Errorf("%v, %+v, findings:\n%s", err, r.Partitions, found(r))
 				}
@@ -175,16 +175,16 @@ var auditScenarios = []scenario{
 			w.Error("there was no load")
 		}
 	}},
-	{name: "an audit skips no index entry, even if entries share a score or move between pages", damaged: "it misplaces index entries", run: func(w *world) {
+	{name: "an audit skips no index entry, even if entries share a score or move between pages", damaged: "it misplaces index entries", run: func(w *env) {
 		ids := w.createN(9, delay(time.Hour))
 		at := w.core(ids[0])["du"]
 		w.quiet = true
 		for i := range 11 {
 			w.set("ZADD", w.k.Delayed(), at, fmt.Sprintf("%x-nobody", i*23))
 		}
-		walk := func(heal bool, between func(page int)) (checked, phantoms int) {
+		walk := func(repair bool, between func(page int)) (checked, phantoms int) {
 			for cursor, page := "", 0; page == 0 || cursor != ""; page++ {
-				next, n, list, err := w.e.AuditIndex(w.ctx, w.p, heal, "delayed", cursor, 2)
+				next, n, list, err := w.e.AuditIndex(w.ctx, w.p, repair, engine.IndexPage{Index: "delayed", Cursor: cursor, Limit: 2})
 				w.no(err)
 				checked, phantoms, cursor = checked+n, phantoms+len(list), next
 				between(page)
@@ -196,7 +196,7 @@ var auditScenarios = []scenario{
 		checked, phantoms = walk(true, func(int) {})
 		same(w, "looked at, removed", words(checked, phantoms), "20 11")
 		seen := 0
-		checked, _ = walk(false, func(page int) { // whoever stood at the end of a page goes elsewhere
+		checked, _ = walk(false, func(page int) { // the last member of a page goes elsewhere
 			if page < 3 {
 				list, err := w.do("ZRANGE", w.k.Delayed(), "0", "-1").AsStrSlice()
 				w.no(err)
@@ -207,21 +207,21 @@ var auditScenarios = []scenario{
 		same(w, "looked at while some moved back", words(checked, seen), "9 3")
 		w.quiet = false
 	}},
-	{name: "a key of a wrong type does not hide other keys from an audit", run: func(w *world) {
+	{name: "a key of a wrong type does not hide other keys from an audit", run: func(w *env) {
 		ids := w.createN(5)
 		odd := w.item().ID.UUID().String()
 		w.set("SET", string(w.k)+":x:"+odd, "x")
 		w.set("DEL", w.k.Queue("1"), w.k.Parked())
 		w.set("SET", w.k.Parked(), "x")
 		r := w.audit(true)
-		same(w, "found", words(r.Kinds, r.Healed, r.Sound()), "map[damaged:2 missing:5] 7 true")
+		same(w, "found", words(r.Kinds, r.Repaired, r.Sound()), "map[damaged:2 missing:5] 7 true")
 		kept, err := w.do("EXISTS", string(w.k)+":bad:x:"+odd, string(w.k)+":bad:parked").AsInt64()
 		w.no(err)
 		same(w, "set aside", kept, 2)
 		w.check()
 		same(w, "claimed", len(w.worker("w1").claim(9)), len(ids))
 	}},
-	{name: "an unreadable record stops no other work, and an audit sets it aside", run: func(w *world) {
+	{name: "an unreadable record stops no other work, and an audit sets it aside", run: func(w *env) {
 		wrong := func(id flowfabric.ExecutionID) { // a core of another type
 			w.set("DEL", w.k.Core(id.UUID()))
 			w.set("HSET", w.k.Core(id.UUID()), "other", "thing")
@@ -275,7 +275,7 @@ var auditScenarios = []scenario{
 			same(w, "a second audit after "+what, found(w.audit(true)), "")
 		}
 	}},
-	{name: "an audit rebuilds indexes whose key has a wrong type", run: func(w *world) {
+	{name: "an audit rebuilds indexes whose key has a wrong type", run: func(w *env) {
 		w.quiet = true
 		ids := w.createN(3)
 		late := w.create(delay(time.Hour), deadline(2*time.Hour))
@@ -297,33 +297,33 @@ var auditScenarios = []scenario{
 		same(w, "claimed", len(w.worker("w2").claim(9)), 2)
 		w.code(late, "R2af")
 	}},
-	{name: "an audit removes the notices of a missing session and keeps those of a live one", run: func(w *world) {
+	{name: "an audit removes the notices of a missing session and keeps those of a live one", run: func(w *env) {
 		k := w.worker("w1")
 		_, err := w.e.RevokeLease(w.ctx, k.one(w.create()).Fence.Execution, "", "op", "why")
 		w.no(err)
 		w.set("RPUSH", w.k.Lost("gone~1"), "1")
 		r := w.audit(true)
-		same(w, "found", words(r.Kinds, r.Healed), "map[orphan:1] 1")
+		same(w, "found", words(r.Kinds, r.Repaired), "map[orphan:1] 1")
 		w.check()
 		n, err := w.do("EXISTS", w.k.Lost("gone~1"), w.k.Lost(k.session)).AsInt64()
 		w.no(err)
 		same(w, "lists of notices", n, 1)
 	}},
-	{name: "an audit of a frozen partition changes nothing and reports the freeze", run: func(w *world) {
+	{name: "an audit of a frozen partition changes nothing and reports the freeze", run: func(w *env) {
 		id := w.create()
 		w.set("ZREM", w.k.Queue("1"), id.UUID().String())
 		w.no(w.e.FreezePartition(w.ctx, w.p, "moving"))
 		w.unchanged("an audit of a frozen partition", func() {
-			r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Heal: true, Partitions: []uint16{w.p}})
+			r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Repair: true, Partitions: []uint16{w.p}})
 			w.no(err)
 			w.is(r.Partitions[0].Err, flowfabric.ErrPartitionFrozen)
 			same(w, "sound", r.Sound(), false)
 		})
 		w.no(w.e.ThawPartition(w.ctx, w.p))
-		same(w, "healed", w.audit(true).Kinds[engine.FindingMissing], 1)
+		same(w, "repaired", w.audit(true).Kinds[engine.FindingMissing], 1)
 		w.check()
 	}},
-	{name: "an audit of route counts accounts for purges and removes no route in use", run: func(w *world) {
+	{name: "an audit of route counts accounts for purges and removes no route in use", run: func(w *env) {
 		ids := w.createN(4)
 		w.advance(time.Millisecond)
 		since, _, err := w.e.AuditRoutes(w.ctx, w.p, false, engine.RouteCount{}, nil)
@@ -347,7 +347,7 @@ var auditScenarios = []scenario{
 		same(w, "the audit raises it", words(w.audit(true).Kinds[engine.FindingCount], w.hash(w.k.RouteUse())["1"]), "1 3")
 		w.check()
 	}},
-	{name: "an audit tells workers of a lost route again and removes an unused one", run: func(w *world) {
+	{name: "an audit tells workers of a lost route again and removes an unused one", run: func(w *env) {
 		w.create()
 		k := w.worker("w1")
 		k.nothingYet()
@@ -363,7 +363,7 @@ var auditScenarios = []scenario{
 			w.Errorf("version %d after %d: no worker would learn of the route", k.table, table)
 		}
 	}},
-	{name: "an audit applies a changed lane retention to what has ended", run: func(w *world) {
+	{name: "an audit applies a changed lane retention to what has ended", run: func(w *env) {
 		id := w.create()
 		k := w.worker("w1")
 		w.complete(k.one(id).Fence, "r")
@@ -396,8 +396,8 @@ var recordDamages = []string{
 	"no timeout", "no token key", "progress of no attempt", "signals uncounted",
 }
 
-// tickOnce makes one call, whoever owns the tick, and looks at nothing.
-func (w *world) tickOnce() engine.TickReply {
+// tickOnce makes one call, whichever process owns the tick, and looks at nothing.
+func (w *env) tickOnce() engine.TickReply {
 	w.Helper()
 	r, err := w.e.Tick(w.ctx, w.p, ticker, false)
 	w.no(err)
@@ -405,9 +405,9 @@ func (w *world) tickOnce() engine.TickReply {
 }
 
 // audit audits this partition to its end.
-func (w *world) audit(heal bool) maintain.AuditReport {
+func (w *env) audit(repair bool) maintain.AuditReport {
 	w.Helper()
-	r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Heal: heal, Partitions: []uint16{w.p}})
+	r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Repair: repair, Partitions: []uint16{w.p}})
 	w.no(err)
 	w.no(r.Partitions[0].Err)
 	return r
@@ -425,7 +425,7 @@ func found(r maintain.AuditReport) string {
 
 // populate fills the partition with executions in every state that is stored, and about n more of the usual ones. It returns what
 // an audit cannot know to the millisecond, as prefixes of facts.
-func (w *world) populate(n int) (without []string) {
+func (w *env) populate(n int) (without []string) {
 	w.Helper()
 	w.quiet = true
 	defer func() { w.quiet = false }()
@@ -476,7 +476,7 @@ func (w *world) populate(n int) (without []string) {
 
 // vandal damages indexes at random.
 type vandal struct {
-	*world
+	*env
 	r    *rand.Rand
 	d    *invariant.Dump
 	left int             // strikes until the next look

@@ -9,7 +9,7 @@ import (
 )
 
 var bellScenarios = []scenario{
-	{name: "new work wakes an idle worker that can run it", run: func(w *world) {
+	{name: "new work wakes an idle worker that can run it", run: func(w *env) {
 		w.create(kind("other"))
 		k := w.worker("w1")
 		k.can = func(r engine.Route) bool { return r.Kind == "k" }
@@ -31,7 +31,7 @@ var bellScenarios = []scenario{
 		same(w, "not rung by the tick but by the promotion", w.tick().Rung, 0)
 		ear.hears("w")
 	}},
-	{name: "a claim that returns less than it asks for registers the worker for a wake", run: func(w *world) {
+	{name: "a claim that returns less than it asks for registers the worker for a wake", run: func(w *env) {
 		k := w.worker("w1")
 		k.one(w.create())
 		ear := w.listen(engine.BellChannel(w.p, "w1"))
@@ -60,7 +60,7 @@ var bellScenarios = []scenario{
 		w.create()
 		ear.hears("w")
 	}},
-	{name: "work wakes an idle worker whichever way it becomes claimable", run: func(w *world) {
+	{name: "work wakes an idle worker whichever way it becomes claimable", run: func(w *env) {
 		for _, way := range []string{"release", "retry at once", "retry later", "requeue", "delay over"} {
 			w.reset()
 			id := w.create(retries(1))
@@ -93,7 +93,7 @@ var bellScenarios = []scenario{
 			k.one(id)
 		}
 	}},
-	{name: "only as many workers are woken as there is work", run: func(w *world) {
+	{name: "only as many workers are woken as there is work", run: func(w *env) {
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
 		var ears []*ear
 		for i := range 5 {
@@ -116,10 +116,10 @@ var bellScenarios = []scenario{
 		}
 		same(w, "rung by the partial claim", rung, 1)
 	}},
-	{name: "a wake skips workers that do not listen", run: func(w *world) {
+	{name: "a wake skips workers that do not listen", run: func(w *env) {
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
 		for i := range 6 {
-			k := w.worker("deaf" + strconv.Itoa(i))
+			k := w.worker("unreachable" + strconv.Itoa(i))
 			k.nothing()
 		}
 		k := w.worker("w1")
@@ -127,17 +127,17 @@ var bellScenarios = []scenario{
 		ear := w.listen(engine.BellChannel(w.p, "w1"))
 		w.create()
 		ear.hears("w")
-		same(w, "waiters left", len(w.dump().ZSets[":w:"+k.interest]) < 7, true)
+		same(w, "waiters left", len(w.dump().ZSets[":w:"+k.subscription]) < 7, true)
 	}},
-	{name: "a wake that reached nobody is repeated by the tick", run: func(w *world) {
+	{name: "a wake that reached nobody is repeated by the tick", run: func(w *env) {
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
 		for i := range 20 {
-			w.worker("deaf" + strconv.Itoa(i)).nothing()
+			w.worker("unreachable" + strconv.Itoa(i)).nothing()
 		}
 		k := w.worker("z-last")
 		k.nothing()
 		ear := w.listen(engine.BellChannel(w.p, "z-last"))
-		w.create() // rings at most about eight that are deaf
+		w.create() // rings at most about eight that are unreachable
 		for i := 0; ear.count() == 0; i++ {
 			if i == 5 {
 				w.Fatal("the tick never rings again")
@@ -149,9 +149,9 @@ var bellScenarios = []scenario{
 		k.nothing()
 		w.advance(4 * time.Minute)
 		w.tick()
-		same(w, "waiters", len(w.dump().ZSets[":w:"+k.interest]), 0)
+		same(w, "waiters", len(w.dump().ZSets[":w:"+k.subscription]), 0)
 	}},
-	{name: "subscriptions of workers that are gone do not delay the wake of a live one", run: func(w *world) {
+	{name: "subscriptions of workers that are gone do not delay the wake of a live one", run: func(w *env) {
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
 		for i := range 200 { // as after many deployments of other kinds of workers
 			w.set("ZADD", w.k.Waiters("dead"+strconv.Itoa(i)), strconv.FormatInt(w.now()+180000, 10), "gone")
@@ -163,12 +163,12 @@ var bellScenarios = []scenario{
 		for range 5 {
 			w.tick()
 		}
-		same(w, "interests with waiters", len(w.dump().Sets[":digests"]), 1)
+		same(w, "subscriptions with waiters", len(w.dump().Sets[":digests"]), 1)
 		ear := w.listen(engine.BellChannel(w.p, "w1"))
 		w.create()
 		ear.hears("w")
 	}},
-	{name: "a new route wakes every waiting worker", run: func(w *world) {
+	{name: "a new route wakes every waiting worker", run: func(w *env) {
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
 		k := w.worker("w1")
 		k.nothing()
@@ -185,7 +185,7 @@ var bellScenarios = []scenario{
 		w.create(kind("another"))
 		other.hears("r")
 	}},
-	{name: "an earlier timer wakes the tick's owner", run: func(w *world) {
+	{name: "an earlier timer wakes the tick's owner", run: func(w *env) {
 		ear := w.listen(engine.BellChannel(w.p, ticker))
 		same(w, "idle", w.tick().Idle, true)
 		w.create(delay(time.Hour))
@@ -202,7 +202,7 @@ var bellScenarios = []scenario{
 		w.create(deadline(50 * time.Millisecond))
 		ear.hears("t")
 	}},
-	{name: "a holder is woken when it loses an execution", run: func(w *world) {
+	{name: "a holder is woken when it loses an execution", run: func(w *env) {
 		w.tick()
 		k := w.worker("w1")
 		a, b := w.create(), w.create(timeout(time.Second), retries(1))
@@ -220,14 +220,14 @@ var bellScenarios = []scenario{
 
 // ear hears one channel. Silence is proven without waiting: a message sent by the test arrives next.
 type ear struct {
-	w       *world
+	w       *env
 	channel string
 	heard   chan string
 }
 
 const mark = "end of the silence"
 
-func (w *world) listen(channel string) *ear {
+func (w *env) listen(channel string) *ear {
 	w.Helper()
 	e := &ear{w: w, channel: channel, heard: make(chan string, 256)}
 	ctx, cancel := context.WithCancel(w.ctx)

@@ -85,9 +85,9 @@ func (g *gates) record(budget string) admission.BudgetRecord {
 	return b
 }
 
-// noted counts what the book of a budget has of a kind.
-func noted(book []admission.AuditEntry, what string) (n int) {
-	for _, x := range book {
+// noted counts what the audit log of a budget has of a kind.
+func noted(log []admission.AuditEntry, what string) (n int) {
+	for _, x := range log {
 		if x.What == what {
 			n++
 		}
@@ -112,7 +112,7 @@ func tokens(n int64) map[string]int64 { return map[string]int64{"tokens": n} }
 func verdict(r admission.Reported) string { return words(r.Verdict, r.Applied, r.Breaches) }
 
 var budgetScenarios = []scenario{
-	{name: "a report that breaches one dimension changes none of them", run: func(w *world) {
+	{name: "a report that breaches one dimension changes none of them", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) {
 			b.Limits = map[string]admission.Limit{"a": {Hard: 100}, "b": {Hard: 10}, "c": {Hard: 5}}
@@ -131,7 +131,7 @@ var budgetScenarios = []scenario{
 			w.is(err, flowfabric.ErrUnknownDimension)
 		})
 	}},
-	{name: "of 200 concurrent reports against a limit of 100, exactly 100 are accepted", run: func(w *world) {
+	{name: "of 200 concurrent reports against a limit of 100, exactly 100 are accepted", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(nil)
 		var fitted, refused atomic.Int64
@@ -150,7 +150,7 @@ var budgetScenarios = []scenario{
 		x := g.record(b)
 		same(w, "used, breaches", words(x.Used["tokens"], x.HardBreaches), "100 100")
 	}},
-	{name: "a dimension named twice in a report counts as one sum", run: func(w *world) {
+	{name: "a dimension named twice in a report counts as one sum", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(nil)
 		root := string(g.budgetRoot(b))
@@ -161,7 +161,7 @@ var budgetScenarios = []scenario{
 		same(w, "a sum that fits", words(a.code, a.slots[0], a.slots[1]), "OK OK 1")
 		same(w, "used", g.spent(b, "tokens"), 100)
 	}},
-	{name: "above a soft limit every report warns, and the audit log records it once a period", run: func(w *world) {
+	{name: "above a soft limit every report warns, and the audit log records it once a period", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) {
 			b.WarnSoft, b.Limits = true, map[string]admission.Limit{"tokens": {Hard: 100, Soft: 80}}
@@ -178,7 +178,7 @@ var budgetScenarios = []scenario{
 		same(w, "allowed", verdict(g.spend(quiet, "1", tokens(2))), "SOFT_BREACH true [{tokens false 2 1 true}]")
 		same(w, "no event", noted(g.record(quiet).Audit, "soft_limit"), 0)
 	}},
-	{name: "a repeated report gets its first answer, and a different one under its key is a conflict", run: func(w *world) {
+	{name: "a repeated report gets its first answer, and a different one under its key is a conflict", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) { b.Limits = map[string]admission.Limit{"tokens": {Hard: 100, Soft: 10}} })
 		first := g.spend(b, "k", tokens(20))
@@ -199,7 +199,7 @@ var budgetScenarios = []scenario{
 		g.advance(2 * time.Minute)
 		same(w, "and no longer", g.spend(b, "k", tokens(20)).Replayed, false)
 	}},
-	{name: "one report key on two budgets counts on each", run: func(w *world) {
+	{name: "one report key on two budgets counts on each", run: func(w *env) {
 		g := newGates(w)
 		a, b := g.budget(nil), g.budget(nil)
 		for _, x := range []string{a, b} {
@@ -207,7 +207,7 @@ var budgetScenarios = []scenario{
 			same(w, "used", g.spent(x, "tokens"), 7)
 		}
 	}},
-	{name: "a refused report can be applied after a reset, and its repeats count as one breach", run: func(w *world) {
+	{name: "a refused report can be applied after a reset, and its repeats count as one breach", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(nil)
 		g.spend(b, "1", tokens(60))
@@ -221,7 +221,7 @@ var budgetScenarios = []scenario{
 		same(w, "used, breaches, marker", words(x.Used["tokens"], x.HardBreaches, x.BreachedDim, x.LastBreach.IsZero()), "60 1  true")
 		same(w, "now it is known", g.spend(b, "k", tokens(60)).Replayed, true)
 	}},
-	{name: "a malformed amount is refused, and nothing is written", run: func(w *world) {
+	{name: "a malformed amount is refused, and nothing is written", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(nil)
 		g.spend(b, "before", tokens(1))
@@ -259,7 +259,7 @@ var budgetScenarios = []scenario{
 			w.is(err, flowfabric.ErrInvalidDelta)
 		})
 	}},
-	{name: "totals are exact up to 2^53-1, and larger ones are refused", run: func(w *world) {
+	{name: "totals are exact up to 2^53-1, and larger ones are refused", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) { b.Limits = hardLimit(0) })
 		g.still(b, "a larger total", func() {
@@ -277,7 +277,7 @@ var budgetScenarios = []scenario{
 		_, _, err = g.e.AdjustBudget(w.ctx, b, tokens(1), "op", "")
 		w.is(err, flowfabric.ErrInvalidDelta)
 	}},
-	{name: "calls on a missing budget or quota are refused and create nothing", run: func(w *world) {
+	{name: "calls on a missing budget or quota are refused and create nothing", run: func(w *env) {
 		g := newGates(w)
 		b, q, never := g.budget(nil), g.quota(admission.Quota{Cap: 1}), g.name+"-never"
 		for _, name := range []string{never, never + "2", b + "x"} {
@@ -319,7 +319,7 @@ var budgetScenarios = []scenario{
 		same(w, "quotas", g.content(g.quotaRoot(never), g.quotaRoot(never).Quota(never)), before)
 		same(w, "the one that is there", g.held(q), 0)
 	}},
-	{name: "a malformed budget is refused", run: func(w *world) {
+	{name: "a malformed budget is refused", run: func(w *env) {
 		g := newGates(w)
 		name := g.budget(nil)
 		root := string(g.budgetRoot(name))
@@ -363,7 +363,7 @@ var budgetScenarios = []scenario{
 		g.resetBudget(name)
 		same(w, "after a reset", len(g.record(name).Used), 0)
 	}},
-	{name: "a budget put again unchanged does nothing, and a change needs its revision", run: func(w *world) {
+	{name: "a budget put again unchanged does nothing, and a change needs its revision", run: func(w *env) {
 		g := newGates(w)
 		name := g.budget(func(b *admission.Budget) { b.Refund, b.Scope = []string{"failed", "cancelled"}, "tenant acme" })
 		b := admission.Budget{Name: name, Refund: []string{"cancelled", "failed"}, Scope: "tenant acme", Limits: hardLimit(100)}
@@ -386,7 +386,7 @@ var budgetScenarios = []scenario{
 		same(w, "there is room", verdict(g.spend(name, "l", tokens(1))), "OK true []")
 		same(w, "as sent", words(x.Refund, x.Scope), "[cancelled failed] tenant acme")
 	}},
-	{name: "budget periods keep their rhythm, however late a call comes", run: func(w *world) {
+	{name: "budget periods keep their rhythm, however late a call comes", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) { b.Reset = time.Minute })
 		made := g.record(b).CreatedAt
@@ -416,7 +416,7 @@ var budgetScenarios = []scenario{
 		g.advance(100 * 24 * time.Hour)
 		same(w, "one without periods", words(g.record(b2).Period, g.record(b2).NextReset.IsZero()), "0 true")
 	}},
-	{name: "a refund of usage from before a reset does not reduce the new period", run: func(w *world) {
+	{name: "a refund of usage from before a reset does not reduce the new period", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(nil)
 		x, y := flowfabric.NewExecutionID(w.p), flowfabric.NewExecutionID(w.p)
@@ -446,7 +446,7 @@ var budgetScenarios = []scenario{
 		w.no(err)
 		same(w, "never below zero", words(release(y), g.spent(b, "tokens")), "true 0")
 	}},
-	{name: "a budget that only warns keeps counting and blocks nothing", run: func(w *world) {
+	{name: "a budget that only warns keeps counting and blocks nothing", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) { b.Warn = true })
 		same(w, "over", verdict(g.spend(b, "1", tokens(130))), "HARD_BREACH true [{tokens true 130 100 false}]")
@@ -459,7 +459,7 @@ var budgetScenarios = []scenario{
 		same(w, "open", words(rooms[0].Open, rooms[0].Err), "true <nil>")
 		same(w, "claimed", len(k.granted(list...)), 1)
 	}},
-	{name: "an exhausted second budget closes the route, and its reset opens it", run: func(w *world) {
+	{name: "an exhausted second budget closes the route, and its reset opens it", run: func(w *env) {
 		g := newGates(w)
 		a, b := g.budget(nil), g.budget(nil)
 		g.spend(b, "1", tokens(100))
@@ -476,7 +476,7 @@ var budgetScenarios = []scenario{
 		w.code(id, "R1f")
 		same(w, "who waits", words(g.record(a).Waiting, g.record(b).Waiting), "0 1")
 		same(w, "nothing", len(k.grants(5)), 0)
-		g.resetBudget(b) // whoever resets it wakes those who wait
+		g.resetBudget(b) // the reset wakes the routes that wait
 		same(w, "open", words(len(g.closings()), g.record(b).Waiting), "0 0")
 		list = k.grants(5)
 		rooms, err = g.e.CheckBudgets(w.ctx, w.p, list[0].Route, []string{a, b})
@@ -484,7 +484,7 @@ var budgetScenarios = []scenario{
 		same(w, "room", words(rooms[0].Open, rooms[1].Open), "true true")
 		k.granted(list...)
 	}},
-	{name: "among 500 waiting executions, the newest comes next if only its budget has room", run: func(w *world) {
+	{name: "among 500 waiting executions, the newest comes next if only its budget has room", run: func(w *env) {
 		g := newGates(w)
 		k := g.asker("w1")
 		for range 24 {
@@ -525,7 +525,7 @@ var budgetScenarios = []scenario{
 		k.granted(list...)
 		same(w, "others", words(len(g.closings()), len(k.grants(32))), "25 0")
 	}},
-	{name: "a missing gate admits nothing and is named as the reason", run: func(w *world) {
+	{name: "a missing gate admits nothing and is named as the reason", run: func(w *env) {
 		g := newGates(w)
 		b, q := g.budget(nil), g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.BudgetGate(b), flowfabric.QuotaGate(q)))
@@ -556,7 +556,7 @@ var budgetScenarios = []scenario{
 		g.admit(q, 1, list...)
 		k.granted(list...)
 	}},
-	{name: "a holder's reports count once each, even if repeated, out of order or late", run: func(w *world) {
+	{name: "a holder's reports count once each, even if repeated, out of order or late", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) { b.Limits = hardLimit(0) })
 		id := flowfabric.NewExecutionID(w.p)
@@ -577,7 +577,7 @@ var budgetScenarios = []scenario{
 		x := g.record(b)
 		same(w, "spenders", words(len(x.Spenders), x.Spenders[0].Execution, x.Spenders[0].Late, x.Spenders[0].Used["tokens"]), words(1, id, 1, 33))
 	}},
-	{name: "an operator can correct a budget's usage, and the audit log records it", run: func(w *world) {
+	{name: "an operator can correct a budget's usage, and the audit log records it", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(nil)
 		g.spend(b, "1", tokens(60))
@@ -589,7 +589,7 @@ var budgetScenarios = []scenario{
 		same(w, "never below zero", used["tokens"], 0)
 		x := g.record(b)
 		i := slices.IndexFunc(x.Audit, func(e admission.AuditEntry) bool { return e.What == "adjusted" })
-		same(w, "book", words(x.Audit[i].By, x.Audit[i].Detail), "anna requests=3,tokens=-20 counted twice")
+		same(w, "audit log", words(x.Audit[i].By, x.Audit[i].Detail), "anna requests=3,tokens=-20 counted twice")
 		g.still(b, "who is not named", func() {
 			_, _, err := g.e.AdjustBudget(w.ctx, b, tokens(1), "", "")
 			w.is(err, flowfabric.ErrInvalidInput)
@@ -597,7 +597,7 @@ var budgetScenarios = []scenario{
 			w.is(err, flowfabric.ErrInvalidDelta)
 		})
 	}},
-	{name: "usage is refunded once if the execution ends in a way that the budget refunds", run: func(w *world) {
+	{name: "usage is refunded once if the execution ends in a way that the budget refunds", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) { b.Refund = []string{"failed", "cancelled"} })
 		k := g.asker("w1")

@@ -10,7 +10,7 @@ import (
 )
 
 var cancelScenarios = []scenario{
-	{name: "a cancellation ends an execution in every state", run: func(w *world) {
+	{name: "a cancellation ends an execution in every state", run: func(w *env) {
 		for _, code := range reachable {
 			if code[0] == 'T' {
 				continue
@@ -42,7 +42,7 @@ var cancelScenarios = []scenario{
 			same(w, string(code)+" claimable", len(w.worker("w2").claim(10)), 0)
 		}
 	}},
-	{name: "a cancellation needs the holder's fence or an operator, and is refused after the end", run: func(w *world) {
+	{name: "a cancellation needs the holder's fence or an operator, and is refused after the end", run: func(w *env) {
 		x := w.state("A1")
 		owner := func(f *flowfabric.Fence) error {
 			_, err := w.e.CancelExecution(w.ctx, x.id, engine.Cancellation{Source: engine.CancelOwner, Reason: "r", Fence: f})
@@ -100,7 +100,7 @@ var cancelScenarios = []scenario{
 			w.is(err, flowfabric.ErrNotFound)
 		})
 	}},
-	{name: "each end of an attempt or execution is published once on its channel", run: func(w *world) {
+	{name: "each end of an attempt or execution is published once on its channel", run: func(w *env) {
 		x := w.create(retries(1))
 		ear := w.listen(engine.EventChannel(x))
 		k := w.worker("w1")

@@ -10,7 +10,7 @@ import (
 )
 
 // check holds the whole partition against the invariants and fails with everything it finds.
-func (w *world) check() {
+func (w *env) check() {
 	w.Helper()
 	if w.quiet {
 		return
@@ -21,10 +21,10 @@ func (w *world) check() {
 }
 
 // violations tells what is wrong with a dump, also against what was seen since the last reset.
-func (w *world) violations(d *invariant.Dump) []string { return w.checker.Violations(d) }
+func (w *env) violations(d *invariant.Dump) []string { return w.checker.Violations(d) }
 
 // keys lists the partition's keys in order.
-func (w *world) keys() []string {
+func (w *env) keys() []string {
 	w.Helper()
 	all, err := w.do("KEYS", string(w.k)+"*").AsStrSlice()
 	w.no(err)
@@ -33,7 +33,7 @@ func (w *world) keys() []string {
 }
 
 // dump reads the partition in two round trips.
-func (w *world) dump() *invariant.Dump {
+func (w *env) dump() *invariant.Dump {
 	w.Helper()
 	d, err := invariant.Read(w.ctx, w.raw, w.p)
 	w.no(err)
@@ -42,7 +42,7 @@ func (w *world) dump() *invariant.Dump {
 }
 
 // digest is the text of the partition now, and of those beside it.
-func (w *world) digest(without ...string) string {
+func (w *env) digest(without ...string) string {
 	w.Helper()
 	return w.dump().Text(without...) + w.elsewhere(without...)
 }
@@ -51,7 +51,7 @@ func (w *world) digest(without ...string) string {
 func difference(a, b string) string { return invariant.Difference(a, b) }
 
 // fingerprint is the hash of the partition now.
-func (w *world) fingerprint() string {
+func (w *env) fingerprint() string {
 	w.Helper()
 	if !w.srv.Features.Functions {
 		return w.dump().Text() // Lua is the slow part there
@@ -62,7 +62,7 @@ func (w *world) fingerprint() string {
 }
 
 // fingerprintFor tells whether what a function may touch has changed: the partition, or the one beside it.
-func (w *world) fingerprintFor(name string) string {
+func (w *env) fingerprintFor(name string) string {
 	w.Helper()
 	if root := w.seat(name); root != string(w.k) {
 		return w.told(root)
@@ -71,7 +71,7 @@ func (w *world) fingerprintFor(name string) string {
 }
 
 // audited ends a scenario: an audit of what it leaves behind must find nothing, not in the partitions of budgets and quotas either.
-func (w *world) audited() {
+func (w *env) audited() {
 	w.Helper()
 	if w.Failed() || w.Skipped() {
 		return

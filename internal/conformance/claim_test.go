@@ -17,7 +17,7 @@ import (
 )
 
 var claimScenarios = []scenario{
-	{name: "a claim returns the fence, input, tags and limits of a fresh execution", run: func(w *world) {
+	{name: "a claim returns the fence, input, tags and limits of a fresh execution", run: func(w *env) {
 		w.advance(time.Hour)
 		id := w.create(priority(7), timeout(time.Minute), deadline(time.Hour), tags(map[string]string{"a.b": "c"}), payload([]byte("\x00\xff in")))
 		k := w.worker("w1")
@@ -42,7 +42,7 @@ var claimScenarios = []scenario{
 		same(w, "held", words(held), words([]engine.Held{{Execution: id, Claim: 1}}))
 		k.nothing()
 	}},
-	{name: "a claim repeated under its number returns the same claims", run: func(w *world) {
+	{name: "a claim repeated under its number returns the same claims", run: func(w *env) {
 		ids := w.createN(5, timeout(time.Minute))
 		k := w.worker("w1")
 		k.nothingYet()
@@ -89,7 +89,7 @@ var claimScenarios = []scenario{
 		w.is(err, denied.ClaimOrder)
 		w.check()
 	}},
-	{name: "a route that a claim empties with a full slice leaves the ready set", run: func(w *world) {
+	{name: "a route that a claim empties with a full slice leaves the ready set", run: func(w *env) {
 		ids := w.createN(64, kind("a"))
 		for _, k := range []string{"b", "c", "d"} {
 			ids = append(ids, w.create(kind(k)))
@@ -102,7 +102,7 @@ var claimScenarios = []scenario{
 		same(w, "claimed", claimed, len(ids))
 		same(w, "ready", len(w.ready()), 0)
 	}},
-	{name: "claims merge several routes into one order of priority and age", run: func(w *world) {
+	{name: "claims merge several routes into one order of priority and age", run: func(w *env) {
 		total := 0
 		for k, n := range []int{1, 3, 50, 7, 20} {
 			for i := range n {
@@ -125,7 +125,7 @@ var claimScenarios = []scenario{
 			same(w, fmt.Sprintf("place %d", i), all[i].Fence.Execution, sorted[i].Fence.Execution)
 		}
 	}},
-	{name: "a completion cleans up deadlines, timeouts, frames and waitpoints in any combination", run: func(w *world) {
+	{name: "a completion cleans up deadlines, timeouts, frames and waitpoints in any combination", run: func(w *env) {
 		ways := map[string]option{"nothing": payload(nil), "deadline": deadline(time.Hour), "timeout": timeout(time.Minute), "both": func(x *engine.NewExecution) {
 			deadline(time.Hour)(x)
 			timeout(time.Minute)(x)
@@ -171,7 +171,7 @@ var claimScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "racing workers never claim the same execution", run: func(w *world) {
+	{name: "racing workers never claim the same execution", run: func(w *env) {
 		w.createN(60)
 		var mu sync.Mutex
 		got := map[flowfabric.ExecutionID]int{}
@@ -205,7 +205,7 @@ var claimScenarios = []scenario{
 		}
 		w.check()
 	}},
-	{name: "a claim of released work continues the attempt under a newer epoch", run: func(w *world) {
+	{name: "a claim of released work continues the attempt under a newer epoch", run: func(w *env) {
 		id := w.create()
 		k := w.worker("w1")
 		c := k.one(id)
@@ -217,7 +217,7 @@ var claimScenarios = []scenario{
 		same(w, "newer", again.Fence.Epoch > c.Fence.Epoch, true)
 		same(w, "attempts", w.read(id).Attempts, 1)
 	}},
-	{name: "a claim with a lease TTL or another argument out of bounds is refused", run: func(w *world) {
+	{name: "a claim with a lease TTL or another argument out of bounds is refused", run: func(w *env) {
 		w.create()
 		k := w.worker("w1")
 		k.nothingYet()
@@ -248,7 +248,7 @@ var claimScenarios = []scenario{
 			same(w, d.String(), len(k.claim(1)), 1)
 		}
 	}},
-	{name: "claims follow priority, then age, then order of creation", run: func(w *world) {
+	{name: "claims follow priority, then age, then order of creation", run: func(w *env) {
 		low, high := w.create(priority(1)), w.create(priority(9))
 		k := w.worker("w1")
 		k.one(high)
@@ -281,7 +281,7 @@ var claimScenarios = []scenario{
 			same(w, "across routes", c.Fence.Execution, want[i])
 		}
 	}},
-	{name: "retried work keeps its age", run: func(w *world) {
+	{name: "retried work keeps its age", run: func(w *env) {
 		old := w.create(retries(3))
 		w.advance(time.Second)
 		young := w.create()
@@ -292,13 +292,13 @@ var claimScenarios = []scenario{
 		k.one(old)
 		k.one(young)
 	}},
-	{name: "a claimed execution does not block those behind it in its queue", run: func(w *world) {
+	{name: "a claimed execution does not block those behind it in its queue", run: func(w *env) {
 		ids := w.createN(3)
 		w.worker("w1").one(ids[0])
 		w.worker("w2").one(ids[1])
 		w.worker("w3").one(ids[2])
 	}},
-	{name: "a claim takes no more than it asks for, and released work is claimable at once", run: func(w *world) {
+	{name: "a claim takes no more than it asks for, and released work is claimable at once", run: func(w *env) {
 		ids := w.createN(3)
 		k := w.worker("w1")
 		r := k.poll(2)
@@ -310,7 +310,7 @@ var claimScenarios = []scenario{
 		same(w, "the older first", other.Claims[0].Fence.Execution, ids[0])
 		same(w, "and no more", other.More, false)
 	}},
-	{name: "a worker claims only from routes that it can run", run: func(w *world) {
+	{name: "a worker claims only from routes that it can run", run: func(w *env) {
 		plain := w.create(kind("a"))
 		gpu := w.create(kind("a"), capabilities("gpu", "ssd"))
 		other := w.create(kind("b"))
@@ -330,26 +330,26 @@ var claimScenarios = []scenario{
 		none.can = func(engine.Route) bool { return false }
 		none.nothing()
 	}},
-	{name: "equal sets of routes are one subscription, and a claim with an unknown one is refused", run: func(w *world) {
+	{name: "equal sets of routes are one subscription, and a claim with an unknown one is refused", run: func(w *env) {
 		w.create()
 		k := w.worker("w1")
-		k.interest = "abcdef"
+		k.subscription = "abcdef"
 		w.unchanged("an unknown interest", func() {
 			_, err := w.e.ClaimNext(w.ctx, k.request(1))
-			w.is(err, flowfabric.ErrUnknownInterest)
+			w.is(err, flowfabric.ErrUnknownSubscription)
 		})
-		a, err := w.e.SetInterest(w.ctx, w.p, []uint64{3, 1, 2, 2})
+		a, err := w.e.SetSubscription(w.ctx, w.p, []uint64{3, 1, 2, 2})
 		w.no(err)
-		b, err := w.e.SetInterest(w.ctx, w.p, []uint64{1, 2, 3})
+		b, err := w.e.SetSubscription(w.ctx, w.p, []uint64{1, 2, 3})
 		w.no(err)
 		same(w, "digest", a, b)
-		c, err := w.e.SetInterest(w.ctx, w.p, nil)
+		c, err := w.e.SetSubscription(w.ctx, w.p, nil)
 		w.no(err)
 		same(w, "another", a != c, true)
 		same(w, "members", words(w.dump().Sets[":int:"+a]), "[0 1 2 3]")
 		w.check()
 	}},
-	{name: "a claim inlines up to 512 KiB of inputs, and the engine reads the rest", run: func(w *world) {
+	{name: "a claim inlines up to 512 KiB of inputs, and the engine reads the rest", run: func(w *env) {
 		big := strings.Repeat("x", 300<<10)
 		for _, in := range []string{big + "0", big + "1", "small"} {
 			w.create(payload([]byte(in)))
@@ -371,7 +371,7 @@ var claimScenarios = []scenario{
 		}
 		w.check()
 	}},
-	{name: "every later claim returns the recorded steps", run: func(w *world) {
+	{name: "every later claim returns the recorded steps", run: func(w *env) {
 		id := w.create(retries(1))
 		k := w.worker("w1")
 		f := k.one(id).Fence
@@ -398,7 +398,7 @@ var claimScenarios = []scenario{
 		w.release(f)
 		same(w, "inlined", string(w.worker("w2").one(id).Steps["s"]), "\x00v")
 	}},
-	{name: "steps beyond 1,000, 256 KiB each or 8 MiB in total are refused", run: func(w *world) {
+	{name: "steps beyond 1,000, 256 KiB each or 8 MiB in total are refused", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		args := append([]string{proto}, fenceArgs(f)...)
 		for i := range limits.MaxSteps {
@@ -427,7 +427,7 @@ var claimScenarios = []scenario{
 			w.is(err, flowfabric.ErrStepLimit)
 		})
 	}},
-	{name: "a claim repairs queue entries that contradict the record", run: func(w *world) {
+	{name: "a claim repairs queue entries that contradict the record", run: func(w *env) {
 		waiting, delayed, active, ended := w.create(), w.create(delay(time.Hour)), w.create(priority(9)), w.create(priority(8))
 		k := w.worker("w1")
 		k.one(active)
@@ -439,16 +439,16 @@ var claimScenarios = []scenario{
 		}
 		w.set("ZREM", string(w.k)+":delayed", delayed.UUID().String())
 		k.can = func(r engine.Route) bool { return r.Kind == "k" }
-		k.interest = ""
+		k.subscription = ""
 		k.table = 0
 		c := k.claim(100)
 		same(w, "claimed", len(c) == 1 && c[0].Fence.Execution == waiting, true)
 		w.code(delayed, "R2af")
 		k.can = func(engine.Route) bool { return true }
-		k.interest, k.table = "", 0
+		k.subscription, k.table = "", 0
 		k.one(elsewhere)
 	}},
-	{name: "a completion can claim the next execution in the same call", run: func(w *world) {
+	{name: "a completion can claim the next execution in the same call", run: func(w *env) {
 		ids := w.createN(3)
 		k := w.worker("w1")
 		c := k.one(ids[0])

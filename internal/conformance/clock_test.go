@@ -12,7 +12,7 @@ import (
 const step = time.Hour // by which the server's clock steps in these scenarios
 
 // overdue tells whether a poll says that nobody ticks.
-func (w *world) overdue() bool {
+func (w *env) overdue() bool {
 	w.Helper()
 	p, _, err := w.e.Poll(w.ctx, []uint16{w.p})
 	w.no(err)
@@ -20,7 +20,7 @@ func (w *world) overdue() bool {
 }
 
 // takeOver ticks as another process than the one that did before, and that is gone.
-func (w *world) takeOver() engine.TickReply {
+func (w *env) takeOver() engine.TickReply {
 	w.Helper()
 	r, err := w.e.Tick(w.ctx, w.p, "successor", false)
 	w.no(err)
@@ -30,7 +30,7 @@ func (w *world) takeOver() engine.TickReply {
 }
 
 var clockScenarios = []scenario{
-	{name: "the clock steps back: a dead worker's work is free one lease time later", run: func(w *world) {
+	{name: "the clock steps back: a dead worker's work is free one lease time later", run: func(w *env) {
 		id := w.create()
 		k := w.worker("w1")
 		f := k.one(id).Fence
@@ -52,7 +52,7 @@ var clockScenarios = []scenario{
 		w.is(w.complete(f, "").Err, flowfabric.ErrStaleLease)
 		w.no(w.complete(n.Fence, "").Err)
 	}},
-	{name: "the clock steps back: ticks alone do not keep a dead worker's session alive", run: func(w *world) {
+	{name: "the clock steps back: ticks alone do not keep a dead worker's session alive", run: func(w *env) {
 		id := w.create()
 		w.worker("w1").one(id)
 		w.tick()
@@ -69,7 +69,7 @@ var clockScenarios = []scenario{
 		}
 		same(w, "requeued", requeued, 1)
 	}},
-	{name: "the clock steps back and forward again: what ended in between is purged on time", run: func(w *world) {
+	{name: "the clock steps back and forward again: what ended in between is purged on time", run: func(w *env) {
 		id := w.create(retention(time.Minute))
 		k := w.worker("w1")
 		f := k.one(id).Fence
@@ -79,7 +79,7 @@ var clockScenarios = []scenario{
 		w.advance(step)
 		same(w, "purged", w.tick().Purged, 1)
 	}},
-	{name: "the clock runs normally: a tick that checks a live session does not extend it", run: func(w *world) {
+	{name: "the clock runs normally: a tick that checks a live session does not extend it", run: func(w *env) {
 		w.create()
 		k := w.worker("w1")
 		k.claim(1)
@@ -90,7 +90,7 @@ var clockScenarios = []scenario{
 		w.advance(ttl / 2)
 		same(w, "requeued", w.tick().Requeued, 1)
 	}},
-	{name: "the clock steps back: a live worker keeps its work, whether it renews before the tick or after", run: func(w *world) {
+	{name: "the clock steps back: a live worker keeps its work, whether it renews before the tick or after", run: func(w *env) {
 		ids := w.createN(3)
 		workers := []*worker{w.worker("w1"), w.worker("w2"), w.worker("w3")}
 		var fences []flowfabric.Fence
@@ -118,7 +118,7 @@ var clockScenarios = []scenario{
 			w.code(id, "T1")
 		}
 	}},
-	{name: "the clock steps back: any number of sessions is corrected, a bounded number a call", run: func(w *world) {
+	{name: "the clock steps back: any number of sessions is corrected, a bounded number a call", run: func(w *env) {
 		const many = 150
 		w.createN(many)
 		for i := range many {
@@ -135,7 +135,7 @@ var clockScenarios = []scenario{
 		sum, _ := w.settleTime()
 		same(w, "requeued", sum.Requeued, many)
 	}},
-	{name: "the clock steps back a little: the dead worker's work is requeued, the live one's is not", run: func(w *world) {
+	{name: "the clock steps back a little: the dead worker's work is requeued, the live one's is not", run: func(w *env) {
 		for _, back := range []time.Duration{time.Millisecond, 900 * time.Millisecond, 2 * time.Second, ttl / 2, ttl, 2 * ttl} {
 			w.reset()
 			dead, live := w.create(), w.create(kind("other"))
@@ -155,7 +155,7 @@ var clockScenarios = []scenario{
 			w.no(w.complete(f, "").Err)
 		}
 	}},
-	{name: "the clock steps back: a lost worker is not shown alive, and its name is free", run: func(w *world) {
+	{name: "the clock steps back: a lost worker is not shown alive, and its name is free", run: func(w *env) {
 		dead, live := w.homed("dead"), w.homed("live")
 		w.register(dead, "t")
 		w.register(live, "t")
@@ -172,7 +172,7 @@ var clockScenarios = []scenario{
 		_, err = w.e.RegisterWorker(w.ctx, engine.Registration{Instance: dead, Token: "another", TTL: ttl})
 		w.no(err)
 	}},
-	{name: "the clock steps back: a rate quota admits at once, and no more than its rate", run: func(w *world) {
+	{name: "the clock steps back: a rate quota admits at once, and no more than its rate", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 2, Window: time.Minute})
 		w.createN(6, asking(flowfabric.QuotaGate(q)))
@@ -200,7 +200,7 @@ var clockScenarios = []scenario{
 		same(w, "window", g.holds(q), "0 0")
 		g.sound()
 	}},
-	{name: "the clock steps back: new waiters for a rate do not queue behind earlier ones", run: func(w *world) {
+	{name: "the clock steps back: new waiters for a rate do not queue behind earlier ones", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 10, Window: 10 * time.Second})
 		w.createN(30, asking(flowfabric.QuotaGate(q)))
@@ -228,7 +228,7 @@ var clockScenarios = []scenario{
 		a := g.admit(q, 0, list...)
 		same(w, "retry", a.Retry >= 4*time.Second && a.Retry <= 7*time.Second, true)
 	}},
-	{name: "the clock steps back: a slot that nobody returns becomes suspect and is checked", run: func(w *world) {
+	{name: "the clock steps back: a slot that nobody returns becomes suspect and is checked", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		first := w.create(asking(flowfabric.QuotaGate(q)))
@@ -249,7 +249,7 @@ var clockScenarios = []scenario{
 		g.admit(q, 1, list...)
 		same(w, "started", k.granted(list...)[0].Fence.Execution, second)
 	}},
-	{name: "the clock steps back: a route that a cap closed opens again", run: func(w *world) {
+	{name: "the clock steps back: a route that a cap closed opens again", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		w.createN(2, asking(flowfabric.QuotaGate(q)))
@@ -262,7 +262,7 @@ var clockScenarios = []scenario{
 		w.tick()
 		same(w, "granted", len(k.grants(1)), 1)
 	}},
-	{name: "the clock steps back: delays, timeouts and deadlines fire later by the step, never earlier", run: func(w *world) {
+	{name: "the clock steps back: delays, timeouts and deadlines fire later by the step, never earlier", run: func(w *env) {
 		late, limited, ending := w.create(delay(time.Minute)), w.create(kind("b"), timeout(2*ttl)), w.create(kind("c"), delay(2*step), deadline(90*time.Minute))
 		k := w.worker("w1")
 		k.can = func(r engine.Route) bool { return r.Kind == "b" }
@@ -289,7 +289,7 @@ var clockScenarios = []scenario{
 		same(w, "expired", pass(90*time.Minute).Expired, 1)
 		w.code(ending, "T4n")
 	}},
-	{name: "the clock steps back: a schedule continues at its next instant and fires none twice", run: func(w *world) {
+	{name: "the clock steps back: a schedule continues at its next instant and fires none twice", run: func(w *env) {
 		w.put(w.named("s"), w.clock().Add(time.Second), "in")
 		w.tick()
 		w.advance(-step)
@@ -299,7 +299,7 @@ var clockScenarios = []scenario{
 		w.advance(time.Minute + 2*time.Second)
 		same(w, "due", w.tick().Schedules, 1)
 	}},
-	{name: "the clock steps forward: leases end, work runs again once, and a later step back changes nothing", run: func(w *world) {
+	{name: "the clock steps forward: leases end, work runs again once, and a later step back changes nothing", run: func(w *env) {
 		ids := w.createN(2)
 		k := w.worker("w1")
 		fences := []flowfabric.Fence{k.claim(1)[0].Fence, k.claim(1)[0].Fence}
@@ -332,7 +332,7 @@ var clockScenarios = []scenario{
 		n := w.worker("w3").one(id)
 		w.no(w.complete(n.Fence, "").Err)
 	}},
-	{name: "the clock steps forward: a rate quota begins a new window, and a closed route opens", run: func(w *world) {
+	{name: "the clock steps forward: a rate quota begins a new window, and a closed route opens", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 1, Window: 10 * time.Minute, Cap: 1})
 		w.createN(2, asking(flowfabric.QuotaGate(q)))

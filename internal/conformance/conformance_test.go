@@ -50,7 +50,7 @@ type Server struct {
 // is not audited.
 type scenario struct {
 	name    string
-	run     func(*world)
+	run     func(*env)
 	needs   []string
 	damaged string
 }
@@ -155,7 +155,7 @@ func Run(t *testing.T, s Server) {
 							t.Skipf("%s has no %s", s.Name, f)
 						}
 					}
-					w := newWorld(t, &s, e, look(next), next)
+					w := newEnv(t, &s, e, look(next), next)
 					next = (next + 1) % partitions
 					sc.run(w)
 					if sc.damaged == "" {
@@ -279,7 +279,7 @@ func TestPersistence(t *testing.T) {
 	s := Server{Name: "redis with AOF", URL: srv.URL(), Features: Features{Functions: true, Persistence: true, ShardedPubSub: true}, Restart: srv.Restart}
 	e, raw := connect(t, s)
 	for _, sc := range persistenceScenarios {
-		t.Run(sc.name, func(t *testing.T) { sc.run(newWorld(t, &s, e, raw, 0)) })
+		t.Run(sc.name, func(t *testing.T) { sc.run(newEnv(t, &s, e, raw, 0)) })
 	}
 }
 

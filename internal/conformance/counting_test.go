@@ -12,7 +12,7 @@ import (
 
 // Routes are counted from a partition's first boot on, lanes close and open exactly theirs, and purges have their price.
 var countingScenarios = []scenario{
-	{name: "the retention is stored beside the policy, not in it", run: func(w *world) {
+	{name: "the retention is stored beside the policy, not in it", run: func(w *env) {
 		policy := flowfabric.Policy{Retry: flowfabric.DefaultRetry(), StreamFrames: 77}
 		policy.Retry.Categories = []string{"a", "b"}
 		plain := w.create(func(x *engine.NewExecution) { x.Policy = policy })
@@ -21,7 +21,7 @@ var countingScenarios = []scenario{
 		same(w, "categories", w.hash(w.k.Attempts(kept.UUID()))["categories"], "a,b")
 		same(w, "without one", w.core(plain)["rt"], "")
 	}},
-	{name: "a second boot does not reset the count of route uses", run: func(w *world) {
+	{name: "a second boot does not reset the count of route uses", run: func(w *env) {
 		ids := w.createN(3, delay(time.Hour))
 		w.advance(time.Second)
 		w.must("ff_boot", proto)
@@ -34,7 +34,7 @@ var countingScenarios = []scenario{
 		}
 		same(w, "rows, ids, counts", words(len(w.hash(w.k.Routes())), len(w.hash(w.k.RouteIDs())), len(w.hash(w.k.RouteUse()))), "0 0 0")
 	}},
-	{name: "a tick drops entries of missing or live executions from the index of ended ones", run: func(w *world) {
+	{name: "a tick drops entries of missing or live executions from the index of ended ones", run: func(w *env) {
 		live := w.create()
 		w.set("ZADD", w.k.Done(), "5", uuid.NewString(), "6", live.UUID().String())
 		w.quiet = true
@@ -43,7 +43,7 @@ var countingScenarios = []scenario{
 		w.check()
 		same(w, "filed", len(w.dump().ZSets[":done"]), 0)
 	}},
-	{name: "a tick limits its purges by the attempts that they remove", run: func(w *world) {
+	{name: "a tick limits its purges by the attempts that they remove", run: func(w *env) {
 		ids := w.createN(10, delay(time.Hour), retention(time.Second))
 		w.quiet = true
 		for _, id := range ids {
@@ -58,7 +58,7 @@ var countingScenarios = []scenario{
 		}
 		same(w, "more", words(r.Purged, w.tick().More), "2 false")
 	}},
-	{name: "a lane change affects only its own routes, and opening the lane wakes waiting workers", run: func(w *world) {
+	{name: "a lane change affects only its own routes, and opening the lane wakes waiting workers", run: func(w *env) {
 		mine, alike, other := w.create(lane("batch")), w.create(lane("batch2")), w.create(lane("x"), kind("batch"))
 		set := func(state engine.LaneState, routes int) {
 			w.Helper()
@@ -84,7 +84,7 @@ var countingScenarios = []scenario{
 		ear.hears("w")
 		k.one(mine)
 	}},
-	{name: "opening a lane wakes an idle tick owner", run: func(w *world) {
+	{name: "opening a lane wakes an idle tick owner", run: func(w *env) {
 		set := func(state engine.LaneState) {
 			w.Helper()
 			w.no(w.e.SetLane(w.ctx, "default", "default", engine.LaneChange{State: state})[w.p].Err)
@@ -98,7 +98,7 @@ var countingScenarios = []scenario{
 		bell.hears("t")
 		same(w, "idle", w.tick().Idle, false)
 	}},
-	{name: "work that ends in a paused lane wakes the tick for its purge", run: func(w *world) {
+	{name: "work that ends in a paused lane wakes the tick for its purge", run: func(w *env) {
 		a := w.e.SetLane(w.ctx, "default", "default", engine.LaneChange{State: "paused"})[w.p]
 		w.no(a.Err)
 		id := w.create(retention(2 * time.Second))

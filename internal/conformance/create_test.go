@@ -15,7 +15,7 @@ import (
 )
 
 var createScenarios = []scenario{
-	{name: "a new execution waits in its queue at the score of its priority and age", run: func(w *world) {
+	{name: "a new execution waits in its queue at the score of its priority and age", run: func(w *env) {
 		x := w.item(priority(5))
 		c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x})
 		w.no(err)
@@ -27,7 +27,7 @@ var createScenarios = []scenario{
 		s := w.read(x.ID)
 		same(w, "phase", s.State.LifecyclePhase+" "+s.State.AttemptState, "runnable pending_first_attempt")
 	}},
-	{name: "only a delay into the future makes a new execution delayed", run: func(w *world) {
+	{name: "only a delay into the future makes a new execution delayed", run: func(w *env) {
 		id := w.create(delay(time.Second))
 		s := w.code(id, "R2af")
 		same(w, "public", s.State.Public, flowfabric.Delayed)
@@ -42,7 +42,7 @@ var createScenarios = []scenario{
 		same(w, "+0", w.must("ff_create_execution", args...).slots[1], "+R1f")
 		w.check()
 	}},
-	{name: "a priority out of range is clamped, and a malformed one is refused", run: func(w *world) {
+	{name: "a priority out of range is clamped, and a malformed one is refused", run: func(w *env) {
 		for in, want := range map[int]int64{-3: 0, 0: 0, 9000: 9000, 9001: 9000, 1 << 40: 9000} {
 			id := w.create(priority(in))
 			same(w, strconv.Itoa(in), w.at(id, "pr"), want)
@@ -53,7 +53,7 @@ var createScenarios = []scenario{
 			w.refused(bad, "invalid_input", args)
 		}
 	}},
-	{name: "a repeated id is a duplicate, or a conflict if its digest differs", run: func(w *world) {
+	{name: "a repeated id is a duplicate, or a conflict if its digest differs", run: func(w *env) {
 		x := w.item(payload([]byte("first")))
 		x.Digest = "d1"
 		again := x
@@ -78,7 +78,7 @@ var createScenarios = []scenario{
 			same(w, "state", c[0].State, flowfabric.Active)
 		})
 	}},
-	{name: "equal idempotency keys derive the same id, so the second submit is a duplicate", run: func(w *world) {
+	{name: "equal idempotency keys derive the same id, so the second submit is a duplicate", run: func(w *env) {
 		first := flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "k", "order-1"))
 		same(w, "derived twice", first, flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "k", "order-1")))
 		for _, other := range []flowfabric.ExecutionID{
@@ -97,7 +97,7 @@ var createScenarios = []scenario{
 			same(w, "duplicate", c[0].Duplicate, true)
 		})
 	}},
-	{name: "an invalid policy is refused even if the execution exists", run: func(w *world) {
+	{name: "an invalid policy is refused even if the execution exists", run: func(w *env) {
 		x := w.item()
 		w.create(func(y *engine.NewExecution) { y.ID = x.ID })
 		for _, bad := range []string{"x", "3,0,1000", "1001,0,1000,60000,2000,0,100,10,0", "3,2,1000,60000,2000,0,100,10,0",
@@ -112,7 +112,7 @@ var createScenarios = []scenario{
 		w.no(err)
 		w.is(created[0].Err, flowfabric.ErrInvalidPolicy)
 	}},
-	{name: "malformed delays, deadlines, timeouts and tags are refused and write nothing", run: func(w *world) {
+	{name: "malformed delays, deadlines, timeouts and tags are refused and write nothing", run: func(w *env) {
 		for _, bad := range []string{"soon", "1.5", "-1", "+", "+-1", "+1.5", "nan", "315360000000000", "+315360000001", " 1", "01"} {
 			for at, what := range map[int]string{6: "delay ", 7: "deadline "} {
 				args := createArgs(w.item())
@@ -144,7 +144,7 @@ var createScenarios = []scenario{
 		w.refused("a tag without value", "invalid_input", append(args[:13], args[14:]...))
 	}},
 	{name: "capabilities are sorted, deduplicated and bounded, and malformed ones are refused", run: capabilityTokens},
-	{name: "the server's clock, not the producer's, decides whether work is delayed", run: func(w *world) {
+	{name: "the server's clock, not the producer's, decides whether work is delayed", run: func(w *env) {
 		for _, skew := range []time.Duration{-time.Hour, 0, time.Hour} { // of the server against this process
 			w.reset()
 			w.advance(skew)
@@ -159,7 +159,7 @@ var createScenarios = []scenario{
 			same(w, "a relative delay", w.at(w.create(delay(time.Minute)), "du") > w.now(), true)
 		}
 	}},
-	{name: "malformed namespaces, lanes, kinds and ids are refused", run: func(w *world) {
+	{name: "malformed namespaces, lanes, kinds and ids are refused", run: func(w *env) {
 		for at, what := range map[int]string{1: "namespace", 2: "lane", 3: "kind"} {
 			for _, bad := range []string{"", strings.Repeat("n", 65), "a{b", "a}b", "tab\t", "é", "nul\x00"} {
 				args := createArgs(w.item())
@@ -178,7 +178,7 @@ var createScenarios = []scenario{
 		}
 		w.check()
 	}},
-	{name: "items that share one header are created as if each were spelled out", run: func(w *world) {
+	{name: "items that share one header are created as if each were spelled out", run: func(w *env) {
 		head := func(n string, opts ...option) []string {
 			args := createArgs(w.item(opts...))
 			return append(args[:len(args)-4], n)
@@ -248,7 +248,7 @@ var createScenarios = []scenario{
 		w.refused("a lane that is closed", "lane_closed", append(head("1", lane("closed")), item...))
 		w.refused("a payload that is too large", "payload_too_large", append(head("1"), two, "", strings.Repeat("x", limits.MaxPayload+1)))
 	}},
-	{name: "an invalid item of a batch is refused, and the others are created", run: func(w *world) {
+	{name: "an invalid item of a batch is refused, and the others are created", run: func(w *env) {
 		good, long, big := w.item(), w.item(), w.item()
 		long.Namespace = strings.Repeat("n", 65)
 		big.Payload = make([]byte, limits.MaxPayload)
@@ -276,7 +276,7 @@ var createScenarios = []scenario{
 			}
 		})
 	}},
-	{name: "a call has at most 2,000 tags", run: func(w *world) {
+	{name: "a call has at most 2,000 tags", run: func(w *env) {
 		labels := map[string]string{}
 		for i := range 64 {
 			labels[fmt.Sprint("app.k", i)] = "v"
@@ -308,7 +308,7 @@ var createScenarios = []scenario{
 			same(w, "the same for all", words(w.fcall("ff_create_execution", alike...)), "{0 invalid_input [tags: at most 2000 a call]}")
 		})
 	}},
-	{name: "executions with equal parts share a route, and claims learn of new routes", run: func(w *world) {
+	{name: "executions with equal parts share a route, and claims learn of new routes", run: func(w *env) {
 		a := w.create(kind("a"))
 		b := w.create(kind("a"), lane("l"))
 		c := w.create(kind("a"), capabilities("gpu"))
@@ -344,7 +344,7 @@ var createScenarios = []scenario{
 		same(w, "delta after a loss", words(len(r.Routes), r.Routes[0].Kind, r.Routes[0].ID), "1 e "+last)
 		same(w, "row in the snapshot", words(w.read(c).Route), words(engine.Route{ID: 3, Namespace: "default", Lane: "default", Kind: "a", Capabilities: []string{"gpu"}}))
 	}},
-	{name: "a partition has at most 1,024 routes, and known ones still accept work", run: func(w *world) {
+	{name: "a partition has at most 1,024 routes, and known ones still accept work", run: func(w *env) {
 		for first := 0; first < limits.MaxRoutes; first += 64 {
 			items := make([]engine.NewExecution, 64)
 			for i := range items {
@@ -398,7 +398,7 @@ func itemArgs(x engine.NewExecution) []string {
 }
 
 // refused makes a create call whose one item must be refused with a code and leave no trace.
-func (w *world) refused(what, code string, args []string) {
+func (w *env) refused(what, code string, args []string) {
 	w.Helper()
 	w.unchanged(what, func() {
 		a := w.fcall("ff_create_execution", args...)
@@ -408,7 +408,7 @@ func (w *world) refused(what, code string, args []string) {
 	})
 }
 
-func capabilityTokens(w *world) {
+func capabilityTokens(w *env) {
 	tokens := func(n int) []string {
 		list := make([]string, n)
 		for i := range list {

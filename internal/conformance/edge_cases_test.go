@@ -13,7 +13,7 @@ import (
 
 // What no other topic noticed when internal/mutants broke it.
 var edgeCaseScenarios = []scenario{
-	{name: "a repeat is recognised only under the fence of the first call", run: func(w *world) {
+	{name: "a repeat is recognised only under the fence of the first call", run: func(w *env) {
 		k := w.worker("w1")
 		id := w.create(retries(3))
 		first := k.one(id).Fence
@@ -37,12 +37,12 @@ var edgeCaseScenarios = []scenario{
 			w.unchanged("a completion by another "+what, func() { w.is(w.complete(other, "r").Err, flowfabric.ErrNotActive) })
 		}
 	}},
-	{name: "a refused completion names the state and the last release of the execution", run: func(w *world) {
+	{name: "a refused completion names the state and the last release of the execution", run: func(w *env) {
 		x := w.state("R2b")
 		coded, ok := errors.AsType[*flowfabric.Error](w.complete(x.fence, "r").Err)
 		same(w, "slots", words(ok, coded.Code, coded.Slot(0), coded.Slot(3)), words(true, "execution_not_active", "R2b", w.core(x.id)["lr"]))
 	}},
-	{name: "an attempt whose lease was revoked stays revoked after a later cancel", run: func(w *world) {
+	{name: "an attempt whose lease was revoked stays revoked after a later cancel", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		w.revoke(f.Execution)
 		reason := func() string {
@@ -54,7 +54,7 @@ var edgeCaseScenarios = []scenario{
 		w.cancel(f.Execution)
 		same(w, "after", words(reason(), w.code(f.Execution, "T3").AttemptLog[0].Category), "lease_revoked lease_revoked")
 	}},
-	{name: "times that are round numbers are read correctly on every server", run: func(w *world) {
+	{name: "times that are round numbers are read correctly on every server", run: func(w *env) {
 		w.stop()
 		w.pass(200_000_000_000*time.Millisecond - ttl) // the session will expire at 2e12
 		k := w.worker("w1")
@@ -68,7 +68,7 @@ var edgeCaseScenarios = []scenario{
 		two.one(a)
 		two.one(b)
 	}},
-	{name: "a repeated claim renews the lease and returns the same attempt type", run: func(w *world) {
+	{name: "a repeated claim renews the lease and returns the same attempt type", run: func(w *env) {
 		id := w.create()
 		k := w.worker("w1")
 		w.release(k.one(id).Fence)
@@ -83,7 +83,7 @@ var edgeCaseScenarios = []scenario{
 		w.advance(ttl * 3 / 4)
 		w.no(w.complete(again.Claims[0].Fence, "").Err)
 	}},
-	{name: "the epoch grows within one millisecond and when the clock steps back", run: func(w *world) {
+	{name: "the epoch grows within one millisecond and when the clock steps back", run: func(w *env) {
 		w.stop()
 		id := w.create()
 		k := w.worker("w1")
@@ -100,7 +100,7 @@ var edgeCaseScenarios = []scenario{
 			w.no(err)
 		}
 	}},
-	{name: "work created in one millisecond is claimed in order of creation across routes", run: func(w *world) {
+	{name: "work created in one millisecond is claimed in order of creation across routes", run: func(w *env) {
 		w.stop()
 		var ids []flowfabric.ExecutionID
 		for i := range 8 {
@@ -111,7 +111,7 @@ var edgeCaseScenarios = []scenario{
 			k.one(id)
 		}
 	}},
-	{name: "a passed deadline prevents claims before the tick, and fires before a later timeout", run: func(w *world) {
+	{name: "a passed deadline prevents claims before the tick, and fires before a later timeout", run: func(w *env) {
 		w.stop()
 		late, id := w.create(deadline(time.Second)), w.create(deadline(time.Minute), timeout(time.Hour))
 		w.pass(time.Second)
@@ -125,7 +125,7 @@ var edgeCaseScenarios = []scenario{
 		w.code(id, "T4")
 		w.is(w.complete(f, "").Err, flowfabric.ErrNotActive)
 	}},
-	{name: "sessions and attempt timeouts end at their exact millisecond", run: func(w *world) {
+	{name: "sessions and attempt timeouts end at their exact millisecond", run: func(w *env) {
 		w.stop()
 		slow, held := w.create(timeout(time.Second), retries(0)), w.create(retries(0))
 		k := w.worker("w1")
@@ -139,7 +139,7 @@ var edgeCaseScenarios = []scenario{
 		same(w, "requeued", w.tick().Requeued, 1)
 		w.code(held, "R1r")
 	}},
-	{name: "a claim moves work from a wrong queue back into its own", run: func(w *world) {
+	{name: "a claim moves work from a wrong queue back into its own", run: func(w *env) {
 		k := w.worker("w1")
 		k.can = func(r engine.Route) bool { return r.Kind == "k" }
 		here, there := w.create(), w.create(kind("other"))
@@ -149,22 +149,22 @@ var edgeCaseScenarios = []scenario{
 		score := w.dump().ZSets[":q:"+w.core(there)["r"]][there.UUID().String()]
 		same(w, "its place", int64(score), w.at(there, "ct"))
 	}},
-	{name: "a subscription expires, but not while a worker waits with it", run: func(w *world) {
+	{name: "a subscription expires, but not while a worker waits with it", run: func(w *env) {
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
 		k := w.worker("w1")
 		k.nothing()
-		key := w.k.Interest(k.interest)
+		key := w.k.Interest(k.subscription)
 		w.lives(key, 10*time.Minute)
 		w.set("EXPIRE", key, "5")
 		k.nothing()
 		w.lives(key, 10*time.Minute)
 		w.set("EXPIRE", key, "5")
-		digest, err := w.e.SetInterest(w.ctx, w.p, []uint64{1})
+		digest, err := w.e.SetSubscription(w.ctx, w.p, []uint64{1})
 		w.no(err)
-		same(w, "digest", digest, k.interest)
+		same(w, "digest", digest, k.subscription)
 		w.lives(key, 10*time.Minute)
 	}},
-	{name: "each attempt has its own result", run: func(w *world) {
+	{name: "each attempt has its own result", run: func(w *env) {
 		k := w.worker("w1")
 		id := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Second, Multiplier: 2}))
 		w.fail(k.one(id).Fence, "x")
@@ -176,17 +176,17 @@ var edgeCaseScenarios = []scenario{
 			same(w, "result", words(string(got), ok), words(want, want != ""))
 		}
 	}},
-	{name: "a completion removes the alarm of its deadline", run: func(w *world) {
+	{name: "a completion removes the alarm of its deadline", run: func(w *env) {
 		w.no(w.complete(w.worker("w1").one(w.create(deadline(time.Hour))).Fence, "").Err)
 		same(w, "alarms", len(w.dump().ZSets[":alarms"]), 0)
 	}},
-	{name: "a failure of the category permanent is not retried", run: func(w *world) {
+	{name: "a failure of the category permanent is not retried", run: func(w *env) {
 		k := w.worker("w1")
 		id := w.create(retries(3))
 		same(w, "retry", w.fail(k.one(id).Fence, "permanent").Retry, false)
 		w.code(id, "T2")
 	}},
-	{name: "frames and bytes are counted once per attempt, also if an append is repeated", run: func(w *world) {
+	{name: "frames and bytes are counted once per attempt, also if an append is repeated", run: func(w *env) {
 		k := w.worker("w1")
 		id := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Second, Multiplier: 2}))
 		for attempt := range uint32(2) {
@@ -198,7 +198,7 @@ var edgeCaseScenarios = []scenario{
 			m, err := w.e.ReadAttemptStream(w.ctx, id, attempt)
 			w.no(err)
 			same(w, "meta", words(m.Count, m.Bytes, m.LastSequence), "3 3 3")
-			frames, err := w.e.ReadFrames(w.ctx, id, attempt, stream.Cursor{}, nil, 10)
+			frames, err := w.e.ReadFrames(w.ctx, id, attempt, stream.Cursor{}, 10)
 			w.no(err)
 			for i, frame := range frames {
 				same(w, "frame", words(frame.Sequence, frame.Type, string(frame.Payload)), words(i+1, "token", i+1))
@@ -208,7 +208,7 @@ var edgeCaseScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "a listener receives frames complete, as they are stored", run: func(w *world) {
+	{name: "a listener receives frames complete, as they are stored", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		ear := w.listen(engine.FrameChannel(f.Execution))
 		sent := []stream.Frame{{Type: "a", Payload: []byte("\x00 {1:}")}, {Type: "b", Encoding: "json", Correlation: "c", ProducedAt: time.UnixMilli(5), Payload: []byte("2")}}
@@ -217,7 +217,7 @@ var edgeCaseScenarios = []scenario{
 		said, err := engine.DecodeFrames(ear.next())
 		w.no(err)
 		frames := said.Frames
-		stored, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, nil, 10)
+		stored, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, 10)
 		w.no(err)
 		for i := range stored {
 			stored[i].Run = 1
@@ -225,7 +225,7 @@ var edgeCaseScenarios = []scenario{
 		same(w, "frames", words(said.Attempt, frames, said.Resumed == nil), words(0, stored, true))
 		same(w, "the last", words(frames[1].ID, frames[1].Sequence, string(frames[1].Payload)), words(a.LastID, 2, "2"))
 	}},
-	{name: "a replay resets reclaims and progress", run: func(w *world) {
+	{name: "a replay resets reclaims and progress", run: func(w *env) {
 		id := w.create()
 		w.worker("w1").one(id)
 		w.advance(ttl)
@@ -238,7 +238,7 @@ var edgeCaseScenarios = []scenario{
 		s := w.code(id, "R1p")
 		same(w, "after", words(s.Reclaims, s.Progress.Percent, s.Progress.Message), "0 0 ")
 	}},
-	{name: "a purge removes the steps and keeps the tombstone for the requested time", run: func(w *world) {
+	{name: "a purge removes the steps and keeps the tombstone for the requested time", run: func(w *env) {
 		k := w.worker("w1")
 		id := w.create()
 		f := k.one(id).Fence
@@ -251,13 +251,13 @@ var edgeCaseScenarios = []scenario{
 		same(w, "steps", len(w.hash(w.k.Steps(id.UUID()))), 0)
 		w.lives(w.k.Tombstone(id.UUID()), 48*time.Hour)
 	}},
-	{name: "a missing partition count is filled in without changing the others", run: func(w *world) {
+	{name: "a missing partition count is filled in without changing the others", run: func(w *env) {
 		key := string(w.k) + ":config"
 		defer w.set("DEL", key)
 		w.set("HSET", key, "num_flow_partitions", "8", "num_quota_partitions", "2")
 		same(w, "answer", words(w.fcallOn([]string{key}, "ff_configure", proto, "9", "9", "9", "1")), "{1 OK [8 9 2 1]}")
 	}},
-	{name: "the executions that a session holds are listed in pages of 100", run: func(w *world) {
+	{name: "the executions that a session holds are listed in pages of 100", run: func(w *env) {
 		ids := w.createN(101)
 		k := w.worker("w1")
 		k.claim(100)
@@ -279,13 +279,13 @@ func strangers(f flowfabric.Fence) map[string]flowfabric.Fence {
 }
 
 // stop stops the clock of the partition; pass moves it.
-func (w *world) stop() {
+func (w *env) stop() {
 	w.Helper()
 	w.set("HSET", string(w.k), "clock_pin", "1800000000000")
 }
 
 // lives fails unless a key expires after d, give or take some seconds.
-func (w *world) lives(key string, d time.Duration) {
+func (w *env) lives(key string, d time.Duration) {
 	w.Helper()
 	ms, err := w.do("PTTL", key).AsInt64()
 	w.no(err)

@@ -18,7 +18,7 @@ import (
 )
 
 var errorScenarios = []scenario{
-	{name: "a function that refuses a garbage argument leaves the store unchanged", run: func(w *world) {
+	{name: "a function that refuses a garbage argument leaves the store unchanged", run: func(w *env) {
 		// Each value meets every tenth argument, every argument is emptied once, and every third cut off. Where the server is slow it is
 		// far fewer. A soak brings them all together.
 		garbage, spread, cuts := hostile, 10, 3
@@ -68,7 +68,7 @@ var errorScenarios = []scenario{
 			w.hostile = false
 		}
 	}},
-	{name: "every function keeps to the arguments and replies in its header", run: func(w *world) {
+	{name: "every function keeps to the arguments and replies in its header", run: func(w *env) {
 		for i := range w.stage().calls {
 			c := w.stage().calls[i]
 			if a := w.fcall(c.name, c.args...); a.status == 0 && c.name != "ff_session_close" { // that session holds work; others are closed elsewhere
@@ -76,7 +76,7 @@ var errorScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "random hostile input in several arguments at once changes nothing when refused", run: func(w *world) {
+	{name: "random hostile input in several arguments at once changes nothing when refused", run: func(w *env) {
 		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
 		r := rand.New(rand.NewPCG(seed, 1))
 		n := int(number("FLOWFABRIC_SOAK", 4000)) / max(1, w.srv.Share)
@@ -119,7 +119,7 @@ var errorScenarios = []scenario{
 			w.Errorf("only %d of %d calls were refused", refusals, n)
 		}
 	}},
-	{name: "a missing, frozen or newer partition refuses every function", run: func(w *world) {
+	{name: "a missing, frozen or newer partition refuses every function", run: func(w *env) {
 		s := w.stage()
 		names := map[string]bool{}
 		for _, c := range s.calls {
@@ -166,7 +166,7 @@ var errorScenarios = []scenario{
 		_, err = w.e.ReadExecution(w.ctx, flowfabric.NewExecutionID(partitions))
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},
-	{name: "every fenced call is refused in every state that it does not fit", run: func(w *world) {
+	{name: "every fenced call is refused in every state that it does not fit", run: func(w *env) {
 		for _, code := range reachable {
 			if code == "A1" {
 				continue
@@ -207,7 +207,7 @@ var errorScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "the deployment's partition counts are validated, and fixed once written", run: func(w *world) {
+	{name: "the deployment's partition counts are validated, and fixed once written", run: func(w *env) {
 		key := string(w.k) + ":config"
 		defer w.set("DEL", key)
 		same(w, "absent", w.fcallOn([]string{key}, "ff_configure", proto, "8", "4", "2", "0").code, "config_missing")
@@ -248,7 +248,7 @@ type staged struct {
 }
 
 // stage empties the partition and sets it up.
-func (w *world) stage() staged {
+func (w *env) stage() staged {
 	w.Helper()
 	defer func(quiet bool) { w.quiet = quiet }(w.quiet)
 	w.quiet = true
@@ -328,7 +328,7 @@ func (w *world) stage() staged {
 		call{"ff_purge_execution", []string{proto, ended.UUID().String(), "86400000"}},
 		call{"ff_revoke_lease", []string{proto, id.UUID().String(), k.session, "me", "reason", uuid.NewString()}},
 		call{"ff_mark_session_dead", []string{proto, k.session, "reason"}},
-		call{"ff_pass_ring", []string{proto, k.interest}},
+		call{"ff_pass_ring", []string{proto, k.subscription}},
 		call{"ff_freeze_partition", []string{proto, "1", "reason"}},
 		call{"ff_read_attempt_stream", []string{proto, id.UUID().String(), "0"}},
 	)
@@ -344,7 +344,7 @@ func (w *world) stage() staged {
 }
 
 // stageFlows makes flows in every state, and returns a good call of every function about them.
-func (w *world) stageFlows() []call {
+func (w *env) stageFlows() []call {
 	w.Helper()
 	running := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealGrowing)
 	staging := w.flow().node("a", nil)

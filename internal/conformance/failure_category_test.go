@@ -11,7 +11,7 @@ import (
 
 // What is told of an end, and how those who look for failures find it.
 var categoryScenarios = []scenario{
-	{name: "an ended execution has a category only if a failure ended it", run: func(w *world) {
+	{name: "an ended execution has a category only if a failure ended it", run: func(w *env) {
 		for _, x := range []struct {
 			what, want string
 			code       flowfabric.Code
@@ -45,7 +45,7 @@ var categoryScenarios = []scenario{
 			same(w, x.what+": the attempt before", events[at].Detail, "ended_failure first")
 		}
 	}},
-	{name: "an execution that a suspension timeout cancelled has a category", run: func(w *world) {
+	{name: "an execution that a suspension timeout cancelled has a category", run: func(w *env) {
 		w.seed()
 		_, c, _ := w.waiting(within(time.Second, "cancel"))
 		w.advance(time.Second)
@@ -55,7 +55,7 @@ var categoryScenarios = []scenario{
 		w.no(err)
 		same(w, "category", events[len(events)-1].Detail, "suspension_timeout")
 	}},
-	{name: "a listing of failed executions includes those whose last attempt timed out", run: func(w *world) {
+	{name: "a listing of failed executions includes those whose last attempt timed out", run: func(w *env) {
 		c, k := w.client(), w.worker("w1")
 		lane := "lane-" + time.Now().Format("150405.000000")
 		on := func(x *engine.NewExecution) { x.Lane = lane }

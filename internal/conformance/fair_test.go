@@ -38,16 +38,16 @@ func (k *worker) oneByOne(n int) string {
 	return b.String()
 }
 
-func (w *world) weight(namespace, lane string, n int) {
+func (w *env) weight(namespace, lane string, n int) {
 	w.Helper()
 	w.must("ff_set_share", proto, namespace, lane, strconv.Itoa(n))
 	w.check()
 }
 
-func (w *world) shares() map[string]string { return w.hash(w.k.Shares()) }
+func (w *env) shares() map[string]string { return w.hash(w.k.Shares()) }
 
 var fairScenarios = []scenario{
-	{name: "a flood delays another namespace's first execution by one claim", run: func(w *world) {
+	{name: "a flood delays another namespace's first execution by one claim", run: func(w *env) {
 		w.createN(300, namespace("flood"))
 		k := w.worker("w1")
 		same(w, "alone", k.oneByOne(5), "fffff")
@@ -60,7 +60,7 @@ var fairScenarios = []scenario{
 		w.createN(20, namespace("flood"), priority(9000)) // priority orders within a namespace
 		same(w, "in one claim", strings.Count(k.served(6), "s"), 3)
 	}},
-	{name: "a flood of 60 kinds delays another namespace's first execution by one claim", run: func(w *world) {
+	{name: "a flood of 60 kinds delays another namespace's first execution by one claim", run: func(w *env) {
 		w.quiet = true
 		for i := range 60 {
 			w.createN(8, namespace("flood"), kind(fmt.Sprint("k", i)))
@@ -77,7 +77,7 @@ var fairScenarios = []scenario{
 		w.createN(40, namespace("small"))
 		same(w, "half of one claim", strings.Count(k.served(60), "s"), 30)
 	}},
-	{name: "more ready routes than one claim checks do not hide any namespace", run: func(w *world) {
+	{name: "more ready routes than one claim checks do not hide any namespace", run: func(w *env) {
 		w.quiet = true
 		for i := range 200 {
 			w.create(namespace("flood"), kind(fmt.Sprint("k", i)))
@@ -113,7 +113,7 @@ var fairScenarios = []scenario{
 		}
 		same(w, "every route had its turn", len(seen), 196)
 	}},
-	{name: "weights decide the shares of namespaces, over several claims and within one", run: func(w *world) {
+	{name: "weights decide the shares of namespaces, over several claims and within one", run: func(w *env) {
 		w.createN(30, namespace("a"))
 		w.createN(30, namespace("b"))
 		w.weight("a", "default", 3)
@@ -131,7 +131,7 @@ var fairScenarios = []scenario{
 			})
 		}
 	}},
-	{name: "priorities order work within a namespace as if there were no other", run: func(w *world) {
+	{name: "priorities order work within a namespace as if there were no other", run: func(w *env) {
 		var mine []flowfabric.ExecutionID
 		for i, p := range []int{0, 5, 9, 5} {
 			mine = append(mine, w.create(namespace("a"), priority(p), kind("k"+strconv.Itoa(i%2))))
@@ -149,7 +149,7 @@ var fairScenarios = []scenario{
 		}
 		same(w, "order", words(got), words([]flowfabric.ExecutionID{mine[2], mine[1], mine[3], mine[0]}))
 	}},
-	{name: "a namespace gains no credit while it has no work", run: func(w *world) {
+	{name: "a namespace gains no credit while it has no work", run: func(w *env) {
 		w.createN(60, namespace("a"))
 		w.createN(2, namespace("b"))
 		w.createN(60, namespace("c"))
@@ -159,7 +159,7 @@ var fairScenarios = []scenario{
 		got := k.oneByOne(9)
 		same(w, "alike", words(strings.Count(got, "a"), strings.Count(got, "b"), strings.Count(got, "c")), "3 3 3")
 	}},
-	{name: "lanes are ordered by their best waiting execution, whatever its namespace", run: func(w *world) {
+	{name: "lanes are ordered by their best waiting execution, whatever its namespace", run: func(w *env) {
 		w.createN(4, namespace("a"), lane("slow"))
 		w.createN(4, namespace("b"), lane("slow"))
 		w.advance(time.Second)
@@ -174,7 +174,7 @@ var fairScenarios = []scenario{
 		}
 		same(w, "lanes", words(slices.Compact(lanes)), "[fast slow]")
 	}},
-	{name: "claims within a completion are shared between namespaces, too", run: func(w *world) {
+	{name: "claims within a completion are shared between namespaces, too", run: func(w *env) {
 		w.createN(20, namespace("flood"))
 		k := w.worker("w1")
 		f := k.claim(1)[0].Fence
@@ -192,7 +192,7 @@ var fairScenarios = []scenario{
 		}
 		same(w, "served", strings.Count(got, "s"), 3)
 	}},
-	{name: "claims alternate between work with gates and work without", run: func(w *world) {
+	{name: "claims alternate between work with gates and work without", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 100})
 		w.createN(4, asking(flowfabric.QuotaGate(q)))
@@ -211,7 +211,7 @@ var fairScenarios = []scenario{
 			w.Fatalf("claims and grants: %s", got)
 		}
 	}},
-	{name: "expired executions at the head of a queue use up no share", run: func(w *world) {
+	{name: "expired executions at the head of a queue use up no share", run: func(w *env) {
 		w.createN(3, namespace("a"), deadline(time.Second))
 		w.createN(20, namespace("a"))
 		w.createN(20, namespace("b"))
@@ -221,7 +221,7 @@ var fairScenarios = []scenario{
 		same(w, "served", words(strings.Count(got, "a"), strings.Count(got, "b")), "3 3")
 		same(w, "counts", words(w.shares()["a\x1fdefault"], w.shares()["b\x1fdefault"], w.shares()["default"]), "3000000 3000000 2000000")
 	}},
-	{name: "share counters are lowered before they exceed exact integers", run: func(w *world) {
+	{name: "share counters are lowered before they exceed exact integers", run: func(w *env) {
 		w.createN(20, namespace("a"))
 		w.createN(20, namespace("b"))
 		k := w.worker("w1")
@@ -238,7 +238,7 @@ var fairScenarios = []scenario{
 		got = k.oneByOne(6)
 		same(w, "served then", words(strings.Count(got, "a"), strings.Count(got, "b")), "2 4")
 	}},
-	{name: "at most 4,096 weights are set, and they outlive their routes", run: func(w *world) {
+	{name: "at most 4,096 weights are set, and they outlive their routes", run: func(w *env) {
 		ids := []flowfabric.ExecutionID{w.create(namespace("a")), w.create(namespace("b")), w.create(namespace("b"))}
 		w.weight("b", "default", 2)
 		k := w.worker("w1")
@@ -265,7 +265,7 @@ var fairScenarios = []scenario{
 		same(w, "one less", w.fcall("ff_set_share", proto, "n7", "l", "0").code, "OK")
 		same(w, "and another", w.fcall("ff_set_share", proto, "newer", "l", "3").code, "OK")
 	}},
-	{name: "a partition with one namespace keeps no shares", run: func(w *world) {
+	{name: "a partition with one namespace keeps no shares", run: func(w *env) {
 		w.create(kind("a"))
 		w.create(kind("b"))
 		k := w.worker("w1")
@@ -275,7 +275,7 @@ var fairScenarios = []scenario{
 		w.create(namespace("other"))
 		same(w, "root", words(w.root()["space"], w.root()["spaces"]), "default 1")
 	}},
-	{name: "shares hold for random weights, arrivals and claims", run: func(w *world) {
+	{name: "shares hold for random weights, arrivals and claims", run: func(w *env) {
 		for seed := range uint64(number("FLOWFABRIC_SOAK", 40)/10 + 1) {
 			w.reset()
 			w.quiet = true
@@ -294,7 +294,7 @@ func (k *worker) turning(max int) engine.ClaimRequest {
 }
 
 // settle lets the worker finish what it holds, and claims and finishes the others.
-func (w *world) settle(k *worker, ids []flowfabric.ExecutionID) {
+func (w *env) settle(k *worker, ids []flowfabric.ExecutionID) {
 	w.Helper()
 	held, err := w.e.SessionHeld(w.ctx, w.p, k.session)
 	w.no(err)
@@ -308,7 +308,7 @@ func (w *world) settle(k *worker, ids []flowfabric.ExecutionID) {
 }
 
 // randomShares holds what namespaces are given, while they all wait, against their weights: never more than a claim apart.
-func (w *world) randomShares(r *rand.Rand) {
+func (w *env) randomShares(r *rand.Rand) {
 	w.Helper()
 	n := 2 + r.IntN(4)
 	names, weights, given := make([]string, n), make([]int, n), map[string]int{}
@@ -343,7 +343,7 @@ func (w *world) randomShares(r *rand.Rand) {
 }
 
 // score is where an execution stands in its queue.
-func (w *world) score(id flowfabric.ExecutionID) int64 {
+func (w *env) score(id flowfabric.ExecutionID) int64 {
 	w.Helper()
 	n, err := w.do("ZSCORE", w.k.Queue(w.core(id)["r"]), id.UUID().String()).AsFloat64()
 	w.no(err)
@@ -351,13 +351,13 @@ func (w *world) score(id flowfabric.ExecutionID) int64 {
 }
 
 // ageing sets the ageing of the default lane.
-func (w *world) ageing(d time.Duration) answer {
+func (w *env) ageing(d time.Duration) answer {
 	w.Helper()
 	return w.must("ff_set_lane", proto, "default", "default", "", "", "anna", strconv.FormatInt(d.Milliseconds(), 10))
 }
 
 var ageingScenarios = []scenario{
-	{name: "with ageing, waiting work gains one priority for each step of time", run: func(w *world) {
+	{name: "with ageing, waiting work gains one priority for each step of time", run: func(w *env) {
 		w.ageing(time.Minute)
 		old := w.create(priority(1))
 		w.advance(3*time.Minute - 30*time.Second)
@@ -370,7 +370,7 @@ var ageingScenarios = []scenario{
 		k.one(late)
 		same(w, "root", w.root()["lanes"], "1")
 	}},
-	{name: "ageing keeps a steady stream of high priority from starving lower work", run: func(w *world) {
+	{name: "ageing keeps a steady stream of high priority from starving lower work", run: func(w *env) {
 		for _, step := range []time.Duration{0, time.Second} {
 			w.reset()
 			if step > 0 {
@@ -396,7 +396,7 @@ var ageingScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "after ageing is switched off, priority alone orders new work", run: func(w *world) {
+	{name: "after ageing is switched off, priority alone orders new work", run: func(w *env) {
 		w.ageing(time.Minute)
 		w.create()
 		w.quiet = true // what was filed stays as it was until the audit
@@ -415,7 +415,7 @@ var ageingScenarios = []scenario{
 			})
 		}
 	}},
-	{name: "ageing applies to work however it comes back to a queue", run: func(w *world) {
+	{name: "ageing applies to work however it comes back to a queue", run: func(w *env) {
 		w.ageing(time.Second)
 		aged := func(what string, id flowfabric.ExecutionID, p int64) {
 			w.Helper()
@@ -450,11 +450,11 @@ var ageingScenarios = []scenario{
 		w.no(w.complete(one(id).Fence, "").Err)
 		w.replay(id, engine.Replay{Force: true})
 		aged("replayed", id, 70)
-		_, err = w.e.PauseExecution(w.ctx, id, "me", "")
+		_, err = w.e.HoldExecution(w.ctx, id, "me", "")
 		w.no(err)
-		_, err = w.e.UnpauseExecution(w.ctx, id, "me")
+		_, err = w.e.UnholdExecution(w.ctx, id, "me")
 		w.no(err)
-		aged("unpaused", id, 70)
+		aged("unheld", id, 70)
 		one(id)
 		g := w.flow()
 		g.node("a", nil, as(priority(9))).node("b", []string{"a"}, as(priority(8)))
@@ -463,7 +463,7 @@ var ageingScenarios = []scenario{
 		w.no(w.complete(one(g.id.Member("a")).Fence, "").Err)
 		aged("resolved member", g.id.Member("b"), 8)
 	}},
-	{name: "queues report the oldest and the next priority, with ageing and after it", run: func(w *world) {
+	{name: "queues report the oldest and the next priority, with ageing and after it", run: func(w *env) {
 		w.ageing(time.Minute)
 		first := w.create(priority(2))
 		w.advance(10 * time.Minute)
@@ -484,7 +484,7 @@ var ageingScenarios = []scenario{
 		look("with one that is filed by priority alone", first, 1)
 		same(w, "filed anew", words(w.audit(true).Kinds), "map[score:1]")
 	}},
-	{name: "a lane with ageing is not dropped to make room for another one", run: func(w *world) {
+	{name: "a lane with ageing is not dropped to make room for another one", run: func(w *env) {
 		w.ageing(time.Minute)
 		rows := []string{"HSET", w.k.Lanes()}
 		for i := range 1022 {
@@ -500,7 +500,7 @@ var ageingScenarios = []scenario{
 		row = w.hash(w.k.Lanes())["default\x1fdefault"]
 		same(w, "row", strings.HasPrefix(row, "paused 60,60000 "), true)
 	}},
-	{name: "a queue with ageing is listed in the order of claims", run: func(w *world) {
+	{name: "a queue with ageing is listed in the order of claims", run: func(w *env) {
 		w.quiet = true
 		var want []flowfabric.ExecutionID
 		for i := range 5 { // filed before: far below zero
@@ -514,7 +514,7 @@ var ageingScenarios = []scenario{
 		route := w.core(want[0])["r"]
 		for _, newest := range []bool{false, true} {
 			var got []flowfabric.ExecutionID
-			q := engine.ListQuery{Home: engine.HomeWaiting, Key: route, Limit: 3, Newest: newest}
+			q := engine.ListQuery{Index: engine.IndexWaiting, Key: route, Limit: 3, Newest: newest}
 			for more := true; more; {
 				page, err := w.e.ListExecutions(w.ctx, w.p, q)
 				w.no(err)

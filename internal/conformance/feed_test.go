@@ -15,7 +15,7 @@ import (
 
 // The feed: what is recorded, for whom, and for how long.
 var feedScenarios = []scenario{
-	{name: "the feed records nothing unless somebody subscribes", run: func(w *world) {
+	{name: "the feed records nothing unless somebody subscribes", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		w.complete(f, "")
 		same(w, "feed", len(w.feed()), 0)
@@ -23,7 +23,7 @@ var feedScenarios = []scenario{
 		w.complete(w.worker("w2").one(w.create()).Fence, "")
 		same(w, "feed", len(w.feed()), 1)
 	}},
-	{name: "the feed records every completion, failure, cancellation and expiry", run: func(w *world) {
+	{name: "the feed records every completion, failure, cancellation and expiry", run: func(w *env) {
 		w.follow(engine.FeedWish{Ends: true})
 		k := w.worker("w1")
 		done, failed, cancelled, expired := w.create(), w.create(), w.create(), w.create(deadline(time.Hour))
@@ -49,7 +49,7 @@ var feedScenarios = []scenario{
 		same(w, "ends", fmt.Sprint(got), fmt.Sprint(map[string]string{done.String(): "T1 0", failed.String(): "T2 0", cancelled.String(): "T3n -1",
 			expired.String(): "T4n -1"}))
 	}},
-	{name: "the feed records lease changes and signals in order", run: func(w *world) {
+	{name: "the feed records lease changes and signals in order", run: func(w *env) {
 		w.follow(engine.FeedWish{Ends: true, Leases: true, Signals: true})
 		x := w.state("A1", retries(1))
 		handed := w.pend(x.fence, "handed")
@@ -79,7 +79,7 @@ var feedScenarios = []scenario{
 		last := w.feed()[len(got)-1]
 		same(w, "holder", words(last.Session, last.Epoch, last.Attempt), words(f.Session, f.Epoch, f.Attempt))
 	}},
-	{name: "each call adds one numbered entry to the feed", run: func(w *world) {
+	{name: "each call adds one numbered entry to the feed", run: func(w *env) {
 		w.follow(engine.FeedWish{Leases: true})
 		w.createN(5)
 		w.worker("w1").claim(5)
@@ -93,7 +93,7 @@ var feedScenarios = []scenario{
 		w.no(err)
 		same(w, "the rest", fmt.Sprint(rest), fmt.Sprint(entries[1:]))
 	}},
-	{name: "a tick with many effects records each event once", run: func(w *world) {
+	{name: "a tick with many effects records each event once", run: func(w *env) {
 		w.follow(engine.FeedWish{Ends: true, Leases: true})
 		for _, name := range []string{"w1", "w2"} { // two sessions that die
 			w.worker(name).one(w.create())
@@ -110,7 +110,7 @@ var feedScenarios = []scenario{
 			same(w, what, n, 1)
 		}
 	}},
-	{name: "a new subscription keeps what others asked for until their time ends", run: func(w *world) {
+	{name: "a new subscription keeps what others asked for until their time ends", run: func(w *env) {
 		w.follow(engine.FeedWish{Ends: true, Keep: time.Hour, Length: 5000})
 		s := w.follow(engine.FeedWish{Signals: true, Keep: time.Minute})
 		same(w, "both", words(s.Ends, s.Leases, s.Signals), "true false true")
@@ -123,7 +123,7 @@ var feedScenarios = []scenario{
 		s = w.follow(engine.FeedWish{Leases: true})
 		same(w, "old wishes are over", words(s.Ends, s.Leases, s.Signals), "false true false")
 	}},
-	{name: "the feed is removed a day after its last subscription ends", run: func(w *world) {
+	{name: "the feed is removed a day after its last subscription ends", run: func(w *env) {
 		w.follow(engine.FeedWish{Ends: true, Keep: time.Hour})
 		w.cancelled()
 		w.advance(time.Hour + 24*time.Hour - time.Minute)
@@ -136,7 +136,7 @@ var feedScenarios = []scenario{
 		_, there = w.root()["feed"]
 		same(w, "after it", words(there, len(w.feed())), "false 0")
 	}},
-	{name: "a tick trims only feed entries that are older than a day", run: func(w *world) {
+	{name: "a tick trims only feed entries that are older than a day", run: func(w *env) {
 		w.follow(engine.FeedWish{Ends: true, Keep: 72 * time.Hour})
 		for range 150 { // a node of a stream has 100 entries, and goes as a whole
 			w.cancelled()
@@ -151,7 +151,7 @@ var feedScenarios = []scenario{
 		}
 		same(w, "recording goes on", words(w.follow(engine.FeedWish{Ends: true}).Ends, w.root()["fed"]), "true 150")
 	}},
-	{name: "the feed keeps as many entries as the longest subscription asked for", run: func(w *world) {
+	{name: "the feed keeps as many entries as the longest subscription asked for", run: func(w *env) {
 		w.follow(engine.FeedWish{Ends: true, Length: 2000})
 		w.follow(engine.FeedWish{Ends: true, Length: 1000})
 		same(w, "length", strings.HasSuffix(w.root()["feed"], " 2000"), true)
@@ -165,7 +165,7 @@ var feedScenarios = []scenario{
 			w.Errorf("%d entries of 2501, want about 2000", n)
 		}
 	}},
-	{name: "subscribers are notified once for each call that records something", run: func(w *world) {
+	{name: "subscribers are notified once for each call that records something", run: func(w *env) {
 		w.follow(engine.FeedWish{Ends: true})
 		ear := w.listen(w.e.NewsChannel(w.p))
 		w.cancelled()
@@ -175,7 +175,7 @@ var feedScenarios = []scenario{
 		w.cancelled()
 		ear.hears("2")
 	}},
-	{name: "an empty subscription ends the recording, and later entries continue the numbering", run: func(w *world) {
+	{name: "an empty subscription ends the recording, and later entries continue the numbering", run: func(w *env) {
 		w.follow(engine.FeedWish{Ends: true})
 		w.cancelled()
 		number := w.follow(engine.FeedWish{}).Number
@@ -188,7 +188,7 @@ var feedScenarios = []scenario{
 		w.no(err)
 		same(w, "numbers go on", entries[0].Number, uint64(2))
 	}},
-	{name: "an unreadable feed entry does not hide the others", run: func(w *world) {
+	{name: "an unreadable feed entry does not hide the others", run: func(w *env) {
 		w.follow(engine.FeedWish{Ends: true})
 		w.cancelled()
 		w.set("XADD", w.k.Feed(), "*", "n", "2 5", "c", "nonsense")
@@ -199,7 +199,7 @@ var feedScenarios = []scenario{
 		w.is(entries[1].Err, flowfabric.ErrCorrupt)
 		same(w, "others", words(entries[0].Err, entries[2].Err, len(entries[2].Events)), "<nil> <nil> 1")
 	}},
-	{name: "a malformed subscription is refused and changes nothing", run: func(w *world) {
+	{name: "a malformed subscription is refused and changes nothing", run: func(w *env) {
 		for _, args := range [][]string{{"x", "60000", "1000"}, {"ccll", "60000", "1000"}, {"c", "59999", "1000"}, {"c", "604800001", "1000"},
 			{"c", "60000", "999"}, {"c", "60000", "10000001"}, {"c", "1.5", "1000"}} {
 			w.unchanged(fmt.Sprint(args), func() {
@@ -210,7 +210,7 @@ var feedScenarios = []scenario{
 }
 
 // follow sets the wish in the scenario's partition.
-func (w *world) follow(wish engine.FeedWish) engine.FeedState {
+func (w *env) follow(wish engine.FeedWish) engine.FeedState {
 	w.Helper()
 	if wish.Keep == 0 {
 		wish.Keep = 24 * time.Hour
@@ -221,7 +221,7 @@ func (w *world) follow(wish engine.FeedWish) engine.FeedState {
 }
 
 // feed is all that is recorded.
-func (w *world) feed() []engine.FeedEvent {
+func (w *env) feed() []engine.FeedEvent {
 	w.Helper()
 	entries, err := w.e.ReadFeed(w.ctx, w.p, stream.Cursor{}, 1000)
 	w.no(err)
@@ -234,7 +234,7 @@ func (w *world) feed() []engine.FeedEvent {
 }
 
 // cancelled makes an execution that has ended.
-func (w *world) cancelled() {
+func (w *env) cancelled() {
 	w.Helper()
 	_, err := w.e.CancelExecution(w.ctx, w.create(), engine.Cancellation{Source: engine.CancelOperator})
 	w.no(err)

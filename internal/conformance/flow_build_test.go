@@ -16,7 +16,7 @@ import (
 // What a flow may look like, and how it is put together. Edges enter with the member they lead into, and come from members that
 // are there before it, so there is no call that adds an edge.
 var flowBuildScenarios = []scenario{
-	{name: "a flow created twice exists once, and another definition is a conflict", run: func(w *world) {
+	{name: "a flow created twice exists once, and another definition is a conflict", run: func(w *env) {
 		q := engine.NewFlow{ID: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), Namespace: "default", Kind: "k", Creator: "me", Digest: "d1", Tags: map[string]string{"a.b": "c"}}
 		made, err := w.e.CreateFlow(w.ctx, q)
 		w.no(err)
@@ -36,7 +36,7 @@ var flowBuildScenarios = []scenario{
 				w.is(err, flowfabric.ErrFlowConflict)
 			})
 		}
-		g := &graph{world: w, id: q.ID}
+		g := &graph{env: w, id: q.ID}
 		h := g.header()
 		same(w, "header", words(h.State, h.Namespace, h.Kind, h.Creator, h.Digest, h.Tags, h.Revision, h.Members, h.Edges, h.ReleasedAt.IsZero(), h.EndedAt.IsZero()),
 			"staging default k me d1 map[a.b:c] 0 0 0 true true")
@@ -50,7 +50,7 @@ var flowBuildScenarios = []scenario{
 			w.is(err, flowfabric.ErrInvalidTagKey)
 		})
 	}},
-	{name: "one call makes a flow of up to 100 members and releases it, and made again it changes nothing", run: func(w *world) {
+	{name: "one call makes a flow of up to 100 members and releases it, and made again it changes nothing", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).node("c", []string{"a", "b"}, quorum(1), cancelRest).node("later", nil, as(delay(time.Minute)))
 		q := g.whole(engine.SealClosed)
 		q.Creator, q.Digest, q.Tags = "me", "d", map[string]string{"a.b": "c"}
@@ -95,7 +95,7 @@ var flowBuildScenarios = []scenario{
 		w.cancel(open.id.Member("a"))
 		open.ends(flowfabric.FlowOpen)
 	}},
-	{name: "a flow that is refused in its first call leaves nothing", run: func(w *world) {
+	{name: "a flow that is refused in its first call leaves nothing", run: func(w *env) {
 		other := w.flow().node("theirs", nil).stage()
 		g := w.flow().node("a", nil)
 		bad := func(m engine.FlowMember) []engine.FlowMember { return []engine.FlowMember{g.nodes[0], m} }
@@ -152,7 +152,7 @@ var flowBuildScenarios = []scenario{
 		w.check()
 		same(w, "made", words(made.Already, made.State, made.Members), "false open 1")
 	}},
-	{name: "a flow that was cut short is completed by the call that makes all of it", run: func(w *world) {
+	{name: "a flow that was cut short is completed by the call that makes all of it", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"})
 		part := g.whole("")
 		part.Members = g.nodes[:1]
@@ -191,7 +191,7 @@ var flowBuildScenarios = []scenario{
 		w.settleTime()
 		g.ends(flowfabric.FlowOpen)
 	}},
-	{name: "members staged twice count once, and a writer at a stale revision is refused", run: func(w *world) {
+	{name: "members staged twice count once, and a writer at a stale revision is refused", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).stage()
 		w.unchanged("again", func() {
 			again, err := w.e.StageFlow(w.ctx, g.id, nil, g.nodes)
@@ -219,7 +219,7 @@ var flowBuildScenarios = []scenario{
 		w.check()
 		same(w, "one of two is new", words(some.Already, some.Revision, some.Members, some.Edges), "false 3 4 3")
 	}},
-	{name: "one invalid member refuses the whole call, and the error names it", run: func(w *world) {
+	{name: "one invalid member refuses the whole call, and the error names it", run: func(w *env) {
 		other := w.flow().node("theirs", nil).stage()
 		g := w.flow().node("a", nil).stage()
 		good := g.node("good", nil).last()
@@ -271,7 +271,7 @@ var flowBuildScenarios = []scenario{
 			g.rejects(flowfabric.ErrInvalidInput, "", x)
 		}
 	}},
-	{name: "ended, sealed and cancelled flows accept no new member", run: func(w *world) {
+	{name: "ended, sealed and cancelled flows accept no new member", run: func(w *env) {
 		for what, c := range map[string]struct {
 			mode engine.SealMode
 			end  func(*graph)
@@ -298,7 +298,7 @@ var flowBuildScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "a member cannot depend on itself or on a later one", run: func(w *world) {
+	{name: "a member cannot depend on itself or on a later one", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).stage()
 		g.rejects(flowfabric.ErrSelfEdge, "", g.node("x", []string{"x"}).last())
 		g.rejects(flowfabric.ErrSelfEdge, "", g.node("c", nil).last(), g.node("x", []string{"x"}).last())
@@ -311,7 +311,7 @@ var flowBuildScenarios = []scenario{
 		})
 		same(w, "edges", len(g.shown("a").Edges), 0)
 	}},
-	{name: "each step of a chain of 1,000 members is one call, however long the chain is", run: func(w *world) {
+	{name: "each step of a chain of 1,000 members is one call, however long the chain is", run: func(w *env) {
 		w.quiet = true
 		g := w.flow().begin()
 		n := max(200, 1000/max(1, w.srv.Share))
@@ -338,7 +338,7 @@ var flowBuildScenarios = []scenario{
 		h := g.header()
 		same(w, "header", words(h.Members, h.Edges, h.Count[flowfabric.Completed], h.Count[flowfabric.WaitingChildren]), words(n, n-1, 20, n-21))
 	}},
-	{name: "interrupted staging leaves whole calls, and another client can finish it", run: func(w *world) {
+	{name: "interrupted staging leaves whole calls, and another client can finish it", run: func(w *env) {
 		g := w.flow().begin()
 		for i := range 25 {
 			root := fmt.Sprint("r", i)
@@ -368,7 +368,7 @@ var flowBuildScenarios = []scenario{
 		h := g.header()
 		same(w, "counted", words(h.Members, h.Edges, h.Count[flowfabric.Active], h.Count[flowfabric.WaitingChildren]), "50 25 25 25")
 	}},
-	{name: "a member can be added when its upstreams are running or have ended", run: func(w *world) {
+	{name: "a member can be added when its upstreams are running or have ended", run: func(w *env) {
 		g := w.flow().node("a", nil).node("f", nil).node("s", nil).node("x", nil, as(delay(time.Hour))).submit(engine.SealOpen)
 		c := g.claim()
 		g.complete(c["a"], "result")
@@ -404,7 +404,7 @@ var flowBuildScenarios = []scenario{
 		w.check()
 		g.ends(flowfabric.FlowFailed) // chained was skipped, and nobody depends on it
 	}},
-	{name: "a quorum must be between one and the number of edges", run: func(w *world) {
+	{name: "a quorum must be between one and the number of edges", run: func(w *env) {
 		g := w.flow()
 		for _, node := range nodesOf("n", 5) {
 			g.node(node, nil)
@@ -430,7 +430,7 @@ var flowBuildScenarios = []scenario{
 		g.join("one", five, quorum(1))
 		g.join("five", five, quorum(5), cancelRest)
 	}},
-	{name: "a member keeps the policy that it was added with", run: func(w *world) {
+	{name: "a member keeps the policy that it was added with", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", nil).node("x", []string{"a", "b"}, quorum(1)).stage()
 		other := g.nodes[2]
 		other.K, other.CancelRest = 2, true
@@ -447,7 +447,7 @@ var flowBuildScenarios = []scenario{
 		changed.Digest = "d2"
 		g.rejects(flowfabric.ErrIdempotencyConflict, "y", changed)
 	}},
-	{name: "a call adds at most 100 members and 1,000 edges, and a member has at most 1,000", run: func(w *world) {
+	{name: "a call adds at most 100 members and 1,000 edges, and a member has at most 1,000", run: func(w *env) {
 		w.quiet = true
 		g := w.flow()
 		many := nodesOf("n", 1000)
@@ -494,7 +494,7 @@ var flowBuildScenarios = []scenario{
 		_, err = w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{big})
 		w.is(err, flowfabric.ErrPayloadTooLarge)
 	}},
-	{name: "a flow has at most 10,000 members and 50,000 edges", damaged: "it sets the counters of a flow", run: func(w *world) {
+	{name: "a flow has at most 10,000 members and 50,000 edges", damaged: "it sets the counters of a flow", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", nil).stage()
 		next := g.node("c", []string{"a"}).last()
 		full := func(field, value string, run func()) {
@@ -517,7 +517,7 @@ var flowBuildScenarios = []scenario{
 			})
 		})
 	}},
-	{name: "a closed lane accepts no new members", run: func(w *world) {
+	{name: "a closed lane accepts no new members", run: func(w *env) {
 		g := w.flow().node("a", nil).stage()
 		next := g.node("b", []string{"a"}).last()
 		w.usualLane(engine.LaneDraining, "me")
@@ -531,7 +531,7 @@ var flowBuildScenarios = []scenario{
 		w.no(err)
 		w.check()
 	}},
-	{name: "a released flow can switch between open and growing until it is sealed", run: func(w *world) {
+	{name: "a released flow can switch between open and growing until it is sealed", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealOpen)
 		seal := func(mode engine.SealMode) error {
 			_, _, err := w.e.SealFlow(w.ctx, g.id, mode, 2, 1)
@@ -568,7 +568,7 @@ var flowBuildScenarios = []scenario{
 		empty := w.flow().submit(engine.SealClosed)
 		empty.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "a flow of 150 roots is released in steps, and each root once", run: func(w *world) {
+	{name: "a flow of 150 roots is released in steps, and each root once", run: func(w *env) {
 		g := w.flow()
 		for _, node := range nodesOf("n", 150) {
 			g.node(node, nil)
@@ -591,7 +591,7 @@ var flowBuildScenarios = []scenario{
 		}
 		same(w, "claimed", len(seen), 150)
 	}},
-	{name: "a member's delay starts when the member may run", run: func(w *world) {
+	{name: "a member's delay starts when the member may run", run: func(w *env) {
 		g := w.flow().node("a", nil, as(delay(10*time.Second))).node("b", []string{"a"}, as(delay(10*time.Second))).stage()
 		w.advance(time.Minute)
 		w.settleTime()
@@ -611,7 +611,7 @@ var flowBuildScenarios = []scenario{
 		w.settleTime()
 		same(w, "due", len(g.claim()), 1)
 	}},
-	{name: "flows are listed in pages, newest or oldest first", run: func(w *world) {
+	{name: "flows are listed in pages, newest or oldest first", run: func(w *env) {
 		var ids []flowfabric.FlowID
 		for range 5 {
 			ids = append(ids, w.flow().node("a", nil).submit(engine.SealClosed).id)

@@ -12,7 +12,7 @@ import (
 
 // What becomes of the members of a flow that is cancelled.
 var flowCancelScenarios = []scenario{
-	{name: "every cancellation policy cancels exactly the member states that it covers", run: func(w *world) {
+	{name: "every cancellation policy cancels exactly the member states that it covers", run: func(w *env) {
 		w.members, w.hands = true, true
 		defer func() { w.members = false }()
 		for _, policy := range []flowfabric.CancellationPolicy{flowfabric.CancelAll, flowfabric.CancelPending, flowfabric.CancelFlow} {
@@ -22,7 +22,7 @@ var flowCancelScenarios = []scenario{
 				before := w.read(x.id)
 				out, err := w.e.CancelFlow(w.ctx, x.flow, policy, "me", "no more")
 				what := fmt.Sprintf("%s, %s", policy, code)
-				g := &graph{world: w, id: x.flow}
+				g := &graph{env: w, id: x.flow}
 				if g.header().State != flowfabric.FlowCancelled { // it had ended
 					w.is(err, flowfabric.ErrFlowTerminal)
 					same(w, what, g.header().State.Terminal(), true)
@@ -51,7 +51,7 @@ var flowCancelScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "cancelling the pending members lets active ones finish their attempt", run: func(w *world) {
+	{name: "cancelling the pending members lets active ones finish their attempt", run: func(w *env) {
 		w.seed()
 		for name, then := range map[string]struct {
 			settle func(g *graph, c engine.Claim)
@@ -89,7 +89,7 @@ var flowCancelScenarios = []scenario{
 			same(w, name, words(h.State, h.EndedAt.IsZero(), h.Backlog), "cancelled false 0")
 		}
 	}},
-	{name: "cancelling only the flow lets its members continue and resolve each other", run: func(w *world) {
+	{name: "cancelling only the flow lets its members continue and resolve each other", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).node("c", []string{"b"}).submit(engine.SealOpen)
 		out := g.abort(flowfabric.CancelFlow)
 		same(w, "unended", words(out.Unended, out.Policy), "3 flow_only")
@@ -104,7 +104,7 @@ var flowCancelScenarios = []scenario{
 		g.ends(flowfabric.FlowCancelled)
 		same(w, "open again", g.header().EndedAt.IsZero(), true)
 	}},
-	{name: "a cancelled flow reports its cancellation, and a second one changes nothing", run: func(w *world) {
+	{name: "a cancelled flow reports its cancellation, and a second one changes nothing", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", nil).submit(engine.SealClosed)
 		g.complete(g.claim()["a"], "")
 		w.unchanged("what is refused", func() {
@@ -130,7 +130,7 @@ var flowCancelScenarios = []scenario{
 		w.check()
 		same(w, "a reason there is", silent.header().Reason, "flow_cancelled")
 	}},
-	{name: "no member of a large flow can be claimed while the flow is being cancelled", run: func(w *world) {
+	{name: "no member of a large flow can be claimed while the flow is being cancelled", run: func(w *env) {
 		g := w.flow()
 		for _, node := range nodesOf("n", 100) {
 			g.node(node, nil)
@@ -156,7 +156,7 @@ var flowCancelScenarios = []scenario{
 		h = g.header()
 		same(w, "all", words(h.Count[flowfabric.Cancelled], h.EndedAt.IsZero()), "100 false")
 	}},
-	{name: "under racing claims, no member starts once the cancellation has been answered", run: func(w *world) {
+	{name: "under racing claims, no member starts once the cancellation has been answered", run: func(w *env) {
 		g := w.flow()
 		for _, node := range nodesOf("n", 300) {
 			g.node(node, nil)
@@ -178,7 +178,7 @@ var flowCancelScenarios = []scenario{
 				}
 				return
 			}
-			q := engine.ClaimRequest{Partition: w.p, Session: engine.NewSessionID(fmt.Sprint("w", i)), TTL: ttl, Max: 1, Interest: k.interest, Table: k.table}
+			q := engine.ClaimRequest{Partition: w.p, Session: engine.NewSessionID(fmt.Sprint("w", i)), TTL: ttl, Max: 1, Subscription: k.subscription, Table: k.table}
 			for late := 0; late < 20; {
 				told := answered.Load()
 				q.Number++
@@ -205,7 +205,7 @@ var flowCancelScenarios = []scenario{
 		g.drain()
 		same(w, "cancelled", g.header().Count[flowfabric.Cancelled], 300)
 	}},
-	{name: "a member that would retry while its flow is being cancelled is cancelled too", run: func(w *world) {
+	{name: "a member that would retry while its flow is being cancelled is cancelled too", run: func(w *env) {
 		g := w.flow()
 		for i := range 100 {
 			g.node(fmt.Sprint("n", i), nil)
@@ -226,7 +226,7 @@ var flowCancelScenarios = []scenario{
 		g.drain()
 		same(w, "cancelled", g.header().Count[flowfabric.Cancelled], 101)
 	}},
-	{name: "a flow that is staged and never released is cancelled after a day", run: func(w *world) {
+	{name: "a flow that is staged and never released is cancelled after a day", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).stage()
 		w.advance(23 * time.Hour)
 		w.settleTime()
@@ -256,7 +256,7 @@ var flowCancelScenarios = []scenario{
 		_, err = w.e.DescribeFlow(w.ctx, empty.id)
 		w.is(err, flowfabric.ErrResultPurged)
 	}},
-	{name: "cancelling a staged flow cancels all its members", run: func(w *world) {
+	{name: "cancelling a staged flow cancels all its members", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).stage()
 		out := g.abort(flowfabric.CancelFlow) // nothing of it could ever run
 		same(w, "cancelled", words(out.Policy, out.Unended), "cancel_all 0")

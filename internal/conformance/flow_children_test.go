@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// family is an execution that makes children, and whoever holds it.
+// family is an execution that makes children, and its holder.
 type family struct {
 	*graph
 	parent flowfabric.ExecutionID
@@ -18,11 +18,11 @@ type family struct {
 }
 
 // family is an execution that is held.
-func (w *world) family(opts ...option) *family {
+func (w *env) family(opts ...option) *family {
 	w.Helper()
 	id := w.create(opts...)
 	k := w.worker("k")
-	return &family{graph: &graph{world: w, id: flowfabric.FlowID(id), w: k}, parent: id, fence: k.one(id).Fence}
+	return &family{graph: &graph{env: w, id: flowfabric.FlowID(id), w: k}, parent: id, fence: k.one(id).Fence}
 }
 
 // wait waits for children of these names, or makes them.
@@ -48,7 +48,7 @@ func (f *family) resumed(mode engine.WaitMode) string {
 	c := f.w.claim(100)
 	for _, c := range c {
 		if c.Fence.Execution == f.parent {
-			same(f.world, "claim", c.Type, flowfabric.AttemptResumed)
+			same(f.env, "claim", c.Type, flowfabric.AttemptResumed)
 			f.fence = c.Fence
 			return outcomes(f.wait(mode, true))
 		}
@@ -67,7 +67,7 @@ func outcomes(r engine.ChildrenReply) string {
 
 // How an execution waits for children that it makes.
 var flowChildrenScenarios = []scenario{
-	{name: "a wait for children that have all ended keeps the lease", run: func(w *world) {
+	{name: "a wait for children that have all ended keeps the lease", run: func(w *env) {
 		f := w.family(timeout(time.Hour))
 		made := f.wait(engine.WaitAll, false, "a", "b")
 		same(w, "made", words(made.Parked, made.Satisfied, made.Already), "false false false")
@@ -91,7 +91,7 @@ var flowChildrenScenarios = []scenario{
 		_, err = w.e.DescribeFlow(w.ctx, nobody.id)
 		w.is(err, flowfabric.ErrFlowNotFound)
 	}},
-	{name: "a wait for children ends with all, the first or the first success, by its mode", run: func(w *world) {
+	{name: "a wait for children ends with all, the first or the first success, by its mode", run: func(w *env) {
 		for _, c := range []struct {
 			mode  engine.WaitMode
 			ends  string // how a, b, c end in turn, until the parent runs: + success, - failure
@@ -125,7 +125,7 @@ var flowChildrenScenarios = []scenario{
 			same(w, "attempt", words(f.fence.Attempt, w.read(f.parent).Attempts), "0 1")
 		}
 	}},
-	{name: "children left from an earlier wait do not resume a later one", run: func(w *world) {
+	{name: "children left from an earlier wait do not resume a later one", run: func(w *env) {
 		f := w.family()
 		f.wait(engine.WaitFirst, true, "a", "b")
 		kids := f.claim()
@@ -142,7 +142,7 @@ var flowChildrenScenarios = []scenario{
 		w.code(f.parent, "R1i")
 		same(w, "members", words(f.header().Members, f.header().Edges), "4 3")
 	}},
-	{name: "a parent that ends while it waits cancels its children, unless told to leave them", run: func(w *world) {
+	{name: "a parent that ends while it waits cancels its children, unless told to leave them", run: func(w *env) {
 		for name, end := range map[string]func(f *family){
 			"cancelled": func(f *family) { w.cancel(f.parent) },
 			"expired":   func(f *family) { w.advance(time.Minute); w.settleTime() },
@@ -171,7 +171,7 @@ var flowChildrenScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "a child that has ended keeps its outcome when its parent is cancelled", run: func(w *world) {
+	{name: "a child that has ended keeps its outcome when its parent is cancelled", run: func(w *env) {
 		f := w.family()
 		f.wait(engine.WaitAll, true, "a", "b")
 		f.complete(f.claim()["a"], "")
@@ -186,7 +186,7 @@ var flowChildrenScenarios = []scenario{
 		decided.drain()
 		decided.are(flowfabric.Active, "b")
 	}},
-	{name: "a parent's attempt timeout stops while it waits for children, its deadline does not", run: func(w *world) {
+	{name: "a parent's attempt timeout stops while it waits for children, its deadline does not", run: func(w *env) {
 		f := w.family(timeout(10*time.Second), deadline(10*time.Minute))
 		w.advance(4 * time.Second)
 		f.wait(engine.WaitAll, true, "a")
@@ -205,7 +205,7 @@ var flowChildrenScenarios = []scenario{
 		s := w.code(late.parent, "T4")
 		same(w, "attempt", s.AttemptLog[0].Category, "execution_deadline")
 	}},
-	{name: "members of a growing flow can add children, and the flow ends when none is left", run: func(w *world) {
+	{name: "members of a growing flow can add children, and the flow ends when none is left", run: func(w *env) {
 		g := w.flow().node("a", nil).node("last", []string{"a"}).submit(engine.SealGrowing)
 		a := g.claim()["a"]
 		q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{w.child(a.Fence.Execution, "wait", "kid")}}
@@ -227,7 +227,7 @@ var flowChildrenScenarios = []scenario{
 		h := g.header()
 		same(w, "header", words(h.Members, h.Edges, h.Count[flowfabric.Completed], h.Seal), "4 3 4 grow")
 	}},
-	{name: "a wait for children with invalid arguments or beyond its limits is refused", run: func(w *world) {
+	{name: "a wait for children with invalid arguments or beyond its limits is refused", run: func(w *env) {
 		g := w.flow().node("a", nil).submit(engine.SealClosed)
 		sealed := &family{graph: g, parent: g.id.Member("a"), fence: g.claim()["a"].Fence}
 		w.refuses("sealed", flowfabric.ErrFlowSealed, "", func() error { _, err := sealed.try(engine.WaitAll, true, "x"); return err })
@@ -280,7 +280,7 @@ var flowChildrenScenarios = []scenario{
 		w.quiet = false
 		w.refuses("no room for what it learns", flowfabric.ErrStepLimit, "", func() error { _, err := full.try(engine.WaitAll, true, "x"); return err })
 	}},
-	{name: "a wait refuses members of another flow, or of none, as children", run: func(w *world) {
+	{name: "a wait refuses members of another flow, or of none, as children", run: func(w *env) {
 		f, other := w.family(), w.family()
 		other.wait(engine.WaitAll, false, "theirs")
 		theirs := f.child(f.parent, "wait", "theirs")
@@ -296,7 +296,7 @@ var flowChildrenScenarios = []scenario{
 			w.is(err, flowfabric.ErrIdempotencyConflict)
 		})
 	}},
-	{name: "a reclaimed parent creates its children only once", run: func(w *world) {
+	{name: "a reclaimed parent creates its children only once", run: func(w *env) {
 		f := w.family(reclaims(3))
 		f.wait(engine.WaitAll, false, "a", "b")
 		w.advance(ttl)

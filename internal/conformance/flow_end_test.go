@@ -10,7 +10,7 @@ import (
 
 // How flows end, and what stays of them.
 var flowEndScenarios = []scenario{
-	{name: "a flow is completed when each of its final members has succeeded", run: func(w *world) {
+	{name: "a flow is completed when each of its final members has succeeded", run: func(w *env) {
 		for what, c := range map[string]struct {
 			build func() *graph
 			fails []string
@@ -39,7 +39,7 @@ var flowEndScenarios = []scenario{
 			same(w, what, g.header().State, c.want)
 		}
 	}},
-	{name: "the end of a flow is published on its channel", run: func(w *world) {
+	{name: "the end of a flow is published on its channel", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", nil).submit(engine.SealClosed)
 		ear := w.listen(engine.EventChannel(flowfabric.ExecutionID(g.id)))
 		c := g.claim()
@@ -47,7 +47,7 @@ var flowEndScenarios = []scenario{
 		g.complete(c["b"], "")
 		ear.hears("F2 1")
 	}},
-	{name: "members and their results stay until their flow has ended", run: func(w *world) {
+	{name: "members and their results stay until their flow has ended", run: func(w *env) {
 		g := w.flow().node("a", nil, as(retention(time.Minute))).node("b", []string{"a"}).submit(engine.SealClosed)
 		a := g.id.Member("a")
 		g.complete(g.claim()["a"], "kept")
@@ -73,11 +73,11 @@ var flowEndScenarios = []scenario{
 		w.no(err)
 		same(w, "left", words(len(page.Members), page.Members[0].Node, page.Next), "1 b -1")
 	}},
-	{name: "a flow is removed with its last member and leaves a tombstone", run: func(w *world) {
+	{name: "a flow is removed with its last member and leaves a tombstone", run: func(w *env) {
 		q := engine.NewFlow{ID: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), Namespace: "default", Kind: "test", Digest: "d1", Tags: map[string]string{"a.b": "c"}}
 		_, err := w.e.CreateFlow(w.ctx, q)
 		w.no(err)
-		g := &graph{world: w, id: q.ID, w: w.worker("flow")}
+		g := &graph{env: w, id: q.ID, w: w.worker("flow")}
 		g.node("a", nil).node("b", []string{"a"}).node("c", []string{"a"}, as(retention(10*time.Hour)))
 		_, err = w.e.StageFlow(w.ctx, g.id, nil, g.nodes)
 		w.no(err)
@@ -115,7 +115,7 @@ var flowEndScenarios = []scenario{
 		w.no(err)
 		same(w, "free again", words(made.Already, made.State), "false staging")
 	}},
-	{name: "a member that was purged no longer counts when others are replayed", run: func(w *world) {
+	{name: "a member that was purged no longer counts when others are replayed", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
 		g.fail(g.claim()["a"])
 		_, err := w.e.PurgeExecution(w.ctx, g.id.Member("a"), 0)
@@ -127,7 +127,7 @@ var flowEndScenarios = []scenario{
 		w.cancel(g.id.Member("b"))
 		g.ends(flowfabric.FlowFailed)
 	}},
-	{name: "the counters of a flow of 300 members are exact at any time, and the flow ends", run: func(w *world) {
+	{name: "the counters of a flow of 300 members are exact at any time, and the flow ends", run: func(w *env) {
 		w.quiet = true
 		g := w.flow()
 		n := max(60, 300/max(1, w.srv.Share))
@@ -158,7 +158,7 @@ var flowEndScenarios = []scenario{
 		h := g.header()
 		same(w, "header", words(h.State, h.Count[flowfabric.Completed], h.Failing, h.Backlog, len(h.Count)), words(flowfabric.FlowCompleted, n, 0, 0, 1))
 	}},
-	{name: "3,000 siblings are all cancelled, and none is lost", run: func(w *world) {
+	{name: "3,000 siblings are all cancelled, and none is lost", run: func(w *env) {
 		w.quiet = true
 		g := w.flow()
 		n := 3000 / max(1, w.srv.Share)

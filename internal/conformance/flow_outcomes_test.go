@@ -14,9 +14,9 @@ type kin struct {
 	parent flowfabric.ExecutionID
 }
 
-func (w *world) kin() *kin {
+func (w *env) kin() *kin {
 	id := w.create()
-	return &kin{&graph{world: w, id: flowfabric.FlowID(id), w: w.worker("k")}, id}
+	return &kin{&graph{env: w, id: flowfabric.FlowID(id), w: w.worker("k")}, id}
 }
 
 // ask makes the call by which the holder waits for children of these names.
@@ -35,7 +35,7 @@ func (f *kin) wait(c engine.Claim, wait string, mode engine.WaitMode, names ...s
 	f.Helper()
 	out, err := f.ask(c, wait, mode, names...)
 	f.no(err)
-	same(f.world, "parked", out.Parked, true)
+	same(f.env, "parked", out.Parked, true)
 	f.check()
 }
 
@@ -61,7 +61,7 @@ func (f *kin) words(outcomes []engine.ChildOutcome) string {
 }
 
 var flowOutcomeScenarios = []scenario{
-	{name: "the claim of a resumed parent brings its children's outcomes, which then stay fixed", run: func(w *world) {
+	{name: "the claim of a resumed parent brings its children's outcomes, which then stay fixed", run: func(w *env) {
 		f := w.kin()
 		f.wait(f.w.one(f.parent), "first", engine.WaitFirst, "a", "b")
 		c := f.claim()
@@ -83,7 +83,7 @@ var flowOutcomeScenarios = []scenario{
 		f.complete(last, "")
 		f.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "a replay keeps waits whose children all succeeded and evaluates the others again", run: func(w *world) {
+	{name: "a replay keeps waits whose children all succeeded and evaluates the others again", run: func(w *env) {
 		for _, drop := range []bool{false, true} {
 			f := w.kin()
 			f.wait(f.w.one(f.parent), "good", engine.WaitAll, "a")
@@ -106,7 +106,7 @@ var flowOutcomeScenarios = []scenario{
 			}
 			same(w, "told", f.told(c["root"], "good")+" "+f.told(c["root"], "bad"), kept+" none")
 			f.wait(c["root"], "bad", engine.WaitAll, "b", "c")
-			f.complete(c["c"], "mended")
+			f.complete(c["c"], "repaired")
 			last := f.claim()["root"]
 			same(w, "now", f.told(last, "bad"), "[b:completed:0 c:completed:1]")
 			f.complete(last, "")

@@ -12,7 +12,7 @@ import (
 
 // What is left of flows when members are purged, replayed or end at a bad time.
 var flowPurgeScenarios = []scenario{
-	{name: "a purged upstream gives no input rather than an empty one", run: func(w *world) {
+	{name: "a purged upstream gives no input rather than an empty one", run: func(w *env) {
 		g := w.flow()
 		for i := range 70 { // more than come with a claim
 			g.node(fmt.Sprint("r", i), nil)
@@ -33,7 +33,7 @@ var flowPurgeScenarios = []scenario{
 		_, given := c["many"].Inputs["from-r0"]
 		same(w, "many", words(len(c["many"].Inputs), given), "69 false")
 	}},
-	{name: "a replayed upstream counts again for groups that are still pending", run: func(w *world) {
+	{name: "a replayed upstream counts again for groups that are still pending", run: func(w *env) {
 		g := w.flow().fan(2, anyOf).submit(engine.SealClosed)
 		c := g.claim()
 		g.fail(c["r0"])
@@ -46,7 +46,7 @@ var flowPurgeScenarios = []scenario{
 		g.complete(again, "won")
 		same(w, "input", string(g.claim()["end"].Inputs["from-r0"]), "won")
 	}},
-	{name: "an upstream of 150 members that is replayed and fails again counts once for each", run: func(w *world) {
+	{name: "an upstream of 150 members that is replayed and fails again counts once for each", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", nil)
 		for _, n := range nodesOf("n", 150) {
 			g.node(n, []string{"a", "b"}, anyOf)
@@ -63,7 +63,7 @@ var flowPurgeScenarios = []scenario{
 		g.drain()
 		g.ends(flowfabric.FlowFailed)
 	}},
-	{name: "a parent that fails before it waits cancels its children, unless told to leave them", run: func(w *world) {
+	{name: "a parent that fails before it waits cancels its children, unless told to leave them", run: func(w *env) {
 		for _, leave := range []bool{false, true} {
 			w.reset()
 			f := w.family()
@@ -78,7 +78,7 @@ var flowPurgeScenarios = []scenario{
 			f.are(map[bool]flowfabric.PublicState{false: flowfabric.Cancelled, true: flowfabric.Waiting}[leave], "a", "b")
 		}
 	}},
-	{name: "a race among new children spares those that their parent will wait for", run: func(w *world) {
+	{name: "a race among new children spares those that their parent will wait for", run: func(w *env) {
 		f := w.family()
 		race := f.child(f.parent, "wait", "end")
 		race.Policy, race.CancelRest = flowfabric.AnyOf, true
@@ -92,7 +92,7 @@ var flowPurgeScenarios = []scenario{
 		f.drain()
 		f.are(flowfabric.Active, "b")
 	}},
-	{name: "the execution that founded a flow stays as long as the flow", run: func(w *world) {
+	{name: "the execution that founded a flow stays as long as the flow", run: func(w *env) {
 		f := w.family(retention(time.Minute))
 		q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{f.child(f.parent, "wait", "a", retention(100*time.Hour))}}
 		_, err := w.e.WaitChildren(w.ctx, f.fence, q)
@@ -116,7 +116,7 @@ var flowPurgeScenarios = []scenario{
 		_, err = w.e.DescribeFlow(w.ctx, f.id)
 		w.is(err, flowfabric.ErrResultPurged)
 	}},
-	{name: "one claim cancels at most 64 members of a cancelled flow", run: func(w *world) {
+	{name: "one claim cancels at most 64 members of a cancelled flow", run: func(w *env) {
 		g := w.flow()
 		for i, n := range nodesOf("n", 300) {
 			g.node(n, nil, func(m *engine.FlowMember) { m.Kind = fmt.Sprint("k", i%40) })

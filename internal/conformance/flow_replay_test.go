@@ -34,7 +34,7 @@ func (g *graph) replays(q engine.Replay, nodes ...string) (out []string) {
 
 // How members run again, and with them the flow that had ended.
 var flowReplayScenarios = []scenario{
-	{name: "a race that nobody won can be replayed", run: func(w *world) {
+	{name: "a race that nobody won can be replayed", run: func(w *env) {
 		g := w.flow().fan(3, anyOf).submit(engine.SealClosed)
 		for _, c := range g.claim() {
 			g.fail(c)
@@ -52,7 +52,7 @@ var flowReplayScenarios = []scenario{
 		g.complete(end, "")
 		g.ends(flowfabric.FlowCompleted) // the others' failures are tolerated
 	}},
-	{name: "one call replays a member and everything that it skipped", run: func(w *world) {
+	{name: "one call replays a member and everything that it skipped", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).node("c", []string{"b"}).node("d", []string{"a", "c"}).node("other", nil).submit(engine.SealClosed)
 		c := g.claim()
 		g.fail(c["a"])
@@ -72,7 +72,7 @@ var flowReplayScenarios = []scenario{
 		}
 		g.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "each member in a replay call is accepted or refused alone", run: func(w *world) {
+	{name: "each member in a replay call is accepted or refused alone", run: func(w *env) {
 		g := w.flow().node("a", nil).node("f", nil).node("s", nil).submit(engine.SealOpen)
 		other := w.flow().node("theirs", nil).submit(engine.SealClosed)
 		c := g.claim()
@@ -98,7 +98,7 @@ var flowReplayScenarios = []scenario{
 		})
 		same(w, "forced", fmt.Sprint(g.replays(engine.Replay{Force: true, DropSteps: true}, "a")), "[waiting]")
 	}},
-	{name: "replays of a member are limited, and a cancelled flow allows none", run: func(w *world) {
+	{name: "replays of a member are limited, and a cancelled flow allows none", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
 		for range 10 {
 			g.fail(g.claim()["a"])
@@ -114,7 +114,7 @@ var flowReplayScenarios = []scenario{
 		open.abort(flowfabric.CancelAll)
 		same(w, "cancelled", fmt.Sprint(open.replays(engine.Replay{Force: true}, "a", "b")), "[flow_cancelled flow_cancelled]")
 	}},
-	{name: "on replay, a member that ran keeps its group, and a skipped one waits for failed upstreams", run: func(w *world) {
+	{name: "on replay, a member that ran keeps its group, and a skipped one waits for failed upstreams", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", nil).node("c", []string{"a", "b"}).node("d", []string{"c"}).submit(engine.SealClosed)
 		c := g.claim()
 		g.complete(c["a"], "kept")
@@ -144,7 +144,7 @@ var flowReplayScenarios = []scenario{
 		g.complete(g.claim()["d"], "")
 		g.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "a late input is delivered when the member is replayed", run: func(w *world) {
+	{name: "a late input is delivered when the member is replayed", run: func(w *env) {
 		g := w.flow().fan(2, anyOf).submit(engine.SealClosed)
 		c := g.claim()
 		g.complete(c["r0"], "0")
@@ -154,7 +154,7 @@ var flowReplayScenarios = []scenario{
 		w.replay(g.id.Member("end"), engine.Replay{})
 		same(w, "inputs", fmt.Sprintf("%q", g.claim()["end"].Inputs), `map["from-r0":"0" "from-r1":"1"]`)
 	}},
-	{name: "a flow refuses replays until its backlog of ends is resolved", run: func(w *world) {
+	{name: "a flow refuses replays until its backlog of ends is resolved", run: func(w *env) {
 		g := w.flow().node("a", nil)
 		for i := range 100 {
 			g.node(fmt.Sprint("n", i), []string{"a"}, unnamed)
@@ -174,7 +174,7 @@ var flowReplayScenarios = []scenario{
 		g.are(flowfabric.Waiting, "n99")
 		g.are(flowfabric.Skipped, "n0") // nobody replayed it
 	}},
-	{name: "replayed siblings do not decide a group again", run: func(w *world) {
+	{name: "replayed siblings do not decide a group again", run: func(w *env) {
 		g := w.flow().fan(3, anyOf, cancelRest).submit(engine.SealClosed)
 		g.complete(g.claim()["r0"], "0")
 		g.complete(g.claim()["end"], "")

@@ -30,7 +30,7 @@ func (g *graph) reason(node string) string {
 
 // What the end of a member does to those that depend on it.
 var flowResolveScenarios = []scenario{
-	{name: "a paused lane keeps a member from being claimed, not from being resolved", run: func(w *world) {
+	{name: "a paused lane keeps a member from being claimed, not from being resolved", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}, as(lane("slow"))).submit(engine.SealClosed)
 		a := g.claim()["a"]
 		same(w, "paused", w.setLane("slow", engine.LanePaused, "").code, "OK")
@@ -41,7 +41,7 @@ var flowResolveScenarios = []scenario{
 		g.complete(g.claim()["b"], "")
 		g.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "the first success decides any-of-three, and later ends only move counters", run: func(w *world) {
+	{name: "the first success decides any-of-three, and later ends only move counters", run: func(w *env) {
 		g := w.flow().fan(3, anyOf).submit(engine.SealClosed)
 		c := g.claim()
 		g.complete(c["r1"], "one")
@@ -56,7 +56,7 @@ var flowResolveScenarios = []scenario{
 		g.ends(flowfabric.FlowCompleted) // r0's failure was tolerated
 		same(w, "dispositions", g.header().Siblings, engine.SiblingCancels{})
 	}},
-	{name: "the third failure makes a quorum of three of five impossible and cancels the rest", run: func(w *world) {
+	{name: "the third failure makes a quorum of three of five impossible and cancels the rest", run: func(w *env) {
 		g := w.flow().fan(5, quorum(3), cancelRest).submit(engine.SealClosed)
 		c := g.claim()
 		g.fail(c["r0"])
@@ -73,7 +73,7 @@ var flowResolveScenarios = []scenario{
 		r := w.renew(g.w, 0)
 		same(w, "the holders are told", words(len(r.Lost), r.Lost[0].Cause), "2 cancelled")
 	}},
-	{name: "two failures do not decide a quorum of three of five", run: func(w *world) {
+	{name: "two failures do not decide a quorum of three of five", run: func(w *env) {
 		// A member comes with all its edges, so a group never has fewer than it will have.
 		g := w.flow().fan(5, quorum(3)).submit(engine.SealClosed)
 		c := g.claim()
@@ -86,7 +86,7 @@ var flowResolveScenarios = []scenario{
 		}
 		g.are(flowfabric.Waiting, "end")
 	}},
-	{name: "a group that does not cancel the rest leaves them running, however it is decided", run: func(w *world) {
+	{name: "a group that does not cancel the rest leaves them running, however it is decided", run: func(w *env) {
 		for _, ends := range []string{"success", "failure"} {
 			g := w.flow().fan(3, quorum(2)).submit(engine.SealClosed)
 			c := g.claim()
@@ -110,7 +110,7 @@ var flowResolveScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "siblings are cancelled in steps, and those that ended meanwhile are counted apart", run: func(w *world) {
+	{name: "siblings are cancelled in steps, and those that ended meanwhile are counted apart", run: func(w *env) {
 		g := w.flow().fan(150, anyOf, cancelRest).submit(engine.SealClosed)
 		c := g.claim() // 100 of them
 		g.complete(c["r0"], "")
@@ -128,7 +128,7 @@ var flowResolveScenarios = []scenario{
 		g.drain()
 		same(w, "dispositions", g.header().Siblings, engine.SiblingCancels{Cancelled: 148, AlreadyTerminal: 1})
 		same(w, "nothing is left", g.header().Backlog, 0)
-		for range 2 { // whoever drains again finds nothing
+		for range 2 { // a second drain finds nothing
 			more, err := w.e.DrainFlows(w.ctx, w.p)
 			w.no(err)
 			same(w, "more", more, false)
@@ -136,7 +136,7 @@ var flowResolveScenarios = []scenario{
 		same(w, "reason", g.reason("r149"), "sibling_quorum_satisfied")
 		same(w, "group", g.group("end"), "2 148 0 of 150 satisfied")
 	}},
-	{name: "a shared upstream is cancelled only when no pending group needs it any more", run: func(w *world) {
+	{name: "a shared upstream is cancelled only when no pending group needs it any more", run: func(w *env) {
 		g := w.flow().node("a", nil).node("shared", nil).node("free", nil).node("race", []string{"a", "shared", "free"}, anyOf, cancelRest).
 			node("other", []string{"shared"}).submit(engine.SealClosed)
 		c := g.claim()
@@ -158,7 +158,7 @@ var flowResolveScenarios = []scenario{
 		decided.are(flowfabric.Cancelled, "shared")
 		same(w, "dispositions", decided.header().Siblings, engine.SiblingCancels{Cancelled: 1})
 	}},
-	{name: "an upstream of 92 groups is spared because one of them still needs it", run: func(w *world) {
+	{name: "an upstream of 92 groups is spared because one of them still needs it", run: func(w *env) {
 		g := w.flow().node("a", nil).node("shared", nil)
 		for i := range 90 { // decided together with the race: they need it no more
 			g.node(fmt.Sprint("d", i), []string{"a", "shared"}, anyOf, unnamed)
@@ -169,7 +169,7 @@ var flowResolveScenarios = []scenario{
 		g.are(flowfabric.Active, "shared")
 		same(w, "dispositions", g.header().Siblings, engine.SiblingCancels{Spared: 1})
 	}},
-	{name: "inputs are delivered by name, and an empty result is an input", run: func(w *world) {
+	{name: "inputs are delivered by name, and an empty result is an input", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", nil).node("c", nil).node("d", []string{"a", "b", "c"}, func(m *engine.FlowMember) {
 			m.Edges[0].Input, m.Edges[1].Input, m.Edges[2].Input = "left", "right", ""
 		}, as(payload([]byte("own")))).submit(engine.SealClosed)
@@ -182,7 +182,7 @@ var flowResolveScenarios = []scenario{
 		w.release(d.Fence)
 		same(w, "and again", fmt.Sprintf("%q", g.claim()["d"].Inputs), `map["left":"1" "right":""]`)
 	}},
-	{name: "inputs that do not fit into a claim are read separately", run: func(w *world) {
+	{name: "inputs that do not fit into a claim are read separately", run: func(w *env) {
 		for _, c := range []struct{ n, bytes int }{{65, 10}, {3, 300 << 10}} {
 			w.quiet = true
 			g := w.flow().fan(c.n).submit(engine.SealClosed)
@@ -198,7 +198,7 @@ var flowResolveScenarios = []scenario{
 			g.complete(end, "")
 		}
 	}},
-	{name: "a success after the decision is recorded as a late input and not delivered", run: func(w *world) {
+	{name: "a success after the decision is recorded as a late input and not delivered", run: func(w *env) {
 		g := w.flow().fan(3, quorum(2)).submit(engine.SealClosed)
 		c := g.claim()
 		g.complete(c["r0"], "0")
@@ -222,7 +222,7 @@ var flowResolveScenarios = []scenario{
 		silent.complete(c["r1"], "")
 		same(w, "nobody asked for it", strings.Contains(w.kinds(silent.id.Member("end")), "late_input"), false)
 	}},
-	{name: "a skipped member is in no index and has no alarm and no lease", run: func(w *world) {
+	{name: "a skipped member is in no index and has no alarm and no lease", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}, as(deadline(time.Hour), delay(time.Hour), tags(map[string]string{"a.b": "c"}))).submit(engine.SealClosed)
 		g.fail(g.claim()["a"])
 		s := w.code(g.id.Member("b"), "T5n")
@@ -234,7 +234,7 @@ var flowResolveScenarios = []scenario{
 			same(w, key, n, 0)
 		}
 	}},
-	{name: "a success has released its dependants even if it is replayed at once", run: func(w *world) {
+	{name: "a success has released its dependants even if it is replayed at once", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
 		g.complete(g.claim()["a"], "first")
 		w.replay(g.id.Member("a"), engine.Replay{Force: true})
@@ -245,7 +245,7 @@ var flowResolveScenarios = []scenario{
 		g.complete(c["b"], "")
 		g.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "every way in which a member can end reaches its dependants", run: func(w *world) {
+	{name: "every way in which a member can end reaches its dependants", run: func(w *env) {
 		for name, end := range map[string]struct {
 			opts    []option
 			end     func(g *graph, c engine.Claim)
@@ -300,7 +300,7 @@ var flowResolveScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "retries, delays, suspensions and lost leases decide nothing for dependants", run: func(w *world) {
+	{name: "retries, delays, suspensions and lost leases decide nothing for dependants", run: func(w *env) {
 		w.seed()
 		g := w.flow().node("a", nil, as(retries(2))).node("b", []string{"a"}).submit(engine.SealClosed)
 		id, counted := g.id.Member("a"), func(want flowfabric.PublicState) {
@@ -341,7 +341,7 @@ var flowResolveScenarios = []scenario{
 		w.complete(k.claim(1)[0].Fence, "")
 		g.are(flowfabric.Waiting, "b")
 	}},
-	{name: "a completion can claim the members that it releases in the same call", run: func(w *world) {
+	{name: "a completion can claim the members that it releases in the same call", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).node("c", []string{"a"}).submit(engine.SealClosed)
 		a := g.claim()["a"]
 		q := g.w.request(10)
@@ -352,7 +352,7 @@ var flowResolveScenarios = []scenario{
 		w.check()
 		same(w, "claimed", words(len(next.Claims), string(next.Claims[0].Inputs["from-a"]), next.Claims[0].Flow == g.id), "2 r true")
 	}},
-	{name: "a claim with a completion is served first, and other workers are woken for the rest", run: func(w *world) {
+	{name: "a claim with a completion is served first, and other workers are woken for the rest", run: func(w *env) {
 		for _, c := range []struct{ max, claimed, rung int }{{10, 3, 0}, {1, 1, 2}, {0, 0, 2}} { // 0: the claim is refused
 			w.reset()
 			g := w.flow().node("a", nil).node("b", []string{"a"}).node("c", []string{"a"}).node("d", []string{"a"}).submit(engine.SealClosed)
@@ -387,7 +387,7 @@ var flowResolveScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "released members are claimed in queue order, and only by a worker that serves their route", run: func(w *world) {
+	{name: "released members are claimed in queue order, and only by a worker that serves their route", run: func(w *env) {
 		for what, c := range map[string]struct {
 			other, claimed string
 			max            int
@@ -414,7 +414,7 @@ var flowResolveScenarios = []scenario{
 			if c.other != "" {
 				w.create(kind(c.other), priority(9))
 				q := g.w.request(1)
-				q.Interest = ""
+				q.Subscription = ""
 				r, err := w.e.ClaimNext(w.ctx, q)
 				w.no(err)
 				g.w.learn(r)
@@ -440,7 +440,7 @@ var flowResolveScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "an end with many dependants continues in the backlog, which the tick works off in order", run: func(w *world) {
+	{name: "an end with many dependants continues in the backlog, which the tick works off in order", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", nil)
 		for i := range 100 {
 			g.node(fmt.Sprint("x", i), []string{"a"}, unnamed).node(fmt.Sprint("y", i), []string{"b"}, unnamed)
@@ -458,7 +458,7 @@ var flowResolveScenarios = []scenario{
 		same(w, "done", words(h.Backlog, h.Count[flowfabric.Waiting], h.Count[flowfabric.Skipped], h.Failing), "0 100 100 100")
 		g.ends(flowfabric.FlowOpen)
 	}},
-	{name: "a member that may run wakes an idle worker", run: func(w *world) {
+	{name: "a member that may run wakes an idle worker", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
 		a := g.claim()["a"]
 		idle := w.worker("idle")

@@ -9,7 +9,7 @@ import (
 )
 
 var flowScenarios = []scenario{
-	{name: "in a diamond, the join runs once, after both branches", run: func(w *world) {
+	{name: "in a diamond, the join runs once, after both branches", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).node("c", []string{"a"}).node("d", []string{"b", "c"}).submit(engine.SealClosed)
 		c := g.claim()
 		same(w, "claimed", len(c), 1)
@@ -27,7 +27,7 @@ var flowScenarios = []scenario{
 		g.complete(c["d"], "")
 		g.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "a failure at the head of a chain of 200 skips all the others", run: func(w *world) {
+	{name: "a failure at the head of a chain of 200 skips all the others", run: func(w *env) {
 		g := w.flow().node("n0", nil)
 		for i := 1; i < 200; i++ {
 			g.node(fmt.Sprint("n", i), []string{fmt.Sprint("n", i-1)})
@@ -40,7 +40,7 @@ var flowScenarios = []scenario{
 		g.are(flowfabric.Skipped, "n1", "n100", "n199")
 		g.ends(flowfabric.FlowFailed)
 	}},
-	{name: "the first success of any-of-100 cancels the other 99", run: func(w *world) {
+	{name: "the first success of any-of-100 cancels the other 99", run: func(w *env) {
 		g, all := w.flow(), []string{}
 		for i := range 100 {
 			all = append(all, fmt.Sprint("r", i))
@@ -60,7 +60,7 @@ var flowScenarios = []scenario{
 		w.no(err)
 		same(w, "dispositions", record.Siblings, engine.SiblingCancels{Cancelled: 99})
 	}},
-	{name: "60 members with 2,000 edges complete in one call, and all 40 joins run", run: func(w *world) {
+	{name: "60 members with 2,000 edges complete in one call, and all 40 joins run", run: func(w *env) {
 		g, all := w.flow(), []string{}
 		for i := range 60 {
 			all = append(all, fmt.Sprint("r", i))
@@ -90,7 +90,7 @@ var flowScenarios = []scenario{
 			same(w, "input", string(c[fmt.Sprint("j", i)].Inputs["from-r49"]), "r49")
 		}
 	}},
-	{name: "a decided race spares members that others still wait for and cancels the rest", run: func(w *world) {
+	{name: "a decided race spares members that others still wait for and cancels the rest", run: func(w *env) {
 		g, all := w.flow(), []string{}
 		for i := range 40 {
 			all = append(all, fmt.Sprint("r", i))
@@ -115,7 +115,7 @@ var flowScenarios = []scenario{
 		w.no(err)
 		same(w, "dispositions", record.Siblings, engine.SiblingCancels{Cancelled: 1, Spared: 38})
 	}},
-	{name: "one call replays 41 members with 3,200 edges", run: func(w *world) {
+	{name: "one call replays 41 members with 3,200 edges", run: func(w *env) {
 		g, all, ends := w.flow(), []string{}, []flowfabric.ExecutionID{}
 		for i := range 80 {
 			all = append(all, fmt.Sprint("r", i))
@@ -152,7 +152,7 @@ var flowScenarios = []scenario{
 		g.drain()
 		same(w, "claimed", len(g.claim()), 40)
 	}},
-	{name: "a failed member and the member that it skipped can be replayed", run: func(w *world) {
+	{name: "a failed member and the member that it skipped can be replayed", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
 		g.fail(g.claim()["a"])
 		g.ends(flowfabric.FlowFailed)
@@ -168,7 +168,7 @@ var flowScenarios = []scenario{
 		g.complete(b, "")
 		g.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "cancelling a flow cancels every member, skips none and leaves none claimable", run: func(w *world) {
+	{name: "cancelling a flow cancels every member, skips none and leaves none claimable", run: func(w *env) {
 		g := w.flow().node("n0", nil)
 		for i := 1; i < 150; i++ {
 			g.node(fmt.Sprint("n", i), []string{fmt.Sprint("n", i-1)})
@@ -194,7 +194,7 @@ var flowScenarios = []scenario{
 		_, err = w.e.ReplayExecution(w.ctx, g.id.Member("n0"), engine.Replay{})
 		w.is(err, flowfabric.ErrFlowCancelled)
 	}},
-	{name: "tags of a flow follow the rules of execution tags, in any state", run: func(w *world) {
+	{name: "tags of a flow follow the rules of execution tags, in any state", run: func(w *env) {
 		g := w.flow().node("a", nil).submit(engine.SealClosed)
 		tags := func() map[string]string {
 			record, err := w.e.DescribeFlow(w.ctx, g.id)
@@ -216,7 +216,7 @@ var flowScenarios = []scenario{
 		w.check()
 		same(w, "tags", len(tags()), 0)
 	}},
-	{name: "a parent waits for the children it made and resumes when they have ended", run: func(w *world) {
+	{name: "a parent waits for the children it made and resumes when they have ended", run: func(w *env) {
 		id := w.create()
 		k := w.worker("k")
 		parent := k.one(id)
@@ -233,7 +233,7 @@ var flowScenarios = []scenario{
 		out, err = w.e.WaitChildren(w.ctx, parent.Fence, wait)
 		w.no(err)
 		same(w, "parked again", out.Parked && out.Already, true)
-		g := &graph{world: w, id: flowfabric.FlowID(id), w: k}
+		g := &graph{env: w, id: flowfabric.FlowID(id), w: k}
 		c := g.claim()
 		same(w, "children", len(c), 2)
 		g.complete(c["a"], "x")
@@ -254,7 +254,7 @@ var flowScenarios = []scenario{
 		g.complete(again, "")
 		g.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "the answer of an earlier wait is returned again after a wait for children", run: func(w *world) {
+	{name: "the answer of an earlier wait is returned again after a wait for children", run: func(w *env) {
 		w.seed()
 		k, c, m := w.waiting(awaiting("approve"))
 		id := c.Fence.Execution
@@ -268,7 +268,7 @@ var flowScenarios = []scenario{
 		w.no(err)
 		w.check()
 		same(w, "parked", out.Parked, true)
-		g := &graph{world: w, id: flowfabric.FlowID(id), w: k}
+		g := &graph{env: w, id: flowfabric.FlowID(id), w: k}
 		g.complete(g.claim()["a"], "")
 		last := g.claim()["root"]
 		same(w, "told again", last.Resume != nil && last.Resume.Name == "approve", true)

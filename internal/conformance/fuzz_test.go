@@ -18,10 +18,10 @@ import (
 )
 
 var fuzzScenarios = []scenario{
-	{name: "random sequences of calls keep every invariant", run: func(w *world) {
+	{name: "random sequences of calls keep every invariant", run: func(w *env) {
 		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
 		ops := int(number("FLOWFABRIC_SOAK", 2000)) / max(1, w.srv.Share)
-		f := &fuzzer{world: w, r: rand.New(rand.NewPCG(seed, 0)), seed: seed, states: map[string]int{}, answers: map[string]int{}}
+		f := &fuzzer{env: w, r: rand.New(rand.NewPCG(seed, 0)), seed: seed, states: map[string]int{}, answers: map[string]int{}}
 		for i := 0; i < ops || ops >= 2000 && i < 20*ops && len(f.unseen()) > 0; i++ {
 			if i%250 == 0 {
 				f.begin()
@@ -33,7 +33,7 @@ var fuzzScenarios = []scenario{
 			w.Errorf("no execution was ever %v", unseen)
 		}
 	}},
-	{name: "no text of a caller forms a key outside its partition", run: func(w *world) {
+	{name: "no text of a caller forms a key outside its partition", run: func(w *env) {
 		all, err := w.do("KEYS", "*").AsStrSlice()
 		w.no(err)
 		for _, key := range all {
@@ -42,7 +42,7 @@ var fuzzScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "the invariant checker sees every kind of damage", damaged: "it damages everything", run: func(w *world) {
+	{name: "the invariant checker sees every kind of damage", damaged: "it damages everything", run: func(w *env) {
 		for what, damage := range damages {
 			w.damage(damage)
 			if len(w.violations(w.dump())) == 0 {
@@ -53,7 +53,7 @@ var fuzzScenarios = []scenario{
 }
 
 // damage sets up a partition with something of everything and runs raw commands in it, in the words of the layout.
-func (w *world) damage(commands []string) {
+func (w *env) damage(commands []string) {
 	w.Helper()
 	w.reset()
 	w.quiet = true
@@ -125,7 +125,7 @@ var damages = map[string][]string{
 	"a wrong score":             {"ZINCRBY ROOT:q:ROUTE 1 WAITING"},
 	"a queue that is not ready": {"DEL ROOT:ready"},
 	"a ready queue that is not": {"SADD ROOT:ready 77"},
-	"two homes":                 {"ZADD ROOT:delayed 5 WAITING"},
+	"two indexes":               {"ZADD ROOT:delayed 5 WAITING"},
 	"an entry without core":     {"DEL ROOT:x:WAITING"},
 	"a delay without instant":   {"HDEL ROOT:x:LATE du"},
 	"a delay at another time":   {"ZINCRBY ROOT:delayed 1 LATE"},
@@ -239,7 +239,7 @@ var damages = map[string][]string{
 // fuzzer makes random calls as several workers, producers and operators would, a part of them with garbage, and
 // looks at the whole partition after each. What answers an error must have changed nothing.
 type fuzzer struct {
-	*world
+	*env
 	r        *rand.Rand
 	seed     uint64
 	workers  []*worker
@@ -454,7 +454,7 @@ func (f *fuzzer) operate(k *worker, id string) call {
 		return call{"ff_revoke_lease", []string{proto, id, []string{"", k.session}[f.r.IntN(2)], "me", "r", request}}
 	case 6:
 		if f.r.IntN(3) > 0 {
-			return call{"ff_pass_ring", []string{proto, k.interest}}
+			return call{"ff_pass_ring", []string{proto, k.subscription}}
 		}
 		return call{"ff_mark_session_dead", []string{proto, k.session, "r"}}
 	}
@@ -487,7 +487,7 @@ func (f *fuzzer) claim(k *worker) (call, func(answer)) {
 		rows, _ := strconv.Atoi(a.slots[6])
 		slots := a.slots[7+2*rows:]
 		if rows > 0 {
-			k.interest, k.table = "", 0
+			k.subscription, k.table = "", 0
 			k.nothingYet()
 			f.last = f.fingerprint()
 		}

@@ -13,7 +13,7 @@ import (
 func init() { gateScenarios = append(gateScenarios, attachScenarios...) }
 
 var attachScenarios = []scenario{
-	{name: "gates can be added to and removed from a scope one by one", run: func(w *world) {
+	{name: "gates can be added to and removed from a scope one by one", run: func(w *env) {
 		const scope = "n\x1felsewhere"
 		do := func(gates, how, code, left string) {
 			w.Helper()
@@ -39,7 +39,7 @@ var attachScenarios = []scenario{
 		do("b:y,b:x", "remove", "OK", "")
 		do("b:x", "remove", "ALREADY_SATISFIED", "")
 	}},
-	{name: "each execution of a call has the gates of its own labels", run: func(w *world) {
+	{name: "each execution of a call has the gates of its own labels", run: func(w *env) {
 		w.must("ff_attach", proto, "t\x1fapp.tenant\x1facme", "q:a", "me", "set")
 		acme, other := tags(map[string]string{"app.tenant": "acme"}), tags(map[string]string{"app.tenant": "other"})
 		items := []engine.NewExecution{w.item(), w.item(acme), w.item(acme), w.item(other), w.item(acme), w.item()}
@@ -50,7 +50,7 @@ var attachScenarios = []scenario{
 			same(w, "gates of "+strconv.Itoa(i), row[strings.LastIndex(row, "\x1f")+1:], gates)
 		}
 	}},
-	{name: "the partition's gate flag is cleared when no scope and no work has gates", run: func(w *world) {
+	{name: "the partition's gate flag is cleared when no scope and no work has gates", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		level := func() string {
@@ -72,7 +72,7 @@ var attachScenarios = []scenario{
 		attach("")
 		same(w, "work has gates", level(), "1")
 	}},
-	{name: "an unknown verdict about a suspected slot is refused and changes nothing", run: func(w *world) {
+	{name: "an unknown verdict about a suspected slot is refused and changes nothing", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		w.create(asking(flowfabric.QuotaGate(q)))
@@ -85,7 +85,7 @@ var attachScenarios = []scenario{
 		}
 		same(w, "held", g.quotaIs(q).Held, 1)
 	}},
-	{name: "lanes are listed with their ageing and weight", run: func(w *world) {
+	{name: "lanes are listed with their ageing and weight", run: func(w *env) {
 		w.create()
 		w.must("ff_set_share", proto, "default", "default", "7")
 		w.must("ff_set_share", proto, "default", "later", "3")

@@ -16,7 +16,7 @@ type gatedFlow struct {
 	quota string
 }
 
-func newGatedFlow(w *world, cap int) *gatedFlow {
+func newGatedFlow(w *env, cap int) *gatedFlow {
 	g := newGates(w)
 	return &gatedFlow{graph: w.flow(), g: g, k: g.asker("gated"), quota: g.quota(admission.Quota{Cap: cap})}
 }
@@ -42,31 +42,31 @@ func (f *gatedFlow) grantsBy(nodes ...string) map[string]engine.Grant {
 }
 
 var gateFlowScenarios = []scenario{
-	{name: "a held member stays held whatever else ends, until an operator unholds it", run: func(w *world) {
+	{name: "a held member stays held whatever else ends, until an operator unholds it", run: func(w *env) {
 		f := newGatedFlow(w, 9)
 		f.node("a", nil).node("x", nil).node("b", []string{"a", "x"}, anyOf).node("c", []string{"b"}, f.gated()).submit(engine.SealClosed)
-		_, err := w.e.PauseExecution(w.ctx, f.id.Member("b"), "me", "")
+		_, err := w.e.HoldExecution(w.ctx, f.id.Member("b"), "me", "")
 		w.is(err, flowfabric.ErrNotEligible) // it waits for others already; what is to come is kept by its lane
 		c := f.claim()
 		f.complete(c["a"], "r")
-		f.g.pause(f.id.Member("b"))
+		f.g.hold(f.id.Member("b"))
 		same(w, "nothing", len(f.claim()), 0)
 		f.complete(c["x"], "") // another edge of it
 		w.code(f.id.Member("b"), "R4f")
 		f.are(flowfabric.Waiting, "b")
 		same(w, "counted as waiting", f.header().Count[flowfabric.Waiting], 1)
-		f.g.unpause(f.id.Member("b"))
+		f.g.unhold(f.id.Member("b"))
 		b := f.claim()["b"]
 		same(w, "input", string(b.Inputs["from-a"]), "r")
 		f.complete(b, "")
 		list := f.grantsBy("c")
-		f.g.pause(f.id.Member("c"))
+		f.g.hold(f.id.Member("c"))
 		f.g.expects(f.k, []engine.Grant{list["c"]}, flowfabric.ErrStaleLease)
-		f.g.unpause(f.id.Member("c"))
+		f.g.unhold(f.id.Member("c"))
 		f.complete(f.g.start(f.k, 9, f.quota)[0], "")
 		f.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "a gated member counts as waiting while granted, and gets its inputs with the claim", run: func(w *world) {
+	{name: "a gated member counts as waiting while granted, and gets its inputs with the claim", run: func(w *env) {
 		f := newGatedFlow(w, 1)
 		f.node("a", nil, f.gated()).node("b", []string{"a"}, f.gated()).node("c", []string{"a"}, f.gated()).submit(engine.SealClosed)
 		x := f.grantsBy("a")["a"]
@@ -97,7 +97,7 @@ var gateFlowScenarios = []scenario{
 		f.g.deliver()
 		same(w, "held", f.g.held(f.quota), 0)
 	}},
-	{name: "a flow can be cancelled while members are granted, admitted, claimed and held", run: func(w *world) {
+	{name: "a flow can be cancelled while members are granted, admitted, claimed and held", run: func(w *env) {
 		for _, policy := range []flowfabric.CancellationPolicy{flowfabric.CancelAll, flowfabric.CancelPending, flowfabric.CancelFlow} {
 			w.reset()
 			f := newGatedFlow(w, 9)
@@ -106,7 +106,7 @@ var gateFlowScenarios = []scenario{
 			by := f.grantsBy("granted", "admitted", "claimed", "paused")
 			f.g.admit(f.quota, 2, by["admitted"], by["claimed"])
 			claimed := f.k.granted(by["claimed"])[0]
-			f.g.pause(f.id.Member("paused"))
+			f.g.hold(f.id.Member("paused"))
 			f.abort(policy)
 			stale := flowfabric.ErrStaleLease
 			two := []engine.Grant{by["granted"], by["admitted"]}
@@ -122,7 +122,7 @@ var gateFlowScenarios = []scenario{
 				f.g.expects(f.k, two, stale, stale)
 				f.complete(claimed, "")
 			default:
-				f.g.unpause(f.id.Member("paused"))
+				f.g.unhold(f.id.Member("paused"))
 				for _, c := range append(f.k.granted(two...), claimed) {
 					f.complete(c, "")
 				}
@@ -141,7 +141,7 @@ var gateFlowScenarios = []scenario{
 			same(w, string(policy)+": nothing to claim", len(f.k.grants(9)), 0)
 		}
 	}},
-	{name: "no granted member of a cancelled flow can be claimed, even before the backlog reaches it", run: func(w *world) {
+	{name: "no granted member of a cancelled flow can be claimed, even before the backlog reaches it", run: func(w *env) {
 		f := newGatedFlow(w, 200)
 		for _, n := range nodesOf("n", 100) {
 			f.node(n, nil, f.gated())
@@ -165,7 +165,7 @@ var gateFlowScenarios = []scenario{
 		f.g.deliver()
 		same(w, "slots", f.g.held(f.quota), 0)
 	}},
-	{name: "a granted member of a cancelled flow goes back and is cancelled by the next claim", run: func(w *world) {
+	{name: "a granted member of a cancelled flow goes back and is cancelled by the next claim", run: func(w *env) {
 		f := newGatedFlow(w, 200)
 		for _, n := range nodesOf("n", 100) {
 			f.node(n, nil, as(lane("free")))
@@ -188,12 +188,12 @@ var gateFlowScenarios = []scenario{
 		f.g.deliver()
 		same(w, "slots", f.g.held(f.quota), 0)
 	}},
-	{name: "granted and held siblings are cancelled when their group is decided", run: func(w *world) {
+	{name: "granted and held siblings are cancelled when their group is decided", run: func(w *env) {
 		f := newGatedFlow(w, 9)
 		f.node("a", nil, f.gated()).node("b", nil, f.gated()).node("c", nil, f.gated()).node("end", []string{"a", "b", "c"}, anyOf, cancelRest, f.gated()).submit(engine.SealClosed)
 		by := f.grantsBy("a", "b", "c")
 		f.g.admit(f.quota, 2, by["a"], by["b"])
-		f.g.pause(f.id.Member("c"))
+		f.g.hold(f.id.Member("c"))
 		a := f.k.granted(by["a"])[0]
 		f.complete(a, "first")
 		f.drain()
@@ -212,7 +212,7 @@ var gateFlowScenarios = []scenario{
 		f.complete(f.g.start(f.k, 9, f.quota)[0], "")
 		f.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "a parent returns its slot while it waits for children that need the same one", run: func(w *world) {
+	{name: "a parent returns its slot while it waits for children that need the same one", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.QuotaGate(q)))

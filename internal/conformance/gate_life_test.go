@@ -21,19 +21,19 @@ func (g *gates) outbox() (n int) {
 	return n
 }
 
-func (g *gates) pause(id flowfabric.ExecutionID) {
+func (g *gates) hold(id flowfabric.ExecutionID) {
 	g.Helper()
-	already, err := g.e.PauseExecution(g.ctx, id, "me", "why not")
+	already, err := g.e.HoldExecution(g.ctx, id, "me", "why not")
 	g.no(err)
-	same(g.world, "pause already", already, false)
+	same(g.env, "hold already", already, false)
 	g.check()
 }
 
-func (g *gates) unpause(id flowfabric.ExecutionID) {
+func (g *gates) unhold(id flowfabric.ExecutionID) {
 	g.Helper()
-	already, err := g.e.UnpauseExecution(g.ctx, id, "me")
+	already, err := g.e.UnholdExecution(g.ctx, id, "me")
 	g.no(err)
-	same(g.world, "unpause already", already, false)
+	same(g.env, "unhold already", already, false)
 	g.check()
 }
 
@@ -48,7 +48,7 @@ func (g *gates) open(routes ...uint64) {
 func (g *gates) prefer(id flowfabric.ExecutionID, n int) {
 	g.Helper()
 	a := g.must("ff_change_priority", proto, id.UUID().String(), words(n), "me")
-	same(g.world, "priority", a.slots[1], words(n))
+	same(g.env, "priority", a.slots[1], words(n))
 	g.check()
 }
 
@@ -77,7 +77,7 @@ func (g *gates) expects(k *worker, list []engine.Grant, want ...error) []engine.
 }
 
 var gateLifeScenarios = []scenario{
-	{name: "an execution that is blocked, delayed, suspended, active or ended cannot be held", run: func(w *world) {
+	{name: "an execution that is blocked, delayed, suspended, active or ended cannot be held", run: func(w *env) {
 		for _, code := range reachable {
 			if code == "A2" {
 				continue
@@ -95,15 +95,15 @@ var gateLifeScenarios = []scenario{
 				want = flowfabric.ErrNotActive
 			}
 			w.unchanged(string(code), func() {
-				_, err := w.e.PauseExecution(w.ctx, x.id, "me", "")
+				_, err := w.e.HoldExecution(w.ctx, x.id, "me", "")
 				w.is(err, want)
-				_, err = w.e.UnpauseExecution(w.ctx, x.id, "me")
+				_, err = w.e.UnholdExecution(w.ctx, x.id, "me")
 				w.is(err, want)
 			})
 		}
 		w.reset()
 		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
-		_, err := w.e.PauseExecution(w.ctx, g.id.Member("b"), "me", "")
+		_, err := w.e.HoldExecution(w.ctx, g.id.Member("b"), "me", "")
 		w.is(err, flowfabric.ErrNotEligible)
 		g.are(flowfabric.Waiting, "a")
 		w.code(g.id.Member("b"), "R3f")
@@ -111,17 +111,17 @@ var gateLifeScenarios = []scenario{
 		g.complete(g.claim()["b"], "")
 		g.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "held work and closed routes are released only by their own unhold or opening", run: func(w *world) {
+	{name: "held work and closed routes are released only by their own unhold or opening", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		ids := w.createN(3, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		list := k.grants(3)
 		g.refuse(k, false, time.Hour, "quota "+q+" cap", list...)
-		g.pause(ids[0])
+		g.hold(ids[0])
 		same(w, "open", w.setLane("default", engine.LaneActive, "").code, "ALREADY_SATISFIED") // the lane was never closed
-		w.unchanged("an unpause of what a gate keeps", func() {
-			already, err := w.e.UnpauseExecution(w.ctx, ids[1], "me")
+		w.unchanged("an unhold of what a gate keeps", func() {
+			already, err := w.e.UnholdExecution(w.ctx, ids[1], "me")
 			w.no(err)
 			same(w, "already", already, true)
 		})
@@ -129,16 +129,16 @@ var gateLifeScenarios = []scenario{
 		g.open(list[0].Route)
 		same(w, "opened, but for what the operator keeps", words(grantees(k.grants(3))), words(ids[1:]))
 		w.code(ids[0], "R4f")
-		g.unpause(ids[0])
-		same(w, "unpaused", words(grantees(k.grants(3))), words(ids[:1]))
+		g.unhold(ids[0])
+		same(w, "unheld", words(grantees(k.grants(3))), words(ids[:1]))
 		w.unchanged("no reason at all", func() {
 			same(w, "code", w.fcall("ff_unpause_execution", proto, ids[0].UUID().String()).code, "invalid_input")
 			same(w, "nobody's route", words(w.fcall("ff_open_route", proto, "1", "").slots), "[1 0]")
 		})
-		_, err := w.e.UnpauseExecution(w.ctx, flowfabric.NewExecutionID(w.p), "me")
+		_, err := w.e.UnholdExecution(w.ctx, flowfabric.NewExecutionID(w.p), "me")
 		w.is(err, flowfabric.ErrNotFound)
 	}},
-	{name: "a lane that is paused and resumed dispatches in the old order, with gates or without", run: func(w *world) {
+	{name: "a lane that is paused and resumed dispatches in the old order, with gates or without", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 9})
 		for _, opts := range [][]option{{}, {asking(flowfabric.QuotaGate(q))}} {
@@ -153,8 +153,8 @@ var gateLifeScenarios = []scenario{
 			k := g.asker("w1")
 			r := k.poll(10)
 			same(w, "paused", len(r.Claims)+len(r.Grants), 0)
-			g.pause(want[3])
-			g.unpause(want[3])
+			g.hold(want[3])
+			g.unhold(want[3])
 			same(w, "nothing", len(k.poll(10).Grants), 0)
 			w.setLane("default", engine.LaneActive, "")
 			r = k.poll(10)
@@ -165,40 +165,40 @@ var gateLifeScenarios = []scenario{
 			same(w, "order", words(got), words(want))
 		}
 	}},
-	{name: "a held execution keeps its state and its place in the queue, and can expire", run: func(w *world) {
+	{name: "a held execution keeps its state and its place in the queue, and can expire", run: func(w *env) {
 		g := newGates(w)
 		w.seed()
 		for _, code := range []flowfabric.Code{"R1f", "R1t", "R1p", "R1i", "R1r"} {
 			w.reset()
 			w.seed()
 			x := w.state(code, deadline(time.Hour))
-			g.pause(x.id)
+			g.hold(x.id)
 			w.code(x.id, "R4"+code[2:])
 			g.asker("w").nothing()
 			g.prefer(x.id, 7)
-			g.unpause(x.id)
+			g.unhold(x.id)
 			w.code(x.id, code)
 			g.asker("w2").one(x.id)
 		}
 		w.reset()
 		ids := []flowfabric.ExecutionID{w.create(deadline(time.Minute)), w.create(), w.create()}
 		for _, id := range ids {
-			g.pause(id)
+			g.hold(id)
 		}
 		g.prefer(ids[2], 5)
 		w.cancel(ids[1])
 		g.advance(time.Minute)
 		w.settleTime()
 		same(w, "expired", words(w.code(ids[0], "T4n").State.Public, w.code(ids[1], "T3n").State.Public), "expired cancelled")
-		g.unpause(ids[2])
+		g.unhold(ids[2])
 		late := w.create(priority(4))
 		k := w.worker("w1")
 		k.one(ids[2])
 		k.one(late)
-		_, err := w.e.PauseExecution(w.ctx, ids[0], "me", "")
+		_, err := w.e.HoldExecution(w.ctx, ids[0], "me", "")
 		w.is(err, flowfabric.ErrNotActive)
 	}},
-	{name: "a claim that asks for no grants never gets gated work", run: func(w *world) {
+	{name: "a claim that asks for no grants never gets gated work", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 9})
 		gated, free := w.create(asking(flowfabric.QuotaGate(q)), priority(9)), w.create()
@@ -220,7 +220,7 @@ var gateLifeScenarios = []scenario{
 		same(w, "with its completion", len(reply.Claims)+len(reply.Grants), 0)
 		same(w, "for one who asks", len(g.asker("new").grants(5)), 1)
 	}},
-	{name: "a worker that serves both alternates between work with gates and without", run: func(w *world) {
+	{name: "a worker that serves both alternates between work with gates and without", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 99})
 		w.createN(20, asking(flowfabric.QuotaGate(q)), priority(9))
@@ -250,7 +250,7 @@ var gateLifeScenarios = []scenario{
 			same(w, "granted", len(r.Grants), 2)
 		}
 	}},
-	{name: "claims and grants repeated after lost replies return the same grants and claims", run: func(w *world) {
+	{name: "claims and grants repeated after lost replies return the same grants and claims", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 9})
 		w.createN(3, asking(flowfabric.QuotaGate(q)), payload([]byte("x")))
@@ -289,7 +289,7 @@ var gateLifeScenarios = []scenario{
 		g.deliver()
 		same(w, "held", g.held(q), 1)
 	}},
-	{name: "an expired grant can be claimed until the tick takes it back", run: func(w *world) {
+	{name: "an expired grant can be claimed until the tick takes it back", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.QuotaGate(q)))
@@ -307,13 +307,13 @@ var gateLifeScenarios = []scenario{
 		g.advance(5 * time.Second)
 		w.tick()
 		g.expects(k, list, flowfabric.ErrStaleLease)
-		r, err := w.e.ClaimNext(w.ctx, engine.ClaimRequest{Partition: w.p, Session: k.session, Number: k.number, TTL: ttl, Max: 1, Interest: k.interest, Table: k.table, Gates: true})
+		r, err := w.e.ClaimNext(w.ctx, engine.ClaimRequest{Partition: w.p, Session: k.session, Number: k.number, TTL: ttl, Max: 1, Subscription: k.subscription, Table: k.table, Gates: true})
 		w.no(err)
 		same(w, "nor is it told again", words(r.Duplicate, len(r.Claims), len(r.Grants)), "true 0 0")
 		g.deliver()
 		same(w, "held", g.held(q), 0)
 	}},
-	{name: "a granted execution that is cancelled, expired or held cannot be claimed", run: func(w *world) {
+	{name: "a granted execution that is cancelled, expired or held cannot be claimed", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 99, Window: time.Hour, Cap: 9})
 		ids := w.createN(4, asking(flowfabric.QuotaGate(q)), deadline(time.Hour))
@@ -323,7 +323,7 @@ var gateLifeScenarios = []scenario{
 		same(w, "granted", words(grantees(list)), words(append(slices.Clone(ids), short)))
 		g.admit(q, 5, list...)
 		w.cancel(ids[0])
-		g.pause(ids[1])
+		g.hold(ids[1])
 		g.prefer(ids[2], 9)
 		g.advance(3 * time.Second)
 		stale := flowfabric.ErrStaleLease
@@ -335,7 +335,7 @@ var gateLifeScenarios = []scenario{
 		same(w, "told once each", g.outbox(), 3)
 		g.deliver()
 		same(w, "held, started", g.holds(q), "2 2")
-		g.unpause(ids[1])
+		g.unhold(ids[1])
 		w.release(claims[0].Fence)
 		g.deliver()
 		again := k.grants(9)
@@ -347,7 +347,7 @@ var gateLifeScenarios = []scenario{
 		g.open(again[0].Route)
 		same(w, "while its route was closed, too", words(grantees(k.grants(9))), words([]flowfabric.ExecutionID{ids[1], ids[2]}))
 	}},
-	{name: "a revoked lease returns its slot once, when its execution is requeued or cancelled", run: func(w *world) {
+	{name: "a revoked lease returns its slot once, when its execution is requeued or cancelled", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.QuotaGate(q)))
@@ -373,7 +373,7 @@ var gateLifeScenarios = []scenario{
 		g.deliver()
 		same(w, "held", g.held(q), 0)
 	}},
-	{name: "a replayed execution asks its gates again", run: func(w *world) {
+	{name: "a replayed execution asks its gates again", run: func(w *env) {
 		g := newGates(w)
 		w.seed()
 		b, q := g.budget(nil), g.quota(admission.Quota{Cap: 1})
@@ -404,7 +404,7 @@ var gateLifeScenarios = []scenario{
 			epoch = c.Fence.Epoch
 		}
 	}},
-	{name: "a route opens only when its lane and its gate are both open, in whatever order", run: func(w *world) {
+	{name: "a route opens only when its lane and its gate are both open, in whatever order", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.QuotaGate(q)))
@@ -441,7 +441,7 @@ var gateLifeScenarios = []scenario{
 			g.no(g.e.ReleaseGrants(w.ctx, w.p, k.session, []engine.GrantReturn{{Grant: list[0]}}, nil))
 		}
 	}},
-	{name: "a route that is removed with its last execution leaves no closing behind", run: func(w *world) {
+	{name: "a route that is removed with its last execution leaves no closing behind", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.QuotaGate(q)), retention(time.Second))
@@ -464,7 +464,7 @@ var gateLifeScenarios = []scenario{
 		g.deliver()
 		same(w, "nothing is left", words(g.outbox(), len(g.closings())), "0 0")
 	}},
-	{name: "a session with grants cannot close until they are returned", run: func(w *world) {
+	{name: "a session with grants cannot close until they are returned", run: func(w *env) {
 		g := newGates(w)
 		id := w.create(asking(flowfabric.QuotaGate(g.quota(admission.Quota{Cap: 1}))))
 		k := g.asker("w1")
@@ -490,7 +490,7 @@ var gateLifeScenarios = []scenario{
 		w.check()
 		same(w, "claimable", len(g.asker("w2").grants(1)), 1)
 	}},
-	{name: "gates of a scope can refuse, and a refused grant restores every counter", run: func(w *world) {
+	{name: "gates of a scope can refuse, and a refused grant restores every counter", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(nil)
 		g.spend(b, "k", tokens(100))

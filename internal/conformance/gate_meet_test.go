@@ -64,7 +64,7 @@ func (a *actor) took(reply answer) {
 }
 
 // finishGated ends what waits behind gates, or is paused.
-func (w *world) finishGated(z *actor) {
+func (w *env) finishGated(z *actor) {
 	w.Helper()
 	for id, core := range cores(w.dump()) {
 		if strings.HasPrefix(core["s"], "R4") {

@@ -24,7 +24,7 @@ var (
 
 // beside makes the partitions of budgets and of quotas that have the number of the scenario's own, empty. Until the next reset, whatever
 // looks at the scenario's keyspace looks at them too.
-func (w *world) beside() {
+func (w *env) beside() {
 	w.Helper()
 	w.roots = []string{keys.BudgetRoot(w.p), keys.QuotaRoot(w.p)}
 	w.clear(w.roots...)
@@ -37,12 +37,12 @@ func (w *world) beside() {
 }
 
 // below lists the keys of a root that match a pattern, at the node that has it.
-func (w *world) below(root, pattern string) ([]string, error) {
+func (w *env) below(root, pattern string) ([]string, error) {
 	return w.do("EVAL", "return redis.call('KEYS', ARGV[1])", "1", root, root+pattern).AsStrSlice()
 }
 
 // clear deletes every key of roots.
-func (w *world) clear(roots ...string) {
+func (w *env) clear(roots ...string) {
 	w.Helper()
 	for _, root := range roots {
 		all, err := w.below(root, "*")
@@ -54,7 +54,7 @@ func (w *world) clear(roots ...string) {
 }
 
 // seat is the root on which a function is called.
-func (w *world) seat(name string) string {
+func (w *env) seat(name string) string {
 	switch {
 	case slices.Contains(budgetFunctions, name):
 		return keys.BudgetRoot(w.p)
@@ -90,7 +90,7 @@ end
 return out`
 
 // elsewhere is the text of the partitions of budgets and quotas that belong to the scenario, without facts of the given beginnings.
-func (w *world) elsewhere(without ...string) string {
+func (w *env) elsewhere(without ...string) string {
 	w.Helper()
 	var b strings.Builder
 	for _, root := range w.roots {
@@ -100,7 +100,7 @@ func (w *world) elsewhere(without ...string) string {
 }
 
 // told is the text of one of them.
-func (w *world) told(root string, without ...string) string {
+func (w *env) told(root string, without ...string) string {
 	w.Helper()
 	lines, err := w.do("EVAL", telling, "1", root).AsStrSlice()
 	w.no(err)
@@ -115,7 +115,7 @@ func (w *world) told(root string, without ...string) string {
 }
 
 // gateName is a name for a budget or a quota that lives in the partition with the number of the scenario's own.
-func (w *world) gateName(prefix string) string {
+func (w *env) gateName(prefix string) string {
 	for i := 0; ; i++ {
 		if name := prefix + strconv.Itoa(i); ids.GatePartition(name, partitions) == w.p {
 			return name
@@ -135,7 +135,7 @@ type stagedGates struct {
 }
 
 // stageGates makes them. name tells the ids of the executions, which are the same in every run.
-func (w *world) stageGates(name func(*engine.NewExecution)) stagedGates {
+func (w *env) stageGates(name func(*engine.NewExecution)) stagedGates {
 	w.Helper()
 	w.beside()
 	s := stagedGates{budget: w.gateName("room"), spent: w.gateName("spent"), quota: w.gateName("quota")}
@@ -173,7 +173,7 @@ func (w *world) stageGates(name func(*engine.NewExecution)) stagedGates {
 	w.no(w.e.ReleaseGrants(w.ctx, w.p, other.session, []engine.GrantReturn{{Grant: back[0], Reserved: true}},
 		[]engine.RouteClosing{{Route: s.closed, For: time.Minute, Why: "quota " + s.quota + " cap"}}))
 	s.paused = w.create(name, kind("paused"))
-	_, err := w.e.PauseExecution(w.ctx, s.paused, "me", "why not")
+	_, err := w.e.HoldExecution(w.ctx, s.paused, "me", "why not")
 	w.no(err)
 	s.waiting = w.create(name, kind("paused"))
 	for _, x := range w.dump().Outbox {
@@ -203,7 +203,7 @@ func grantArgs(g engine.Grant) []string {
 }
 
 // gateCalls is a good call of every function about budgets, quotas and those who ask them.
-func (w *world) gateCalls(s stagedGates) []call {
+func (w *env) gateCalls(s stagedGates) []call {
 	w.Helper()
 	p, closed := strconv.Itoa(int(w.p)), strconv.FormatUint(s.closed, 10)
 	back := slices.Concat([]string{proto, s.worker.session, "1"}, grantArgs(s.granted), []string{"1", "1", strconv.FormatUint(s.granted.Route, 10), "1000",

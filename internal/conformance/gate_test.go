@@ -9,7 +9,7 @@ import (
 )
 
 var gateScenarios = []scenario{
-	{name: "a slot is returned when its execution completes", run: func(w *world) {
+	{name: "a slot is returned when its execution completes", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 2})
 		for range 3 {
@@ -34,7 +34,7 @@ var gateScenarios = []scenario{
 		g.admit(q, 1, list...)
 		k.granted(list...)
 	}},
-	{name: "a grant returns to the queue when its time or its session ends", run: func(w *world) {
+	{name: "a grant returns to the queue when its time or its session ends", run: func(w *env) {
 		g := newGates(w)
 		id := w.create(asking(flowfabric.QuotaGate(g.quota(admission.Quota{Cap: 1}))))
 		k := g.asker("w1")
@@ -54,7 +54,7 @@ var gateScenarios = []scenario{
 		old := w.worker("w2") // it understands no grants
 		old.nothing()
 	}},
-	{name: "a budget accepts usage up to exactly its limit, and the next report is a breach", run: func(w *world) {
+	{name: "a budget accepts usage up to exactly its limit, and the next report is a breach", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(nil)
 		same(w, "report", g.spend(b, "a", map[string]int64{"tokens": 100}).Verdict, admission.WithinBudget)
@@ -62,7 +62,7 @@ var gateScenarios = []scenario{
 		same(w, "breach", words(r.Verdict, r.Applied, r.Breaches), "HARD_BREACH false [{tokens true 100 100 false}]")
 		same(w, "used", g.spent(b, "tokens"), 100)
 	}},
-	{name: "an exhausted budget closes the route until its reset", run: func(w *world) {
+	{name: "an exhausted budget closes the route until its reset", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) { b.Reset = time.Minute })
 		g.spend(b, "a", map[string]int64{"tokens": 100})
@@ -84,25 +84,25 @@ var gateScenarios = []scenario{
 		same(w, "open", rooms[0].Open, true)
 		k.granted(list...)
 	}},
-	{name: "an operator holds and unholds a waiting execution", run: func(w *world) {
+	{name: "an operator holds and unholds a waiting execution", run: func(w *env) {
 		id := w.create()
-		already, err := w.e.PauseExecution(w.ctx, id, "me", "why not")
+		already, err := w.e.HoldExecution(w.ctx, id, "me", "why not")
 		w.no(err)
 		same(w, "already", already, false)
 		w.check()
 		k := w.worker("w1")
 		k.nothing()
 		w.code(id, "R4f")
-		already, err = w.e.PauseExecution(w.ctx, id, "me", "why not")
+		already, err = w.e.HoldExecution(w.ctx, id, "me", "why not")
 		w.no(err)
 		same(w, "already", already, true)
-		_, err = w.e.UnpauseExecution(w.ctx, id, "me")
+		_, err = w.e.UnholdExecution(w.ctx, id, "me")
 		w.no(err)
 		k.one(id)
-		_, err = w.e.PauseExecution(w.ctx, id, "me", "")
+		_, err = w.e.HoldExecution(w.ctx, id, "me", "")
 		w.is(err, flowfabric.ErrNotEligible)
 	}},
-	{name: "work that is created in a scope gets the gates of the scope", run: func(w *world) {
+	{name: "work that is created in a scope gets the gates of the scope", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		attach := func(scope, gates string) { w.must("ff_attach", proto, scope, gates, "me", "set") }
@@ -118,7 +118,7 @@ var gateScenarios = []scenario{
 		}
 		same(w, "routes", words(got), words(map[string]int{"[budget acme quota " + q + "]": 1, "[quota " + q + "]": 2}))
 	}},
-	{name: "namespaces share a lane by weight", run: func(w *world) {
+	{name: "namespaces share a lane by weight", run: func(w *env) {
 		for range 30 {
 			w.create(namespace("big"))
 		}

@@ -19,7 +19,7 @@ import (
 const goldenFile = "testdata/transitions.txt"
 
 var goldenScenarios = []scenario{
-	{name: "every function answers in every state as the golden file records", run: func(w *world) {
+	{name: "every function answers in every state as the golden file records", run: func(w *env) {
 		var table, want bytes.Buffer
 		stored, err := os.ReadFile(goldenFile)
 		w.no(err)
@@ -63,7 +63,7 @@ var goldenScenarios = []scenario{
 }
 
 // stateOf is the state code of an execution as it is stored now.
-func (w *world) stateOf(id flowfabric.ExecutionID) string {
+func (w *env) stateOf(id flowfabric.ExecutionID) string {
 	code := w.core(id)["s"]
 	if code == "" {
 		return "gone"
@@ -89,7 +89,7 @@ var memberCalls = []string{
 }
 
 // goldenCall is one of them, made by the holder where there was one.
-func (w *world) goldenCall(name string, x placed) call {
+func (w *env) goldenCall(name string, x placed) call {
 	w.Helper()
 	f := x.fence
 	if x.worker == nil {
@@ -295,7 +295,7 @@ func (x placed) token() engine.Minted {
 }
 
 // goldenAnswer is a reply's code and, of what else it says, the part that does not depend on time.
-func (w *world) goldenAnswer(c call, a answer) string {
+func (w *env) goldenAnswer(c call, a answer) string {
 	switch code := outcome(c.name, a); {
 	case c.name == "ff_claim_next" && code == "OK":
 		claims := a.slots[7+2*number64(a.slots[6])]

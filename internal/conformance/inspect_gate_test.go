@@ -6,11 +6,11 @@ import (
 )
 
 var inspectGateScenarios = []scenario{
-	{name: "a partition reports its closed routes, held executions and outbox", run: func(w *world) {
+	{name: "a partition reports its closed routes, held executions and outbox", run: func(w *env) {
 		s := w.gateShapes()
 		p, err := w.e.DescribePartition(w.ctx, w.p)
 		w.no(err)
-		same(w, "closed, paused", words(p.Closed.Count, p.Paused.Count), "1 2")
+		same(w, "closed, paused", words(p.Closed.Count, p.Held.Count), "1 2")
 		same(w, "opens", p.Closed.Head.UnixMilli(), w.closedUntil(w.routeOf(s.closed)))
 		same(w, "ready", p.Ready, 2) // of what waits with gates, and of the other namespace
 		if p.Outbox.Count == 0 || p.Outbox.Head.IsZero() || p.Undelivered() < 0 || p.Lag() != 0 {
@@ -21,10 +21,10 @@ var inspectGateScenarios = []scenario{
 		w.no(err)
 		w.no(w.e.ThawPartition(w.ctx, w.p))
 	}},
-	{name: "held and granted executions are listed in their own indexes", run: func(w *world) {
+	{name: "held and granted executions are listed in their own indexes", run: func(w *env) {
 		s := w.gateShapes()
-		list := func(home engine.Home, key string) map[flowfabric.ExecutionID]engine.Listed {
-			page, err := w.e.ListExecutions(w.ctx, w.p, engine.ListQuery{Home: home, Key: key, Limit: 100})
+		list := func(index engine.Index, key string) map[flowfabric.ExecutionID]engine.Listed {
+			page, err := w.e.ListExecutions(w.ctx, w.p, engine.ListQuery{Index: index, Key: key, Limit: 100})
 			w.no(err)
 			out := map[flowfabric.ExecutionID]engine.Listed{}
 			for _, x := range page.Executions {
@@ -33,19 +33,19 @@ var inspectGateScenarios = []scenario{
 			}
 			return out
 		}
-		paused := list(engine.HomePaused, "")
+		paused := list(engine.IndexHeld, "")
 		same(w, "paused", len(paused), 2)
 		x := paused[s.paused]
 		same(w, "paused", words(x.State.Code, x.State.Public, x.Since.UnixMilli() == x.Score, x.Route.Gates), "R4f waiting true [budget acme quota openai]")
-		held := list(engine.HomeActive, s.worker.session)
+		held := list(engine.IndexActive, s.worker.session)
 		same(w, "held", words(held[s.granted].State.Code, held[s.active].State.Code), "G1f A1")
-		waiting := list(engine.HomeWaiting, s.route)
+		waiting := list(engine.IndexWaiting, s.route)
 		same(w, "waiting", words(len(waiting), waiting[s.waiting].State.Code), "1 R1f")
 	}},
 }
 
 // routeOf is the route of an execution.
-func (w *world) routeOf(id flowfabric.ExecutionID) uint64 {
+func (w *env) routeOf(id flowfabric.ExecutionID) uint64 {
 	w.Helper()
 	return w.read(id).Route.ID
 }

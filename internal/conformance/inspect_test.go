@@ -15,8 +15,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// listing reads all pages of a home.
-func (w *world) listing(q engine.ListQuery) (all []engine.Listed) {
+// listing reads all pages of an index.
+func (w *env) listing(q engine.ListQuery) (all []engine.Listed) {
 	w.Helper()
 	for more := true; more; {
 		page, err := w.e.ListExecutions(w.ctx, w.p, q)
@@ -40,7 +40,7 @@ func idsOf(all []engine.Listed) (ids []flowfabric.ExecutionID) {
 }
 
 // queues are those of the partition by kind.
-func (w *world) queues() map[string]engine.Queue {
+func (w *env) queues() map[string]engine.Queue {
 	w.Helper()
 	all, err := w.e.Queues(w.ctx, w.p)
 	w.no(err)
@@ -52,7 +52,7 @@ func (w *world) queues() map[string]engine.Queue {
 	return out
 }
 
-func (w *world) describe() engine.PartitionInfo {
+func (w *env) describe() engine.PartitionInfo {
 	w.Helper()
 	p, err := w.e.DescribePartition(w.ctx, w.p)
 	w.no(err)
@@ -60,7 +60,7 @@ func (w *world) describe() engine.PartitionInfo {
 }
 
 var inspectScenarios = []scenario{
-	{name: "every queue reports its depth, next priority and oldest age", run: func(w *world) {
+	{name: "every queue reports its depth, next priority and oldest age", run: func(w *env) {
 		old := w.create(kind("a"))
 		w.advance(time.Minute)
 		w.create(kind("a"), priority(5))
@@ -86,7 +86,7 @@ var inspectScenarios = []scenario{
 		k.one(w.create(kind("z"))) // alone in its queue and claimed
 		same(w, "z", w.queues()["z"].Depth, 0)
 	}},
-	{name: "the oldest of a queue is found among its 15 highest priorities and priority 0", run: func(w *world) {
+	{name: "the oldest of a queue is found among its 15 highest priorities and priority 0", run: func(w *env) {
 		w.quiet = true
 		for _, groups := range []int{2, 15, 16, 17, 40} { // priority 0 is one of them
 			for _, oldest := range []int{0, 1, groups - 1} {
@@ -107,7 +107,7 @@ var inspectScenarios = []scenario{
 		w.quiet = false
 		w.check()
 	}},
-	{name: "queues are listed in pages of 256 routes, or fewer if they are costly to read", damaged: "its queues hold entries of no execution", run: func(w *world) {
+	{name: "queues are listed in pages of 256 routes, or fewer if they are costly to read", damaged: "its queues hold entries of no execution", run: func(w *env) {
 		w.quiet = true
 		var items []engine.NewExecution
 		for i := range 600 {
@@ -142,7 +142,7 @@ var inspectScenarios = []scenario{
 		same(w, "costly", words(n, more), words(64, "1"))
 		same(w, "all", len(w.queues()), 600)
 	}},
-	{name: "every index lists its executions in order, in both directions and pages of any size", run: func(w *world) {
+	{name: "every index lists its executions in order, in both directions and pages of any size", run: func(w *env) {
 		w.quiet = true
 		w.seed()
 		x := retry(flowfabric.RetryPolicy{MaxRetries: 3})
@@ -179,14 +179,14 @@ var inspectScenarios = []scenario{
 		w.check()
 		route := strconv.FormatUint(w.queues()["waiting"].Route.ID, 10)
 		for _, h := range []struct {
-			home  engine.Home
+			index engine.Index
 			key   string
 			state flowfabric.PublicState
 			want  []flowfabric.ExecutionID
 		}{
-			{engine.HomeWaiting, route, flowfabric.Waiting, waiting}, {engine.HomeDelayed, "", flowfabric.Delayed, delayed},
-			{engine.HomeActive, k.session, flowfabric.Active, held}, {engine.HomeSuspended, "", flowfabric.Suspended, parked},
-			{engine.HomeEnded, "", flowfabric.Cancelled, ended},
+			{engine.IndexWaiting, route, flowfabric.Waiting, waiting}, {engine.IndexDelayed, "", flowfabric.Delayed, delayed},
+			{engine.IndexActive, k.session, flowfabric.Active, held}, {engine.IndexSuspended, "", flowfabric.Suspended, parked},
+			{engine.IndexEnded, "", flowfabric.Cancelled, ended},
 		} {
 			for _, newest := range []bool{false, true} {
 				want := slices.Clone(h.want)
@@ -194,29 +194,29 @@ var inspectScenarios = []scenario{
 					slices.Reverse(want)
 				}
 				for limit := 1; limit <= len(want)+1; limit++ {
-					got := w.listing(engine.ListQuery{Home: h.home, Key: h.key, Newest: newest, Limit: limit})
-					same(w, label("%s, newest %v, limit %d", h.home, newest, limit), words(idsOf(got)), words(want))
+					got := w.listing(engine.ListQuery{Index: h.index, Key: h.key, Newest: newest, Limit: limit})
+					same(w, label("%s, newest %v, limit %d", h.index, newest, limit), words(idsOf(got)), words(want))
 					for _, l := range got {
 						same(w, "state and drift", words(l.State.Public, l.Drift), words(h.state, ""))
 					}
 				}
 			}
-			page, err := w.e.ListExecutions(w.ctx, w.p, engine.ListQuery{Home: h.home, Key: h.key, Limit: 2})
+			page, err := w.e.ListExecutions(w.ctx, w.p, engine.ListQuery{Index: h.index, Key: h.key, Limit: 2})
 			w.no(err)
 			same(w, "size", words(page.Size, page.More), words(len(h.want), true))
 		}
-		for _, empty := range []engine.ListQuery{{Home: engine.HomeWaiting, Key: "77"}, {Home: engine.HomeActive, Key: "nobody~1"}} {
+		for _, empty := range []engine.ListQuery{{Index: engine.IndexWaiting, Key: "77"}, {Index: engine.IndexActive, Key: "nobody~1"}} {
 			empty.Limit = 5
 			same(w, "empty", len(w.listing(empty)), 0)
 		}
 	}},
-	{name: "a listed entry has the same fields as a snapshot of the execution", run: func(w *world) {
+	{name: "a listed entry has the same fields as a snapshot of the execution", run: func(w *env) {
 		w.seed()
 		id := w.create(priority(7), retries(2), deadline(time.Hour), tags(map[string]string{"a.b": "c", "a.c": ""}), capabilities("gpu"))
 		k := w.worker("w1")
 		c := k.one(id)
-		read := func(home engine.Home, key string, tagged bool) engine.Listed {
-			all := w.listing(engine.ListQuery{Home: home, Key: key, Limit: 10, Tags: tagged})
+		read := func(index engine.Index, key string, tagged bool) engine.Listed {
+			all := w.listing(engine.ListQuery{Index: index, Key: key, Limit: 10, Tags: tagged})
 			same(w, "entries", words(idsOf(all)), words([]flowfabric.ExecutionID{id}))
 			s, x := w.read(id), all[0]
 			same(w, "like its snapshot", words(x.State, x.Route, x.Priority, x.CreatedAt, x.StartedAt, x.EndedAt, x.ClaimedAt, x.DelayUntil,
@@ -225,34 +225,34 @@ var inspectScenarios = []scenario{
 					s.DeadlineAt, s.Attempts, s.AttemptType, s.Retries, s.Reclaims, s.Epoch, s.Session, s.FailureCategory, s.CancelledBy, ""))
 			return x
 		}
-		same(w, "no tags", len(read(engine.HomeActive, k.session, false).Tags), 0)
-		same(w, "tags", words(read(engine.HomeActive, k.session, true).Tags), "map[a.b:c a.c:]")
+		same(w, "no tags", len(read(engine.IndexActive, k.session, false).Tags), 0)
+		same(w, "tags", words(read(engine.IndexActive, k.session, true).Tags), "map[a.b:c a.c:]")
 		w.fail(c.Fence, "io")
-		read(engine.HomeDelayed, "", true)
+		read(engine.IndexDelayed, "", true)
 		w.advance(time.Minute)
 		w.settleTime()
-		read(engine.HomeWaiting, strconv.FormatUint(c.Route, 10), true)
+		read(engine.IndexWaiting, strconv.FormatUint(c.Route, 10), true)
 		k = w.worker("w2") // the other's session has ended
 		c = k.one(id)
 		w.stopped(c.Fence)
-		same(w, "suspended since", read(engine.HomeSuspended, "", true).Since.Before(time.UnixMilli(w.now()+1)), true)
+		same(w, "suspended since", read(engine.IndexSuspended, "", true).Since.Before(time.UnixMilli(w.now()+1)), true)
 		w.resume(id)
 		c = k.one(id)
 		w.advance(ttl)
-		x := read(engine.HomeActive, k.session, true)
+		x := read(engine.IndexActive, k.session, true)
 		same(w, "a dead session's", x.State.Code, codes.LeaseExpired)
 		w.settleTime()
 		w.worker("w3").one(id)
 		w.cancel(id)
-		x = read(engine.HomeEnded, "", true)
+		x = read(engine.IndexEnded, "", true)
 		same(w, "purge", x.PurgeAt.Sub(x.EndedAt), 24*time.Hour)
 	}},
-	{name: "a cursor continues among entries of equal score, even if its own entry is gone", run: func(w *world) {
+	{name: "a cursor continues among entries of equal score, even if its own entry is gone", run: func(w *env) {
 		w.quiet = true
 		ids := w.createN(100) // in one call, so with one score
 		slices.SortFunc(ids, func(a, b flowfabric.ExecutionID) int { return strings.Compare(a.UUID().String(), b.UUID().String()) })
 		for _, newest := range []bool{false, true} {
-			q := engine.ListQuery{Home: engine.HomeWaiting, Key: "1", Limit: 1, Newest: newest}
+			q := engine.ListQuery{Index: engine.IndexWaiting, Key: "1", Limit: 1, Newest: newest}
 			order := slices.Clone(ids)
 			if newest {
 				slices.Reverse(order)
@@ -277,7 +277,7 @@ var inspectScenarios = []scenario{
 			w.set("ZADD", w.k.Queue("1"), score, gone.UUID().String())
 		}
 	}},
-	{name: "a damaged entry is reported and does not stop the listing", damaged: "it damages indexes and routes", run: func(w *world) {
+	{name: "a damaged entry is reported and does not stop the listing", damaged: "it damages indexes and routes", run: func(w *env) {
 		w.quiet = true
 		sound, odd, lost := w.create(), w.create(), w.create(kind("lost"))
 		for _, id := range []flowfabric.ExecutionID{sound, odd, lost} {
@@ -287,7 +287,7 @@ var inspectScenarios = []scenario{
 		w.set("ZADD", w.k.Done(), "5", missing, "6", "no id at all")
 		w.set("HSET", w.k.Core(odd.UUID()), "pr", "many", "s", "T2")
 		w.set("HDEL", w.k.Routes(), "2")
-		all := w.listing(engine.ListQuery{Home: engine.HomeEnded, Limit: 100, Tags: true})
+		all := w.listing(engine.ListQuery{Index: engine.IndexEnded, Limit: 100, Tags: true})
 		said := map[string]string{}
 		for _, x := range all {
 			said[x.Member] = x.Drift
@@ -300,13 +300,13 @@ var inspectScenarios = []scenario{
 		same(w, "sound", said[sound.UUID().String()], "")
 		w.set("HSET", w.k.Core(odd.UUID()), "s", "X9")
 		w.set("HDEL", w.k.Core(odd.UUID()), "pr")
-		for _, x := range w.listing(engine.ListQuery{Home: engine.HomeEnded, Limit: 100}) {
+		for _, x := range w.listing(engine.ListQuery{Index: engine.IndexEnded, Limit: 100}) {
 			if x.ID == odd {
 				same(w, "an unknown state", x.Drift, `state "X9"`)
 			}
 		}
 		w.set("HSET", w.k.Core(odd.UUID()), "s", "R1f")
-		for _, x := range w.listing(engine.ListQuery{Home: engine.HomeEnded, Limit: 100}) {
+		for _, x := range w.listing(engine.ListQuery{Index: engine.IndexEnded, Limit: 100}) {
 			if x.ID == odd {
 				same(w, "one that lives elsewhere", words(x.Drift, x.State.Public), "its state is R1f waiting")
 			}
@@ -316,7 +316,7 @@ var inspectScenarios = []scenario{
 		w.no(err)
 		same(w, "queues", words(len(q), q[1].Route.ID, q[1].Drift), "2 9 route 9 has 1 parts, want 5")
 	}},
-	{name: "malformed arguments of a listing are refused", run: func(w *world) {
+	{name: "malformed arguments of a listing are refused", run: func(w *env) {
 		w.create()
 		good := []string{proto, "waiting", "1", "0", "", "", "10", "0"}
 		for at, bad := range map[int][]string{1: {"", "parked", "done"}, 2: {"", "0", "x", "-1"}, 3: {"", "2", "yes"}, 4: {"5", "x", "-", "-0", "1.5", "1e3"},
@@ -329,17 +329,17 @@ var inspectScenarios = []scenario{
 				same(w, fmt.Sprintf("argument %d %q", at, b), w.fcall("ff_list_executions", args...).code, "invalid_input")
 			}
 		}
-		for _, home := range []string{"delayed", "suspended", "ended"} {
-			same(w, home+" has no key", w.fcall("ff_list_executions", proto, home, "1", "0", "", "", "10", "0").code, "invalid_input")
+		for _, index := range []string{"delayed", "suspended", "ended"} {
+			same(w, index+" has no key", w.fcall("ff_list_executions", proto, index, "1", "0", "", "", "10", "0").code, "invalid_input")
 		}
 		same(w, "a session that is too long", w.fcall("ff_list_executions", proto, "active", strings.Repeat("s", 65), "0", "", "", "10", "0").code, "invalid_input")
 		for _, score := range []string{"0", "-8998000000000000", "9007199254740991"} {
 			w.must("ff_list_executions", proto, "waiting", "1", "0", score, "m", "10", "0")
 		}
-		_, err := w.e.ListExecutions(w.ctx, partitions, engine.ListQuery{Home: engine.HomeEnded, Limit: 1})
+		_, err := w.e.ListExecutions(w.ctx, partitions, engine.ListQuery{Index: engine.IndexEnded, Limit: 1})
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},
-	{name: "a page with many tags is shorter and says that there is more", run: func(w *world) {
+	{name: "a page with many tags is shorter and says that there is more", run: func(w *env) {
 		w.quiet = true
 		many := map[string]string{}
 		for i := range 64 {
@@ -349,7 +349,7 @@ var inspectScenarios = []scenario{
 		for range 4 { // a call has at most 2,000 tags
 			ids = append(ids, w.createN(25, tags(many))...)
 		}
-		q := engine.ListQuery{Home: engine.HomeWaiting, Key: "1", Limit: 100, Tags: true}
+		q := engine.ListQuery{Index: engine.IndexWaiting, Key: "1", Limit: 100, Tags: true}
 		page, err := w.e.ListExecutions(w.ctx, w.p, q)
 		w.no(err)
 		if n := len(page.Executions); n < 20 || n > 40 || !page.More {
@@ -366,7 +366,7 @@ var inspectScenarios = []scenario{
 		w.no(err)
 		same(w, "without them", words(len(page.Executions), page.More), "100 false")
 	}},
-	{name: "a partition lists its sessions and what they hold", run: func(w *world) {
+	{name: "a partition lists its sessions and what they hold", run: func(w *env) {
 		w.quiet = true
 		ids := w.createN(300)
 		held := map[string]int{}
@@ -386,7 +386,7 @@ var inspectScenarios = []scenario{
 		seen := map[flowfabric.ExecutionID]bool{}
 		for _, h := range all {
 			same(w, h.ID, words(h.Held, h.Alive, h.ExpiresAt.UnixMilli() > w.now()), words(held[h.ID], true, true))
-			for _, x := range w.listing(engine.ListQuery{Home: engine.HomeActive, Key: h.ID, Limit: 10}) {
+			for _, x := range w.listing(engine.ListQuery{Index: engine.IndexActive, Key: h.ID, Limit: 10}) {
 				same(w, "session", x.Session, h.ID)
 				seen[x.ID] = true
 			}
@@ -406,7 +406,7 @@ var inspectScenarios = []scenario{
 		w.no(err)
 		same(w, "gone", len(all), 0)
 	}},
-	{name: "a partition can be described, also while it is frozen", run: func(w *world) {
+	{name: "a partition can be described, also while it is frozen", run: func(w *env) {
 		empty := w.describe()
 		same(w, "empty", words(empty.Partition, empty.Protocol, empty.Frozen, empty.Owner, empty.TickOverdue, empty.Ready, empty.Routes, empty.Lag(),
 			empty.Wake.IsZero(), empty.Delayed, empty.Done), words(w.p, limits.Protocol, false, "", false, 0, 0, time.Duration(0), true, engine.Timer{}, engine.Timer{}))

@@ -86,7 +86,7 @@ func operating(name string, more ...string) move {
 	}}
 }
 
-// allRoutes is the digest of an interest in every route that the scenarios make.
+// allRoutes is the digest of a subscription in every route that the scenarios make.
 const allRoutes = "abc0"
 
 var (
@@ -170,7 +170,7 @@ type saved struct {
 	ttl          int64
 }
 
-func (m meeting) enumerate(w *world) {
+func (m meeting) enumerate(w *env) {
 	w.quiet = true
 	w.set("HSET", string(w.k), "clock_pin", "1800000000000")
 	ids := m.begin(w)
@@ -202,8 +202,8 @@ func (m meeting) enumerate(w *world) {
 	w.Logf("%d orders, %d nodes, %d ends", orders, nodes, len(level))
 }
 
-// begin creates the executions, with ids that are the same in every run, and the interest.
-func (m meeting) begin(w *world) (ids []string) {
+// begin creates the executions, with ids that are the same in every run, and the subscription.
+func (m meeting) begin(w *env) (ids []string) {
 	for i := range m.count {
 		x := w.item(m.options...)
 		ids = append(ids, uuid.NewSHA1(uuid.NameSpaceOID, []byte{byte(i)}).String())
@@ -218,7 +218,7 @@ func (m meeting) begin(w *world) (ids []string) {
 }
 
 // step makes the next call of actor i in a node, judges it, and files the node it leads to.
-func (w *world) step(m meeting, n *node, i int, next map[string]*node) {
+func (w *env) step(m meeting, n *node, i int, next map[string]*node) {
 	w.Helper()
 	move := m.scripts[i][n.at[i]]
 	w.restore(n.image)
@@ -296,7 +296,7 @@ func (n *node) key() string {
 
 // judge holds one call against the rules that need no knowledge of the library: every invariant, a refusal changes
 // nothing, and a holder's call works if and only if the caller is the holder.
-func (w *world) judge(before, after *node, c call, a answer) {
+func (w *env) judge(before, after *node, c call, a answer) {
 	w.Helper()
 	fail := func(format string, args ...any) {
 		w.Helper()
@@ -367,7 +367,7 @@ func cores(d *invariant.Dump) map[string]map[string]string {
 }
 
 // finishAll proves that no order leaves anything stuck: with time and a worker, every execution ends.
-func (w *world) finishAll(leaf *node) {
+func (w *env) finishAll(leaf *node) {
 	w.Helper()
 	const worker = "z~s"
 	for round := 0; ; round++ {
@@ -402,7 +402,7 @@ func (w *world) finishAll(leaf *node) {
 }
 
 // save reads every key of the partition as the server stores it.
-func (w *world) save() []saved {
+func (w *env) save() []saved {
 	w.Helper()
 	all := w.keys()
 	commands := make(rueidis.Commands, 0, 2*len(all))
@@ -422,7 +422,7 @@ func (w *world) save() []saved {
 }
 
 // restore brings the partition back to an image.
-func (w *world) restore(image []saved) {
+func (w *env) restore(image []saved) {
 	w.Helper()
 	commands := rueidis.Commands{w.raw.B().Arbitrary("EVAL", `local all = redis.call('KEYS', KEYS[1] .. '*')
 if #all > 0 then redis.call('DEL', unpack(all)) end

@@ -12,7 +12,7 @@ import (
 )
 
 // setLane says something about a lane of the default namespace in this partition; "" leaves state or retention.
-func (w *world) setLane(name string, state engine.LaneState, keep string) answer {
+func (w *env) setLane(name string, state engine.LaneState, keep string) answer {
 	w.Helper()
 	a := w.fcall("ff_set_lane", proto, "default", name, string(state), keep, "anna", "")
 	w.check()
@@ -20,7 +20,7 @@ func (w *world) setLane(name string, state engine.LaneState, keep string) answer
 }
 
 // laneIs fails unless the lane is listed so: "state retention by routes waiting".
-func (w *world) laneIs(name, want string) engine.Lane {
+func (w *env) laneIs(name, want string) engine.Lane {
 	w.Helper()
 	p := w.e.Lanes(w.ctx)[w.p]
 	w.no(p.Err)
@@ -34,7 +34,7 @@ func (w *world) laneIs(name, want string) engine.Lane {
 }
 
 // creating tries to admit one execution and returns the answer to it.
-func (w *world) creating(opts ...option) engine.Created {
+func (w *env) creating(opts ...option) engine.Created {
 	w.Helper()
 	c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item(opts...)})
 	w.no(err)
@@ -43,7 +43,7 @@ func (w *world) creating(opts ...option) engine.Created {
 }
 
 var laneScenarios = []scenario{
-	{name: "a paused lane accepts work and dispatches none from that moment on", run: func(w *world) {
+	{name: "a paused lane accepts work and dispatches none from that moment on", run: func(w *env) {
 		runs := w.create()
 		k := w.worker("w1")
 		f := k.one(runs).Fence
@@ -79,7 +79,7 @@ var laneScenarios = []scenario{
 		}
 		same(w, "root", w.root()["lanes"], "")
 	}},
-	{name: "a draining lane dispatches work and accepts only duplicates", run: func(w *world) {
+	{name: "a draining lane dispatches work and accepts only duplicates", run: func(w *env) {
 		digest := func(x *engine.NewExecution) { x.Digest = "d" }
 		known := w.item(digest)
 		_, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{known})
@@ -114,7 +114,7 @@ var laneScenarios = []scenario{
 		k.one(known.ID)
 		w.laneIs("default", "draining 0s anna 1 0")
 	}},
-	{name: "a disabled lane neither accepts nor dispatches work", run: func(w *world) {
+	{name: "a disabled lane neither accepts nor dispatches work", run: func(w *env) {
 		id := w.create()
 		w.setLane("default", engine.LaneDisabled, "")
 		k := w.worker("w1")
@@ -130,7 +130,7 @@ var laneScenarios = []scenario{
 		k.one(id)
 		w.is(w.creating().Err, flowfabric.ErrLaneClosed)
 	}},
-	{name: "a lane can be paused before it exists, and its new routes start paused", run: func(w *world) {
+	{name: "a lane can be paused before it exists, and its new routes start paused", run: func(w *env) {
 		w.setLane("later", engine.LanePaused, "")
 		w.laneIs("later", "paused 0s anna 0 0")
 		k := w.worker("w1")
@@ -145,7 +145,7 @@ var laneScenarios = []scenario{
 			k.one(id)
 		}
 	}},
-	{name: "work that comes back into a paused lane waits there", run: func(w *world) {
+	{name: "work that comes back into a paused lane waits there", run: func(w *env) {
 		// Every way into a queue, with what brings it there while the lane is paused.
 		for _, way := range []struct {
 			from flowfabric.Code
@@ -184,7 +184,7 @@ var laneScenarios = []scenario{
 			k.one(x.id)
 		}
 	}},
-	{name: "a lane change affects no other lane and no other namespace", run: func(w *world) {
+	{name: "a lane change affects no other lane and no other namespace", run: func(w *env) {
 		elsewhere := func(x *engine.NewExecution) { x.Namespace = "other" }
 		w.create()
 		theirs, fast := w.create(elsewhere), w.create(lane("default2"))
@@ -205,7 +205,7 @@ var laneScenarios = []scenario{
 		}
 		w.laneIs("default2", "active 0s  1 0")
 	}},
-	{name: "a repeated lane change does nothing, and a partial one keeps the rest", run: func(w *world) {
+	{name: "a repeated lane change does nothing, and a partial one keeps the rest", run: func(w *env) {
 		w.create()
 		same(w, "nothing was ever said", words(w.setLane("default", engine.LaneActive, "0")), "{1 ALREADY_SATISFIED [active 0 1]}")
 		same(w, "and nothing is kept", len(w.hash(w.k.Lanes())), 0)
@@ -231,7 +231,7 @@ var laneScenarios = []scenario{
 			}
 		})
 	}},
-	{name: "at most 1,024 lanes can be configured", run: func(w *world) {
+	{name: "at most 1,024 lanes can be configured", run: func(w *env) {
 		rows := []string{"HSET", w.k.Lanes()}
 		for i := range 1023 {
 			rows = append(rows, "default\x1fl"+strconv.Itoa(i), "paused 0 1700000000000 anna")

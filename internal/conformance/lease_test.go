@@ -11,7 +11,7 @@ import (
 )
 
 var leaseScenarios = []scenario{
-	{name: "a renewal extends the session and nothing else", run: func(w *world) {
+	{name: "a renewal extends the session and nothing else", run: func(w *env) {
 		id := w.create()
 		k := w.worker("w1")
 		c := k.one(id)
@@ -33,7 +33,7 @@ var leaseScenarios = []scenario{
 			})
 		}
 	}},
-	{name: "a renewal with a shorter TTL takes effect at once", run: func(w *world) {
+	{name: "a renewal with a shorter TTL takes effect at once", run: func(w *env) {
 		id := w.create()
 		k := w.worker("w1")
 		k.ttl = time.Hour
@@ -44,7 +44,7 @@ var leaseScenarios = []scenario{
 		sum, _ := w.settleTime()
 		same(w, "requeued", sum.Requeued, 1)
 	}},
-	{name: "an expired lease refuses renewals, claims and completions", run: func(w *world) {
+	{name: "an expired lease refuses renewals, claims and completions", run: func(w *env) {
 		id := w.create()
 		k := w.worker("w1")
 		c := k.one(id)
@@ -66,7 +66,7 @@ var leaseScenarios = []scenario{
 		sum, _ = w.settleTime()
 		same(w, "and only once", sum.Requeued, 0)
 	}},
-	{name: "leases and delays end at their exact millisecond", damaged: "it sets the server's clock back", needs: []string{"PinnedClock"}, run: func(w *world) {
+	{name: "leases and delays end at their exact millisecond", damaged: "it sets the server's clock back", needs: []string{"PinnedClock"}, run: func(w *env) {
 		w.pinned(func(start time.Time) {
 			id := w.create(delay(time.Minute))
 			x := w.create()
@@ -83,7 +83,7 @@ var leaseScenarios = []scenario{
 			w.code(id, "R1f")
 		})
 	}},
-	{name: "a stale fence writes nothing", run: func(w *world) {
+	{name: "a stale fence writes nothing", run: func(w *env) {
 		id := w.create(retries(3))
 		k := w.worker("w1")
 		f := k.one(id).Fence
@@ -115,12 +115,12 @@ var leaseScenarios = []scenario{
 		same(w, "and a completed execution too", sum.Requeued, 0+1) // w2's
 		w.code(id, "T1")
 	}},
-	{name: "201 dead sessions do not keep a tick from firing delays and deadlines", run: func(w *world) {
+	{name: "201 dead sessions do not keep a tick from firing delays and deadlines", run: func(w *env) {
 		w.createN(201)
 		all := w.everything()
 		for i := range 201 {
 			k := w.worker("w" + strconv.Itoa(i))
-			k.interest = all
+			k.subscription = all
 			r, err := w.e.ClaimNext(w.ctx, k.request(1))
 			w.no(err)
 			same(w, "claimed", len(r.Claims), 1)
@@ -140,7 +140,7 @@ var leaseScenarios = []scenario{
 			w.Fatalf("%d calls", calls)
 		}
 	}},
-	{name: "a dead session with 250 executions is requeued over several bounded ticks", run: func(w *world) {
+	{name: "a dead session with 250 executions is requeued over several bounded ticks", run: func(w *env) {
 		w.createN(250)
 		k := w.worker("w1")
 		for range 3 {
@@ -162,7 +162,7 @@ var leaseScenarios = []scenario{
 		}
 		same(w, "all claimable", len(w.worker("w2").claim(100)), 100)
 	}},
-	{name: "the next claim or poll reports that the tick is overdue", run: func(w *world) {
+	{name: "the next claim or poll reports that the tick is overdue", run: func(w *env) {
 		id := w.create()
 		w.worker("w1").one(id)
 		w.advance(ttl + 2100*time.Millisecond)
@@ -175,7 +175,7 @@ var leaseScenarios = []scenario{
 		same(w, "requeued", w.tick().Requeued, 1)
 		same(w, "type", k.one(id).Type, flowfabric.AttemptReclaim)
 	}},
-	{name: "a dead session is never revived", run: func(w *world) {
+	{name: "a dead session is never revived", run: func(w *env) {
 		ids := w.createN(2)
 		k := w.worker("w1")
 		c := k.one(ids[0])
@@ -201,13 +201,13 @@ var leaseScenarios = []scenario{
 		w.is(w.complete(c.Fence, "").Err, flowfabric.ErrStaleLease)
 		w.no(w.complete(fresh[0].Fence, "").Err)
 	}},
-	{name: "a renewal of a forgotten session is refused as expired", run: func(w *world) {
+	{name: "a renewal of a forgotten session is refused as expired", run: func(w *env) {
 		w.unchanged("a renewal", func() {
 			_, err := w.e.RenewSession(w.ctx, w.p, "w1~gone", ttl, 7)
 			w.is(err, flowfabric.ErrLeaseExpired)
 		})
 	}},
-	{name: "a session closes only when it holds nothing, and then accepts no late claims", run: func(w *world) {
+	{name: "a session closes only when it holds nothing, and then accepts no late claims", run: func(w *env) {
 		id := w.create()
 		k := w.worker("w1")
 		f := k.one(id).Fence
@@ -233,7 +233,7 @@ var leaseScenarios = []scenario{
 			w.is(err, flowfabric.ErrLeaseExpired)
 		})
 	}},
-	{name: "renewals return notices of lost executions, 100 at a time, until acknowledged", run: func(w *world) {
+	{name: "renewals return notices of lost executions, 100 at a time, until acknowledged", run: func(w *env) {
 		ids := w.createN(130)
 		k := w.worker("w1")
 		epochs := map[flowfabric.ExecutionID]uint64{}
@@ -269,7 +269,7 @@ var leaseScenarios = []scenario{
 		same(w, "ahead", words(len(ahead.Lost), ahead.Generation), "1 131")
 		same(w, "still kept", len(w.dump().Lists[":l:"+k.session]), 1)
 	}},
-	{name: "every execution that a holder loses leaves a notice, one that it settles leaves none", run: func(w *world) {
+	{name: "every execution that a holder loses leaves a notice, one that it settles leaves none", run: func(w *env) {
 		w.tick()
 		k := w.worker("w1")
 		cancelled, expired, slow := w.create(), w.create(deadline(time.Second)), w.create(timeout(2*time.Second), retries(1))
@@ -296,16 +296,16 @@ var leaseScenarios = []scenario{
 	}},
 }
 
-// everything stores an interest in all routes of the partition.
-func (w *world) everything() string {
+// everything stores a subscription in all routes of the partition.
+func (w *env) everything() string {
 	w.Helper()
 	k := w.worker("probe")
 	k.nothingYet()
-	return k.interest
+	return k.subscription
 }
 
 // renewable tells whether the session lives, by what every call says.
-func (w *world) renewable(k *worker, f flowfabric.Fence, alive bool) {
+func (w *env) renewable(k *worker, f flowfabric.Fence, alive bool) {
 	w.Helper()
 	_, err := w.e.SessionHeld(w.ctx, w.p, k.session)
 	w.no(err)
@@ -321,7 +321,7 @@ func (w *world) renewable(k *worker, f flowfabric.Fence, alive bool) {
 }
 
 // pinned stops the server's clock for the time of run.
-func (w *world) pinned(run func(start time.Time)) {
+func (w *env) pinned(run func(start time.Time)) {
 	start := time.Now().Truncate(time.Millisecond)
 	w.srv.Pin(start)
 	defer w.srv.Pin(time.Time{})
@@ -329,7 +329,7 @@ func (w *world) pinned(run func(start time.Time)) {
 }
 
 // everyFencedCall is each call that a holder makes, under a fence.
-func (w *world) everyFencedCall(f flowfabric.Fence) map[string]func() error {
+func (w *env) everyFencedCall(f flowfabric.Fence) map[string]func() error {
 	return map[string]func() error{
 		"complete": func() error {
 			s, _, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: f, Result: []byte("r")}}, nil)

@@ -33,7 +33,7 @@ const (
 )
 
 var lostScenarios = []scenario{
-	{name: "every write has the same effect, at whatever moment its reply is lost", needs: []string{"Functions"}, run: func(w *world) {
+	{name: "every write has the same effect, at whatever moment its reply is lost", needs: []string{"Functions"}, run: func(w *env) {
 		line := newLine(w)
 		quiet := slog.New(slog.DiscardHandler)
 		e, err := engine.Open(w.ctx, engine.Config{URL: line.url(), TestClock: true, Partitions: partitions, Logger: quiet, CallTimeout: 20 * time.Second})
@@ -99,12 +99,12 @@ type fixed struct {
 }
 
 // fixedFlow is a flow whose id is the same in every run. Its members are of a kind of their own.
-func (w *world) fixedFlow(name string) *graph {
-	return &graph{world: w, id: flowfabric.FlowID(flowfabric.MakeExecutionID(w.p, uuid.NewSHA1(uuid.NameSpaceOID, []byte(name))))}
+func (w *env) fixedFlow(name string) *graph {
+	return &graph{env: w, id: flowfabric.FlowID(flowfabric.MakeExecutionID(w.p, uuid.NewSHA1(uuid.NameSpaceOID, []byte(name))))}
 }
 
 // fixedWait is a wait for one child.
-func (w *world) fixedWait(s fixed, park bool) engine.ChildWait {
+func (w *env) fixedWait(s fixed, park bool) engine.ChildWait {
 	return engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: park,
 		Children: []engine.FlowMember{w.child(s.fence.Execution, "wait", "c", kind("member"))}}
 }
@@ -119,7 +119,7 @@ func fixedMint(key string) engine.Minted {
 	return m
 }
 
-func (w *world) stageFixed() fixed {
+func (w *env) stageFixed() fixed {
 	w.Helper()
 	w.reset()
 	w.set("HSET", string(w.k), "clock_pin", "1800000000000")
@@ -156,7 +156,7 @@ func (w *world) stageFixed() fixed {
 }
 
 // notices are what the outbox holds, without the ids that the server gives.
-func (w *world) notices() string {
+func (w *env) notices() string {
 	w.Helper()
 	var b strings.Builder
 	for _, x := range w.dump().Outbox {
@@ -171,27 +171,27 @@ func (w *world) notices() string {
 // writing is one write through the engine; what it answers is text without what may tell a repeat apart.
 type writing struct {
 	function, name string
-	prepare        func(*world, fixed)
-	call           func(*world, *engine.Engine, fixed) (string, error)
+	prepare        func(*env, fixed)
+	call           func(*env, *engine.Engine, fixed) (string, error)
 }
 
 // lostFlow is a flow of this partition that has the same id every time.
-func lostFlow(w *world) flowfabric.FlowID {
+func lostFlow(w *env) flowfabric.FlowID {
 	return flowfabric.FlowID(flowfabric.MakeExecutionID(w.p, uuid.NewSHA1(uuid.NameSpaceOID, []byte("flow"))))
 }
 
-func nothingFirst(*world, fixed) {}
+func nothingFirst(*env, fixed) {}
 
 // request is one that the caller made up once, whatever happens to its calls.
 var request = uuid.MustParse("11111111-1111-1111-1111-111111111111")
 
 // persist repeats a call of which the engine makes one try, because its callers repeat it.
-func persist[T any](w *world, call func() (T, error)) (T, error) {
+func persist[T any](w *env, call func() (T, error)) (T, error) {
 	return link.Persist(w.ctx, time.Minute, call)
 }
 
 var writings = []writing{
-	{"ff_create_execution", "create", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	{"ff_create_execution", "create", nothingFirst, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		x := w.item(tags(map[string]string{"a.b": "c"}), retries(2), deadline(time.Hour))
 		x.ID = flowfabric.MakeExecutionID(w.p, uuid.NewSHA1(uuid.NameSpaceOID, []byte("new")))
 		c, err := persist(w, func() ([]engine.Created, error) { return e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x}) })
@@ -200,279 +200,279 @@ var writings = []writing{
 		}
 		return words(c[0].ID, c[0].State, c[0].Err), nil
 	}},
-	{"ff_complete_execution", "complete", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_complete_execution", "complete", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		c, _, err := e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: s.fence, Result: []byte("r")}}, nil)
 		return words(c[0].Err), err
 	}},
-	{"ff_complete_execution", "complete and claim", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_complete_execution", "complete and claim", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		q := s.worker.request(2)
 		c, next, err := e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: s.fence, Result: []byte("r")}}, &q)
 		return words(c[0].Err, claimed(next.Claims)), err
 	}},
 	{"ff_fail_execution", "fail, retried", nothingFirst, failing(false)},
 	{"ff_fail_execution", "fail, for good", nothingFirst, failing(true)},
-	{"ff_delay_execution", "delay", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_delay_execution", "delay", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		_, err := e.DelayExecution(w.ctx, s.fence, time.Minute)
 		return "", err
 	}},
-	{"ff_release_execution", "release", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_release_execution", "release", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		_, err := e.ReleaseExecution(w.ctx, s.fence)
 		return "", err
 	}},
-	{"ff_cancel_execution", "cancel by the owner", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_cancel_execution", "cancel by the owner", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		_, err := e.CancelExecution(w.ctx, s.fence.Execution, engine.Cancellation{Source: engine.CancelOwner, Fence: &s.fence, Reason: "r"})
 		return "", err
 	}},
-	{"ff_cancel_execution", "cancel by an operator", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_cancel_execution", "cancel by an operator", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		_, err := e.CancelExecution(w.ctx, s.fence.Execution, engine.Cancellation{Source: engine.CancelOperator, Reason: "r"})
 		return "", err
 	}},
-	{"ff_record_step", "step", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_record_step", "step", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		_, err := e.RecordStep(w.ctx, s.fence, "s", []byte("v"))
 		return "", err
 	}},
-	{"ff_update_progress", "progress", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_update_progress", "progress", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		return "", e.UpdateProgress(w.ctx, s.fence, 50, "half")
 	}},
-	{"ff_append_frames", "append", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_append_frames", "append", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		a, err := e.AppendFrames(w.ctx, s.fence, 1, []stream.Frame{{Type: "t", Payload: []byte("1")}, {Type: "t", Payload: []byte("2")}})
 		return words(a.Count, a.LastSequence), err
 	}},
-	{"ff_append_frames", "append, all modes", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_append_frames", "append, all modes", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		a, err := e.AppendFrames(w.ctx, s.fence, 1, []stream.Frame{bestEffort(0), summaryDelta(1), durableFrame(0), summaryDelta(2)})
 		return words(a.LastID, a.Count, a.LastSequence, a.Summary), err
 	}},
-	{"ff_change_priority", "priority", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_change_priority", "priority", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		_, now, err := e.ChangePriority(w.ctx, s.waiting, 5, "op")
 		return words(now), err
 	}},
-	{"ff_set_tags", "tags", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_set_tags", "tags", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		return "", e.SetTags(w.ctx, s.waiting, map[string]string{"a.b": "c"}, nil)
 	}},
-	{"ff_flow_tags", "tags of a flow", func(w *world, _ fixed) {
+	{"ff_flow_tags", "tags of a flow", func(w *env, _ fixed) {
 		_, err := w.e.CreateFlow(w.ctx, engine.NewFlow{ID: lostFlow(w), Namespace: "default", Kind: "lost"})
 		w.no(err)
-	}, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	}, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		return "", e.SetFlowTags(w.ctx, lostFlow(w), map[string]string{"a.b": "c"}, nil)
 	}},
-	{"ff_replay_execution", "replay", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_replay_execution", "replay", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		_, err := e.ReplayExecution(w.ctx, s.ended, engine.Replay{Request: request, Force: true})
 		return "", err
 	}},
-	{"ff_purge_execution", "purge", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_purge_execution", "purge", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		_, err := e.PurgeExecution(w.ctx, s.ended, 0)
 		return "", err
 	}},
-	{"ff_revoke_lease", "revoke", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_revoke_lease", "revoke", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		_, err := e.RevokeLease(w.ctx, s.fence.Execution, "", "op", "r") // with a request id of its own each time
 		return "", err
 	}},
-	{"ff_mark_session_dead", "mark dead", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_mark_session_dead", "mark dead", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		_, err := e.MarkSessionDead(w.ctx, w.p, s.worker.session, "r")
 		return "", err
 	}},
-	{"ff_claim_next", "claim", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_claim_next", "claim", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		r, err := e.ClaimNext(w.ctx, s.worker.request(3))
 		return claimed(r.Claims), err
 	}},
-	{"ff_claim_next", "idle claim", func(w *world, s fixed) { w.cancel(s.waiting) }, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_claim_next", "idle claim", func(w *env, s fixed) { w.cancel(s.waiting) }, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		r, err := e.ClaimNext(w.ctx, s.worker.request(3))
 		return words(len(r.Claims), r.Registered), err
 	}},
-	{"ff_set_interest", "interest", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
-		return e.SetInterest(w.ctx, w.p, []uint64{1, 7})
+	{"ff_set_interest", "interest", nothingFirst, func(w *env, e *engine.Engine, _ fixed) (string, error) {
+		return e.SetSubscription(w.ctx, w.p, []uint64{1, 7})
 	}},
-	{"ff_session_renew", "renew", func(w *world, s fixed) { w.pass(time.Second) }, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_session_renew", "renew", func(w *env, s fixed) { w.pass(time.Second) }, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		r, err := e.RenewSession(w.ctx, w.p, s.worker.session, ttl, 0)
 		return words(len(r.Lost), r.Generation, r.MoreLost), err
 	}},
-	{"ff_session_renew", "renew with notices", func(w *world, s fixed) { w.cancel(s.fence.Execution); w.pass(time.Second) },
-		func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_session_renew", "renew with notices", func(w *env, s fixed) { w.cancel(s.fence.Execution); w.pass(time.Second) },
+		func(w *env, e *engine.Engine, s fixed) (string, error) {
 			r, err := e.RenewSession(w.ctx, w.p, s.worker.session, ttl, 0)
 			return words(r.Lost, r.Generation, r.MoreLost), err
 		}},
-	{"ff_session_close", "close", func(w *world, s fixed) { w.cancel(s.fence.Execution) }, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_session_close", "close", func(w *env, s fixed) { w.cancel(s.fence.Execution) }, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		return "", e.CloseSession(w.ctx, w.p, s.worker.session)
 	}},
-	{"ff_tick", "tick", func(w *world, _ fixed) { w.pass(2 * ttl) }, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	{"ff_tick", "tick", func(w *env, _ fixed) { w.pass(2 * ttl) }, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		r, err := e.Tick(w.ctx, w.p, ticker, false)
 		return words(r.Owner, r.More), err
 	}},
-	{"ff_tick", "giving the tick up", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	{"ff_tick", "giving the tick up", nothingFirst, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		_, err := e.Tick(w.ctx, w.p, ticker, true)
 		return "", err
 	}},
-	{"ff_pass_ring", "pass a ring on", func(w *world, s fixed) {
-		w.set("ZADD", w.k.Waiters(s.worker.interest), "1800000180000", "deaf")
-		w.set("SADD", w.k.Digests(), s.worker.interest)
-	}, func(w *world, e *engine.Engine, s fixed) (string, error) {
-		_, err := e.PassRing(w.ctx, w.p, s.worker.interest)
+	{"ff_pass_ring", "forward a ring", func(w *env, s fixed) {
+		w.set("ZADD", w.k.Waiters(s.worker.subscription), "1800000180000", "unreachable")
+		w.set("SADD", w.k.Digests(), s.worker.subscription)
+	}, func(w *env, e *engine.Engine, s fixed) (string, error) {
+		_, err := e.ForwardRing(w.ctx, w.p, s.worker.subscription)
 		return "", err
 	}},
-	{"ff_create_pending_waitpoint", "open a waitpoint", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_create_pending_waitpoint", "open a waitpoint", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		o, err := e.CreatePendingWaitpoint(w.ctx, s.fence, "draft", fixedMint("draft"), time.Hour)
 		return words(o), err
 	}},
-	{"ff_close_waitpoint", "close a waitpoint", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_close_waitpoint", "close a waitpoint", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		_, err := e.CloseWaitpoint(w.ctx, s.fence, s.handed.ID)
 		return "", err
 	}},
 	{"ff_suspend_execution", "suspend", nothingFirst, waitingOn("")},
-	{"ff_suspend_execution", "suspend on what came before", func(w *world, s fixed) {
+	{"ff_suspend_execution", "suspend on what came before", func(w *env, s fixed) {
 		w.send(s.fence.Execution, s.handed, suspend.SentSignal{ID: request, Name: "go"}, waithook.EffectBuffered)
 	}, waitingOn("p")},
-	{"ff_resume_execution", "resume", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_resume_execution", "resume", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		_, err := e.ResumeExecution(w.ctx, s.asleep, engine.ResumeRequest{Request: request, By: "op"})
 		return "", err
 	}},
-	{"ff_deliver_signal", "deliver", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_deliver_signal", "deliver", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		d, err := e.DeliverSignal(w.ctx, s.asleep, s.awaited.ID, s.awaited.Digest, suspend.SentSignal{ID: request, Name: "go", Payload: []byte("1")})
 		return words(d), err
 	}},
-	{"ff_deliver_signal", "deliver early", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_deliver_signal", "deliver early", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		d, err := e.DeliverSignal(w.ctx, s.fence.Execution, s.handed.ID, s.handed.Digest, suspend.SentSignal{ID: request, Name: "go", IdempotencyKey: "k"})
 		return words(d), err
 	}},
-	{"ff_approve_waitpoint", "approve", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_approve_waitpoint", "approve", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		d, err := e.ApproveWaitpoint(w.ctx, s.asleep, "awaited", suspend.SentSignal{ID: request, Name: "go", Source: "op"})
 		return words(d), err
 	}},
-	{"ff_reissue_token", "reissue", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_reissue_token", "reissue", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		new := s.handed
 		new.Nonce, new.Digest = strings.Repeat("1", 32), digestOf("another")
 		return e.ReissueToken(w.ctx, s.fence.Execution, new, "op")
 	}},
-	{"ff_set_lane", "", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	{"ff_set_lane", "", nothingFirst, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		r := e.SetLane(w.ctx, "default", "default", engine.LaneChange{State: engine.LanePaused})[w.p]
 		return fmt.Sprint(r.State, r.Routes, w.hash(w.k.Lanes()) != nil), r.Err
 	}},
-	{"ff_set_feed", "", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	{"ff_set_feed", "", nothingFirst, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		r := e.SetFeed(w.ctx, engine.FeedWish{Ends: true, Keep: time.Hour})[w.p]
 		return fmt.Sprint(r.Ends, r.Leases, r.Number), r.Err
 	}},
-	{"ff_register_worker", "register", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	{"ff_register_worker", "register", nothingFirst, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		r, err := e.RegisterWorker(w.ctx, engine.Registration{Instance: w.homed("w"), Token: "t", TTL: ttl})
 		return words(r.ExpiresAt.UnixMilli()), err
 	}},
-	{"ff_leave_worker", "leave", registeredFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	{"ff_leave_worker", "leave", registeredFirst, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		_, err := e.LeaveWorker(w.ctx, w.homed("w"), "t")
 		return "", err
 	}},
-	{"ff_mark_worker_dead", "mark a worker dead", registeredFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	{"ff_mark_worker_dead", "mark a worker dead", registeredFirst, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		_, err := e.MarkWorkerDead(w.ctx, w.homed("w"), "r")
 		return "", err
 	}},
-	{"ff_put_schedule", "put a schedule", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	{"ff_put_schedule", "put a schedule", nothingFirst, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		set, err := e.PutSchedule(w.ctx, engine.SchedulePut{Name: w.named("s"), Definition: []byte("d"), Next: time.UnixMilli(1800000001000)})
 		return words(set.Revision, set.Next.UnixMilli()), err
 	}},
-	{"ff_fire_schedule", "fire a schedule", staging, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	{"ff_fire_schedule", "fire a schedule", staging, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		s := w.schedule(w.named("s"))
 		s.Next = time.UnixMilli(1800000000000) // as it was seen the first time
 		_, err := e.FireSchedule(w.ctx, w.firing(s, time.Second))
 		return words(w.schedule(w.named("s")).Fired), err
 	}},
-	{"ff_pause_schedule", "pause a schedule", staging, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	{"ff_pause_schedule", "pause a schedule", staging, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		since, _, err := e.PauseSchedule(w.ctx, w.named("s"), true, "op")
 		return words(since.UnixMilli()), err
 	}},
-	{"ff_remove_schedule", "remove a schedule", staging, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	{"ff_remove_schedule", "remove a schedule", staging, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		_, err := e.RemoveSchedule(w.ctx, w.named("s"), nil)
 		return "", err
 	}},
-	{"ff_audit_executions", "audit executions", func(w *world, s fixed) { w.set("ZREM", w.k.Parked(), s.asleep.UUID().String()) },
-		func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_audit_executions", "audit executions", func(w *env, s fixed) { w.set("ZREM", w.k.Parked(), s.asleep.UUID().String()) },
+		func(w *env, e *engine.Engine, s fixed) (string, error) {
 			list, _, err := e.AuditExecutions(w.ctx, w.p, true, []uuid.UUID{s.asleep.UUID()})
 			return words(list), err
 		}},
-	{"ff_audit_index", "audit an index", func(w *world, _ fixed) { w.set("ZADD", w.k.Delayed(), "1", "nobody") },
-		func(w *world, e *engine.Engine, _ fixed) (string, error) {
-			next, _, _, err := e.AuditIndex(w.ctx, w.p, true, "delayed", "", 100)
+	{"ff_audit_index", "audit an index", func(w *env, _ fixed) { w.set("ZADD", w.k.Delayed(), "1", "nobody") },
+		func(w *env, e *engine.Engine, _ fixed) (string, error) {
+			next, _, _, err := e.AuditIndex(w.ctx, w.p, true, engine.IndexPage{Index: "delayed", Limit: 100})
 			return next, err
 		}},
-	{"ff_audit_keys", "audit keys", func(w *world, s fixed) { w.set("HDEL", w.k.Core(s.ended.UUID()), "tg") },
-		func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_audit_keys", "audit keys", func(w *env, s fixed) { w.set("HDEL", w.k.Core(s.ended.UUID()), "tg") },
+		func(w *env, e *engine.Engine, s fixed) (string, error) {
 			_, err := e.AuditKeys(w.ctx, w.p, true, []engine.AuditedKey{{Area: "t", ID: s.ended.UUID()}})
 			return "", err
 		}},
-	{"ff_audit_flows", "audit flows", func(w *world, s fixed) {
+	{"ff_audit_flows", "audit flows", func(w *env, s fixed) {
 		id := s.asleep.Child("audit", "flow").UUID().String()
 		w.fcall("ff_flow_create", proto, id, "n", "k", "", "", "", "0")
 		w.set("HINCRBY", w.k.Flow(uuid.MustParse(id)), "mw", "7")
 	},
-		func(w *world, e *engine.Engine, s fixed) (string, error) {
+		func(w *env, e *engine.Engine, s fixed) (string, error) {
 			list, _, err := e.AuditFlows(w.ctx, w.p, true, []engine.AuditedFlow{{ID: s.asleep.Child("audit", "flow").UUID()}})
 			return words(len(list), list[0].Done), err
 		}},
-	{"ff_audit_routes", "audit routes", func(w *world, _ fixed) { w.set("HINCRBY", w.k.RouteUse(), "1", "7") },
-		func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	{"ff_audit_routes", "audit routes", func(w *env, _ fixed) { w.set("HINCRBY", w.k.RouteUse(), "1", "7") },
+		func(w *env, e *engine.Engine, _ fixed) (string, error) {
 			_, _, err := e.AuditRoutes(w.ctx, w.p, true, engine.RouteCount{}, []engine.RouteUse{{Route: 1, Stored: 12, Low: 5, High: 5}})
 			return "", err
 		}},
-	{"ff_set_token_keys", "seed", func(w *world, _ fixed) { w.set("DEL", w.k.Kids()) }, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	{"ff_set_token_keys", "seed", func(w *env, _ fixed) { w.set("DEL", w.k.Kids()) }, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		out, err := e.SeedTokenKey(w.ctx, engine.TokenKey{Kid: "k2", Fingerprint: printOf("2")})
 		return words(out[w.p].Current, out[w.p].Good), err
 	}},
-	{"ff_set_token_keys", "rotate", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	{"ff_set_token_keys", "rotate", nothingFirst, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		return "", e.RotateTokenKey(w.ctx, engine.TokenKey{Kid: "k2", Fingerprint: printOf("2")}, time.Hour, true)[w.p].Err
 	}},
-	{"ff_freeze_partition", "freeze", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	{"ff_freeze_partition", "freeze", nothingFirst, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		return "", e.FreezePartition(w.ctx, w.p, "r")
 	}},
-	{"ff_freeze_partition", "thaw", func(w *world, _ fixed) { w.set("HSET", string(w.k), "frozen", "r") }, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	{"ff_freeze_partition", "thaw", func(w *env, _ fixed) { w.set("HSET", string(w.k), "frozen", "r") }, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		return "", e.ThawPartition(w.ctx, w.p)
 	}},
 }
 
 // flowWritings are those about flows.
 var flowWritings = []writing{
-	{"ff_flow_create", "make a flow", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	{"ff_flow_create", "make a flow", nothingFirst, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		r, err := persist(w, func() (engine.FlowCreated, error) {
 			return e.CreateFlow(w.ctx, engine.NewFlow{ID: w.fixedFlow("new").id, Namespace: "default", Kind: "k", Digest: "d", Tags: map[string]string{"a.b": "c"}})
 		})
 		return words(r.State, r.Revision, r.Members), err
 	}},
-	{"ff_flow_create", "make a flow and release it", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	{"ff_flow_create", "make a flow and release it", nothingFirst, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		g := w.fixedFlow("new").node("a", nil, as(kind("member"))).node("b", []string{"a"}, as(kind("member")), quorum(1), cancelRest)
 		r, err := persist(w, func() (engine.FlowCreated, error) { return e.CreateFlow(w.ctx, g.whole(engine.SealClosed)) })
 		return words(r.State, r.Revision, r.Members, r.Edges, r.More), err
 	}},
-	{"ff_flow_stage", "stage", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_flow_stage", "stage", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		g := w.fixedFlow("staging").node("b", []string{"a"}, quorum(1), cancelRest).node("c", nil)
 		r, err := persist(w, func() (engine.FlowCreated, error) { return e.StageFlow(w.ctx, g.id, nil, g.nodes) })
 		return words(r.Revision, r.Members, r.Edges), err
 	}},
-	{"ff_flow_stage", "stage at a revision", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_flow_stage", "stage at a revision", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		g, revision := w.fixedFlow("staging").node("b", []string{"a"}), uint64(1)
 		r, err := persist(w, func() (engine.FlowCreated, error) { return e.StageFlow(w.ctx, g.id, &revision, g.nodes) })
 		return words(r.Revision, r.Members, r.Edges), err
 	}},
-	{"ff_flow_seal", "seal", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_flow_seal", "seal", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		return persist(w, func() (string, error) {
 			state, more, err := e.SealFlow(w.ctx, s.staging, engine.SealClosed, 1, 0)
 			return words(state, more), err
 		})
 	}},
-	{"ff_flow_cancel", "cancel a flow", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_flow_cancel", "cancel a flow", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		r, err := e.CancelFlow(w.ctx, s.running, flowfabric.CancelAll, "me", "r")
 		return words(r.Policy, r.Reason, r.Unended, r.More), err
 	}},
-	{"ff_flow_replay", "replay members", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_flow_replay", "replay members", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		r, err := e.ReplayFlow(w.ctx, s.over, engine.Replay{Request: request}, []flowfabric.ExecutionID{s.over.Member("a"), s.running.Member("a")})
 		if err != nil {
 			return "", err
 		}
 		return words(r[0].State, r[0].Err, r[1].Err), err
 	}},
-	{"ff_flow_tags", "tag a flow", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_flow_tags", "tag a flow", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		return "", e.SetFlowTags(w.ctx, s.running, map[string]string{"a.b": "c"}, nil)
 	}},
-	{"ff_audit_flows", "audit flows", func(w *world, s fixed) { w.set("HINCRBY", w.k.Flow(s.running.UUID()), "mw", "3") },
-		func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_audit_flows", "audit flows", func(w *env, s fixed) { w.set("HINCRBY", w.k.Flow(s.running.UUID()), "mw", "3") },
+		func(w *env, e *engine.Engine, s fixed) (string, error) {
 			_, _, err := e.AuditFlows(w.ctx, w.p, true, []engine.AuditedFlow{{ID: s.running.UUID()}})
 			return "", err
 		}},
-	{"ff_flow_drain", "drain", func(w *world, _ fixed) {
+	{"ff_flow_drain", "drain", func(w *env, _ fixed) {
 		g := w.fixedFlow("large")
 		for _, node := range nodesOf("n", 80) {
 			g.node(node, nil, as(kind("member")))
@@ -480,31 +480,31 @@ var flowWritings = []writing{
 		g.submit(engine.SealClosed)
 		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "r")
 		w.no(err)
-	}, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+	}, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		more, err := e.DrainFlows(w.ctx, w.p)
 		return words(more), err
 	}},
-	{"ff_wait_children", "wait for children", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_wait_children", "wait for children", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		r, err := e.WaitChildren(w.ctx, s.fence, w.fixedWait(s, true))
 		return waited(r), err
 	}},
-	{"ff_wait_children", "make children", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	{"ff_wait_children", "make children", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		r, err := e.WaitChildren(w.ctx, s.fence, w.fixedWait(s, false))
 		return waited(r), err
 	}},
-	{"ff_wait_children", "wait for children that have ended", func(w *world, s fixed) {
+	{"ff_wait_children", "wait for children that have ended", func(w *env, s fixed) {
 		_, err := w.e.WaitChildren(w.ctx, s.fence, w.fixedWait(s, false))
 		w.no(err)
 		w.cancel(s.fence.Execution.Child("wait", "c"))
-	}, func(w *world, e *engine.Engine, s fixed) (string, error) {
+	}, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		r, err := e.WaitChildren(w.ctx, s.fence, w.fixedWait(s, true))
 		return waited(r), err
 	}},
 }
 
 // waitingOn suspends on one waitpoint, a fresh one or the pending one.
-func waitingOn(mode string) func(*world, *engine.Engine, fixed) (string, error) {
-	return func(w *world, e *engine.Engine, s fixed) (string, error) {
+func waitingOn(mode string) func(*env, *engine.Engine, fixed) (string, error) {
+	return func(w *env, e *engine.Engine, s fixed) (string, error) {
 		q := suspension(waitFor(conditionOf(names(1, 1, "go")), fixedMint("fresh")), awaiting("it"), within(time.Minute, "fail"))
 		if mode == "p" {
 			onPending(s.handed)(&q)
@@ -515,8 +515,8 @@ func waitingOn(mode string) func(*world, *engine.Engine, fixed) (string, error) 
 	}
 }
 
-func failing(permanent bool) func(*world, *engine.Engine, fixed) (string, error) {
-	return func(w *world, e *engine.Engine, s fixed) (string, error) {
+func failing(permanent bool) func(*env, *engine.Engine, fixed) (string, error) {
+	return func(w *env, e *engine.Engine, s fixed) (string, error) {
 		o, err := e.FailExecution(w.ctx, s.fence, engine.Failure{Category: "io", Reason: "r", Permanent: permanent})
 		return words(o.Retry, o.RetryIn), err
 	}
@@ -532,14 +532,14 @@ func claimed(claims []engine.Claim) string {
 }
 
 // pass lets time pass on a stopped clock.
-func (w *world) pass(d time.Duration) {
+func (w *env) pass(d time.Duration) {
 	w.Helper()
 	w.set("HINCRBY", string(w.k), "clock_pin", fmt.Sprint(d.Milliseconds()))
 }
 
 // line is a proxy between one engine and the server that loses what it is told to.
 type line struct {
-	w        *world
+	w        *env
 	listener net.Listener
 	network  string
 	backend  string
@@ -552,7 +552,7 @@ type line struct {
 	open     []net.Conn
 }
 
-func newLine(w *world) *line {
+func newLine(w *env) *line {
 	w.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	w.no(err)

@@ -19,9 +19,9 @@ import (
 
 // liveModeScenarios run the writer, tails and the client on frames of all modes.
 var liveModeScenarios = []scenario{
-	{name: "a lost reply doubles nothing, in no mode", run: func(w *world) {
+	{name: "a lost reply doubles nothing, in no mode", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
-		all := w.tail(w.hub(w.e).Tail(w.ctx, f.Execution, stream.TailOptions{}))
+		all := w.tail(w.hub(w.e).Tail(w.ctx, f.Execution, framelog.TailOptions{}))
 		lasting := w.tail(w.client().Tail(w.ctx, f.Execution, client.WithoutBestEffort()))
 		all.expect("0 attempt")
 		lasting.expect("0 attempt")
@@ -55,7 +55,7 @@ var liveModeScenarios = []scenario{
 			tail.over()
 		}
 	}},
-	{name: "a summary of a stolen lease is the new holder's", run: func(w *world) {
+	{name: "a summary of a stolen lease is the new holder's", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		wr := w.writer(f, 0)
 		w.no(wr.Append(w.ctx, stream.Frame{Mode: stream.ModeSummary, Payload: []byte(`{"by":"first"}`)}))
@@ -74,7 +74,7 @@ var liveModeScenarios = []scenario{
 		w.no(err)
 		same(w, "the old one's", words(s.Attempt, s.Version, string(s.Document)), `0 1 {"by":"first"}`)
 	}},
-	{name: "a handler's task writes all modes", run: func(w *world) {
+	{name: "a handler's task writes all modes", run: func(w *env) {
 		c := w.worker("w1").one(w.create())
 		wr := w.writer(c.Fence, 0)
 		task := newTask(taskhook.Config{Claim: &c, Frames: wr, Reader: w.e})
@@ -96,7 +96,7 @@ var liveModeScenarios = []scenario{
 		w.document(c.Fence, 2, `{"ms":1713100800150123}`)
 		w.check()
 	}},
-	{name: "five hundred tails and a thousand renewals", needs: []string{"Functions"}, run: func(w *world) {
+	{name: "five hundred tails and a thousand renewals", needs: []string{"Functions"}, run: func(w *env) {
 		const tails, renewals, most = 500, 1000, 32
 		hub := w.hub(w.e)
 		k := w.worker("w1")
@@ -107,7 +107,7 @@ var liveModeScenarios = []scenario{
 		}
 		followed := make([]*tailed, tails)
 		for i, id := range ids {
-			followed[i] = w.tail(hub.Tail(w.ctx, id, stream.TailOptions{}))
+			followed[i] = w.tail(hub.Tail(w.ctx, id, framelog.TailOptions{}))
 		}
 		for _, tail := range followed {
 			tail.expect("0 attempt")
@@ -130,7 +130,7 @@ var liveModeScenarios = []scenario{
 			tail.expect("0 frame 1")
 		}
 	}},
-	{name: "a full queue sheds best-effort frames and keeps the others", run: func(w *world) {
+	{name: "a full queue sheds best-effort frames and keeps the others", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		reached, goOn := make(chan struct{}), make(chan struct{})
 		a := &appender{Engine: w.e, before: func(call int) {
@@ -158,7 +158,7 @@ var liveModeScenarios = []scenario{
 		w.check()
 		m := w.meta(f)
 		same(w, "stored and shed", words(m.Count, m.Live+wr.Shed(), wr.Shed() >= 1500-1023, wr.Dropped()), "2 1500 true 0")
-		frames, err := w.e.ReadLog(w.ctx, f.Execution, 0, stream.ModeBestEffort, stream.Cursor{}, nil, 10000)
+		frames, err := w.e.ReadLog(w.ctx, engine.LogRange{Execution: f.Execution, Mode: stream.ModeBestEffort, Limit: 10000})
 		w.no(err)
 		same(w, "the newest", string(frames[len(frames)-1].Payload), "1499")
 		if !slices.IsSortedFunc(frames, func(a, b stream.Frame) int { return a.ID.Compare(b.ID) }) {

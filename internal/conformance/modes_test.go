@@ -18,7 +18,7 @@ import (
 
 // Frames that are not durable: summary deltas with their document, and best-effort frames.
 var modeScenarios = []scenario{
-	{name: "frames of one mode never trim those of another", run: func(w *world) {
+	{name: "frames of one mode never trim those of another", run: func(w *env) {
 		for _, keep := range []int{0, 200} {
 			f := w.worker("w1").one(w.create(func(x *engine.NewExecution) { x.Policy.StreamFrames = keep })).Fence
 			sequence := uint64(1)
@@ -45,11 +45,11 @@ var modeScenarios = []scenario{
 				wanted = min(retained, uint64(keep)+163)
 			}
 			same(w, "counts", words(m.Count, m.Summary, m.Live, m.LastSequence, retained), words(500, 401, 401, 1302, wanted))
-			frames, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, nil, 1000)
+			frames, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, 1000)
 			w.no(err)
 			same(w, "durable frames", words(len(frames), frames[len(frames)-1].Durables), words(retained, 500))
 			for mode, most := range map[stream.FrameMode]int{stream.ModeSummary: 64 + 200, stream.ModeBestEffort: 64 + 200} {
-				log, err := w.e.ReadLog(w.ctx, f.Execution, 0, mode, stream.Cursor{}, nil, 1000)
+				log, err := w.e.ReadLog(w.ctx, engine.LogRange{Execution: f.Execution, Mode: mode, Limit: 1000})
 				w.no(err)
 				if len(log) < 64 || len(log) > most {
 					w.Fatalf("%d %s frames are kept", len(log), mode)
@@ -58,7 +58,7 @@ var modeScenarios = []scenario{
 			w.complete(f, "")
 		}
 	}},
-	{name: "patches merge into the summary document, and invalid ones change nothing", run: func(w *world) {
+	{name: "patches merge into the summary document, and invalid ones change nothing", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		wr := w.writer(f, 0)
 		version := uint64(0)
@@ -103,12 +103,12 @@ var modeScenarios = []scenario{
 		s, err := w.e.ReadSummary(w.ctx, f.Execution, 0)
 		w.no(err)
 		same(w, "256 KiB", words(len(s.Document), s.Version), words(limits.MaxSummary, version+1))
-		deltas, err := w.e.ReadLog(w.ctx, f.Execution, 0, stream.ModeSummary, stream.Cursor{}, nil, 100)
+		deltas, err := w.e.ReadLog(w.ctx, engine.LogRange{Execution: f.Execution, Mode: stream.ModeSummary, Limit: 100})
 		w.no(err)
 		same(w, "deltas", len(deltas), int(version+1))
 		w.check()
 	}},
-	{name: "a summary delta is accepted only on the version that it was merged into", run: func(w *world) {
+	{name: "a summary delta is accepted only on the version that it was merged into", run: func(w *env) {
 		w.stop()
 		f := w.worker("w1").one(w.create()).Fence
 		a := w.modes(f, 1, summaryDelta(1))
@@ -145,7 +145,7 @@ var modeScenarios = []scenario{
 		large.Document = large.Document[1:]
 		w.modes(f, 6, large)
 	}},
-	{name: "malformed frame modes are refused", run: func(w *world) {
+	{name: "malformed frame modes are refused", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		call := func(mode string, more ...string) answer {
 			first, second := []string{"1", "2", "d", "t", "", "", "", "1", "p"}, []string{mode, "t", "", "", "", "1", "p"}
@@ -165,7 +165,7 @@ var modeScenarios = []scenario{
 		same(w, "the most", call("l60000", "16384").code, "ALREADY_SATISFIED")
 		w.check()
 	}},
-	{name: "a summary belongs to its attempt and continues when the attempt does", run: func(w *world) {
+	{name: "a summary belongs to its attempt and continues when the attempt does", run: func(w *env) {
 		k := w.worker("w1")
 		id := w.create(retries(1))
 		f := k.one(id).Fence
@@ -200,7 +200,7 @@ var modeScenarios = []scenario{
 		w.document(next.Fence, 1, `{"version":1}`)
 		w.document(c.Fence, 2, `{"a":1,"c":2}`)
 	}},
-	{name: "best-effort frames expire, and all other frames stay", run: func(w *world) {
+	{name: "best-effort frames expire, and all other frames stay", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		key := w.k.Live(f.Execution.UUID(), 0)
 		left := func() int64 {
@@ -238,7 +238,7 @@ var modeScenarios = []scenario{
 		w.no(err)
 		same(w, "closed", words(p.Closed, p.EOF, p.Next.Cursor().String()), words(true, true, a.LastID))
 	}},
-	{name: "frame ids never go back, even if the clock steps back or frames expire", run: func(w *world) {
+	{name: "frame ids never go back, even if the clock steps back or frames expire", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		w.advance(time.Hour) // and the lease with it: a long one is held below
 		w.settleTime()
@@ -269,7 +269,7 @@ var modeScenarios = []scenario{
 		w.quiet = false
 		w.check()
 	}},
-	{name: "at most four calls find the three durable frames in a stream of a thousand", run: func(w *world) {
+	{name: "at most four calls find the three durable frames in a stream of a thousand", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		for i := range 10 {
 			batch := make([]stream.Frame, 100)
@@ -301,7 +301,7 @@ var modeScenarios = []scenario{
 		w.no(err)
 		same(w, "all", words(len(all.Frames), all.EOF), "1000 true")
 	}},
-	{name: "a listener receives frames of all modes exactly as a reader does", run: func(w *world) {
+	{name: "a listener receives frames of all modes exactly as a reader does", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		ear := w.listen(engine.FrameChannel(f.Execution))
 		var heard []stream.Frame
@@ -322,7 +322,7 @@ var modeScenarios = []scenario{
 		same(w, "read", spellFrames(p.Frames), "1d 2b 3d 4s 5d 6s 7d")
 		same(w, "what belongs to the mode", words(p.Frames[1].TTL, p.Frames[5].SummaryVersion, p.Frames[6].Durables), "5s 2 4")
 	}},
-	{name: "a reader of a mixed stream learns how many frames were trimmed", run: func(w *world) {
+	{name: "a reader of a mixed stream learns how many frames were trimmed", run: func(w *env) {
 		f := w.worker("w1").one(w.create(func(x *engine.NewExecution) { x.Policy.StreamFrames = 3 })).Fence
 		w.modes(f, 1, durableFrame(0), bestEffort(0), durableFrame(0))
 		first, err := framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: 2})
@@ -335,7 +335,7 @@ var modeScenarios = []scenario{
 		w.no(err)
 		same(w, "behind one of two", words(p.Gap, p.Trimmed, uint64(len(p.Frames))), words(true, m.Trimmed-1, m.Count-m.Trimmed))
 	}},
-	{name: "a purge removes the frames of all modes and leaves only the tombstone", run: func(w *world) {
+	{name: "a purge removes the frames of all modes and leaves only the tombstone", run: func(w *env) {
 		k := w.worker("w1")
 		id := w.create(retries(1))
 		for range 2 {
@@ -373,7 +373,7 @@ func bestEffort(uint64) stream.Frame {
 }
 
 // modes appends frames of any modes.
-func (w *world) modes(f flowfabric.Fence, first uint64, frames ...stream.Frame) engine.Appended {
+func (w *env) modes(f flowfabric.Fence, first uint64, frames ...stream.Frame) engine.Appended {
 	w.Helper()
 	a, err := w.e.AppendFrames(w.ctx, f, first, frames)
 	w.no(err)
@@ -381,19 +381,19 @@ func (w *world) modes(f flowfabric.Fence, first uint64, frames ...stream.Frame) 
 	return a
 }
 
-func (w *world) meta(f flowfabric.Fence) engine.StreamMeta {
+func (w *env) meta(f flowfabric.Fence) engine.StreamMeta {
 	w.Helper()
 	m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, f.Attempt)
 	w.no(err)
 	return m
 }
 
-func (w *world) writer(f flowfabric.Fence, last uint64) *framelog.Writer {
+func (w *env) writer(f flowfabric.Fence, last uint64) *framelog.Writer {
 	return framelog.NewWriter(framelog.WriterConfig{Appender: w.e, Fence: f, LastSequence: last, Summaries: w.e})
 }
 
 // document fails unless the attempt's summary is as wanted.
-func (w *world) document(f flowfabric.Fence, version uint64, text string) {
+func (w *env) document(f flowfabric.Fence, version uint64, text string) {
 	w.Helper()
 	s, err := w.e.ReadSummary(w.ctx, f.Execution, f.Attempt)
 	w.no(err)
@@ -415,9 +415,9 @@ type countedReader struct {
 	calls int
 }
 
-func (c *countedReader) ReadLog(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, mode stream.FrameMode, after stream.Cursor, to *stream.Cursor, limit int) ([]stream.Frame, error) {
+func (c *countedReader) ReadLog(ctx context.Context, q engine.LogRange) ([]stream.Frame, error) {
 	c.calls++
-	return c.Engine.ReadLog(ctx, id, attempt, mode, after, to, limit)
+	return c.Engine.ReadLog(ctx, q)
 }
 
 func (c *countedReader) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (engine.StreamMeta, error) {

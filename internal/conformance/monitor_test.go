@@ -15,13 +15,13 @@ import (
 // monitor sees what a server runs for a call, the commands inside the function too. MONITOR tells it to a connection of
 // its own; the calls go over a second one, so that the bytes of a reply are seen as they come.
 type monitor struct {
-	w           *world
+	w           *env
 	seen, calls net.Conn
 	lines, raw  *bufio.Reader
 }
 
 // monitor watches the server that has the scenario's partition.
-func (w *world) monitor() *monitor {
+func (w *env) monitor() *monitor {
 	w.Helper()
 	m := &monitor{w: w, seen: w.dial(), calls: w.dial()}
 	m.lines, m.raw = bufio.NewReader(m.seen), bufio.NewReader(m.calls)
@@ -30,7 +30,7 @@ func (w *world) monitor() *monitor {
 	return m
 }
 
-func (w *world) dial() net.Conn {
+func (w *env) dial() net.Conn {
 	w.Helper()
 	network, address := "tcp", strings.TrimPrefix(w.srv.URL, "redis://")
 	if path, ok := strings.CutPrefix(w.srv.URL, "unix://"); ok {

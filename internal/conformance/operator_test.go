@@ -14,7 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-func (w *world) replay(id flowfabric.ExecutionID, q engine.Replay) {
+func (w *env) replay(id flowfabric.ExecutionID, q engine.Replay) {
 	w.Helper()
 	already, err := w.e.ReplayExecution(w.ctx, id, q)
 	w.no(err)
@@ -22,7 +22,7 @@ func (w *world) replay(id flowfabric.ExecutionID, q engine.Replay) {
 	w.check()
 }
 
-func (w *world) revoke(id flowfabric.ExecutionID) {
+func (w *env) revoke(id flowfabric.ExecutionID) {
 	w.Helper()
 	already, err := w.e.RevokeLease(w.ctx, id, "", "op", "told to")
 	w.no(err)
@@ -31,7 +31,7 @@ func (w *world) revoke(id flowfabric.ExecutionID) {
 }
 
 // kinds lists what happened to an execution, in order.
-func (w *world) kinds(id flowfabric.ExecutionID) string {
+func (w *env) kinds(id flowfabric.ExecutionID) string {
 	w.Helper()
 	events, err := w.e.ReadHistory(w.ctx, id)
 	w.no(err)
@@ -43,7 +43,7 @@ func (w *world) kinds(id flowfabric.ExecutionID) string {
 }
 
 var operatorScenarios = []scenario{
-	{name: "progress belongs to an attempt, and the next attempt clears it", run: func(w *world) {
+	{name: "progress belongs to an attempt, and the next attempt clears it", run: func(w *env) {
 		id := w.create(retries(1))
 		k := w.worker("w1")
 		f := k.one(id).Fence
@@ -84,7 +84,7 @@ var operatorScenarios = []scenario{
 		w.no(w.e.UpdateProgress(w.ctx, g, -1, "only text"))
 		same(w, "no percent", shown(), "-1 only text")
 	}},
-	{name: "a changed priority reorders waiting work, or applies when the work is queued again", run: func(w *world) {
+	{name: "a changed priority reorders waiting work, or applies when the work is queued again", run: func(w *env) {
 		ids := w.createN(3, priority(2))
 		change := func(id flowfabric.ExecutionID, to, wantOld, wantNew int) {
 			w.Helper()
@@ -126,7 +126,7 @@ var operatorScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "a holder whose lease is revoked is refused and told, and its work is requeued", run: func(w *world) {
+	{name: "a holder whose lease is revoked is refused and told, and its work is requeued", run: func(w *env) {
 		id := w.create(timeout(time.Hour), deadline(2*time.Hour), retries(1))
 		k := w.worker("w1")
 		f := k.one(id).Fence
@@ -167,7 +167,7 @@ var operatorScenarios = []scenario{
 		w.no(w.complete(n.Fence, "").Err)
 		w.no(w.complete(other, "").Err) // the rest of the session is untouched
 	}},
-	{name: "a repeated revocation request does not revoke the next holder's lease", run: func(w *world) {
+	{name: "a repeated revocation request does not revoke the next holder's lease", run: func(w *env) {
 		id := w.create()
 		w.worker("w1").one(id)
 		args := []string{proto, id.UUID().String(), "", "op", "r", request.String()}
@@ -182,7 +182,7 @@ var operatorScenarios = []scenario{
 		w.revoke(id) // another request does
 		w.code(id, "A3")
 	}},
-	{name: "only the lease of an active execution can be revoked", run: func(w *world) {
+	{name: "only the lease of an active execution can be revoked", run: func(w *env) {
 		for _, code := range reachable {
 			w.reset()
 			x := w.state(code)
@@ -202,7 +202,7 @@ var operatorScenarios = []scenario{
 		_, err := w.e.RevokeLease(w.ctx, flowfabric.NewExecutionID(w.p), "", "op", "r")
 		w.is(err, flowfabric.ErrNotFound)
 	}},
-	{name: "revocations count as reclaims", run: func(w *world) {
+	{name: "revocations count as reclaims", run: func(w *env) {
 		id := w.create(reclaims(1), deadline(time.Hour))
 		for i, want := range []string{"1 0", "0 1"} {
 			w.worker("w" + strconv.Itoa(i)).one(id)
@@ -213,7 +213,7 @@ var operatorScenarios = []scenario{
 		s := w.code(id, "T2")
 		same(w, "end", words(s.FailureCategory, s.Attempts), "max_reclaims_exceeded 2")
 	}},
-	{name: "after a revocation, a cancel and a replay, the same worker can claim and complete it", run: func(w *world) {
+	{name: "after a revocation, a cancel and a replay, the same worker can claim and complete it", run: func(w *env) {
 		id := w.create()
 		k := w.worker("w1")
 		k.one(id)
@@ -226,7 +226,7 @@ var operatorScenarios = []scenario{
 		same(w, "renewed", len(r.Lost), 0)
 		w.no(w.complete(n.Fence, "").Err)
 	}},
-	{name: "a session that an operator declares dead is refused, and its work is requeued", run: func(w *world) {
+	{name: "a session that an operator declares dead is refused, and its work is requeued", run: func(w *env) {
 		ids := w.createN(2)
 		k := w.worker("w1")
 		f := k.claim(2)[0].Fence
@@ -260,7 +260,7 @@ var operatorScenarios = []scenario{
 		_, err = w.e.MarkSessionDead(w.ctx, w.p, "w1~never", "gone")
 		w.is(err, flowfabric.ErrSessionNotFound)
 	}},
-	{name: "an execution can be replayed from every end, a success only if forced", run: func(w *world) {
+	{name: "an execution can be replayed from every end, a success only if forced", run: func(w *env) {
 		for _, code := range []flowfabric.Code{"T1", "T2", "T3", "T3n", "T4", "T4n"} {
 			w.reset()
 			x := w.state(code, priority(4))
@@ -296,7 +296,7 @@ var operatorScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "replays are limited, recognised when repeated, and refused before the end", run: func(w *world) {
+	{name: "replays are limited, recognised when repeated, and refused before the end", run: func(w *env) {
 		x := w.state("T3n")
 		k := w.worker("w2")
 		request := engine.Replay{Request: uuid.New()}
@@ -338,7 +338,7 @@ var operatorScenarios = []scenario{
 		_, err = w.e.ReplayExecution(w.ctx, flowfabric.NewExecutionID(w.p), engine.Replay{})
 		w.is(err, flowfabric.ErrNotFound)
 	}},
-	{name: "a replay gets its full deadline, timeout and retries again", run: func(w *world) {
+	{name: "a replay gets its full deadline, timeout and retries again", run: func(w *env) {
 		id := w.create(deadline(10*time.Second), timeout(4*time.Second), retries(1))
 		w.advance(10 * time.Second)
 		w.settleTime()
@@ -356,7 +356,7 @@ var operatorScenarios = []scenario{
 			same(w, "end", words(s.FailureCategory, s.Retries), "execution_deadline 1")
 		}
 	}},
-	{name: "a replay keeps the recorded steps unless told to drop them", run: func(w *world) {
+	{name: "a replay keeps the recorded steps unless told to drop them", run: func(w *env) {
 		id := w.create()
 		for i, q := range []engine.Replay{{}, {}, {DropSteps: true, Force: true}, {Force: true}} {
 			if i > 0 {
@@ -375,7 +375,7 @@ var operatorScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "up to 64 tags can be set and removed at any time, also after the end", run: func(w *world) {
+	{name: "up to 64 tags can be set and removed at any time, also after the end", run: func(w *env) {
 		id := w.create(tags(map[string]string{"a.b": "1", "c.d": "2"}))
 		all := func() string {
 			w.check()
@@ -419,7 +419,7 @@ var operatorScenarios = []scenario{
 		same(w, "also when it has ended", all(), "late.tag=x")
 		w.is(w.e.SetTags(w.ctx, flowfabric.NewExecutionID(w.p), many, nil), flowfabric.ErrNotFound)
 	}},
-	{name: "the history stores only departures from the happy path, at most 1,000", run: func(w *world) {
+	{name: "the history stores only departures from the happy path, at most 1,000", run: func(w *env) {
 		id := w.create(retries(1))
 		k := w.worker("w1")
 		f := k.one(id).Fence
@@ -456,7 +456,7 @@ var operatorScenarios = []scenario{
 		w.no(err)
 		same(w, "bounded", len(events), 1001)
 	}},
-	{name: "the history lists every claim once", run: func(w *world) {
+	{name: "the history lists every claim once", run: func(w *env) {
 		w.seed()
 		id := w.create(retries(1))
 		k := w.worker("w1")
@@ -487,7 +487,7 @@ var operatorScenarios = []scenario{
 		w.suspend(k.one(id).Fence)
 		same(w, "suspended after a replay", words(claims()), "[0 initial 0 resumed 0 resumed 1 replay]")
 	}},
-	{name: "a completed execution shows no failure category or reason", run: func(w *world) {
+	{name: "a completed execution shows no failure category or reason", run: func(w *env) {
 		id := w.create(retries(1))
 		k := w.worker("w1")
 		_, err := w.e.FailExecution(w.ctx, k.one(id).Fence, engine.Failure{Category: "c1", Reason: "boom"})
@@ -500,7 +500,7 @@ var operatorScenarios = []scenario{
 		s = w.read(id)
 		same(w, "completed", words(s.FailureCategory, s.FailureReason, s.AttemptLog[0].Reason), "  boom")
 	}},
-	{name: "a purge leaves only a tombstone, which still recognises duplicates", run: func(w *world) {
+	{name: "a purge leaves only a tombstone, which still recognises duplicates", run: func(w *env) {
 		digest := func(x *engine.NewExecution) { x.Digest = "d1" }
 		for _, code := range []flowfabric.Code{"T1", "T2", "T3n", "T4"} {
 			w.reset()
@@ -573,7 +573,7 @@ var operatorScenarios = []scenario{
 		_, err := w.e.PurgeExecution(w.ctx, flowfabric.NewExecutionID(w.p), time.Hour)
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},
-	{name: "a purge of many attempts proceeds in bounded slices", run: func(w *world) {
+	{name: "a purge of many attempts proceeds in bounded slices", run: func(w *env) {
 		x := w.state("T1")
 		w.quiet = true
 		for attempt := range 450 { // as after that many reclaims
@@ -590,7 +590,7 @@ var operatorScenarios = []scenario{
 		w.quiet = false
 		w.check()
 	}},
-	{name: "a frozen partition changes nothing until it is thawed", run: func(w *world) {
+	{name: "a frozen partition changes nothing until it is thawed", run: func(w *env) {
 		x := w.state("A1")
 		before := w.digest("root")
 		w.no(w.e.FreezePartition(w.ctx, w.p, "slot move"))
@@ -607,7 +607,7 @@ var operatorScenarios = []scenario{
 		w.check()
 		w.no(w.complete(x.fence, "").Err)
 	}},
-	{name: "a full worker forwards its wake to another one that waits", run: func(w *world) {
+	{name: "a full worker forwards its wake to another one that waits", run: func(w *env) {
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
 		full, other := w.worker("full"), w.worker("other")
 		full.nothing()
@@ -616,34 +616,34 @@ var operatorScenarios = []scenario{
 		blind := w.worker("blind")
 		blind.can = func(engine.Route) bool { return false }
 		blind.nothing()
-		heard, err := w.e.PassRing(w.ctx, w.p, full.interest)
+		heard, err := w.e.ForwardRing(w.ctx, w.p, full.subscription)
 		w.no(err)
 		same(w, "nobody else waits", heard, 0)
 		c := other.claim(1)[0]
 		other.nothing() // registered now
-		w.set("ZREM", w.k.Waiters(other.interest), "other")
+		w.set("ZREM", w.k.Waiters(other.subscription), "other")
 		w.release(c.Fence) // nobody is there to be rung
-		w.set("ZADD", w.k.Waiters(other.interest), strconv.FormatInt(w.now()+180000, 10), "other")
-		w.set("SADD", w.k.Digests(), other.interest)
+		w.set("ZADD", w.k.Waiters(other.subscription), strconv.FormatInt(w.now()+180000, 10), "other")
+		w.set("SADD", w.k.Digests(), other.subscription)
 		ear.silent()
-		heard, err = w.e.PassRing(w.ctx, w.p, full.interest)
+		heard, err = w.e.ForwardRing(w.ctx, w.p, full.subscription)
 		w.no(err)
 		same(w, "heard", heard, 1)
 		ear.hears("w")
 		w.check()
 		w.unchanged("an unknown interest", func() {
-			heard, err := w.e.PassRing(w.ctx, w.p, "abcdef")
+			heard, err := w.e.ForwardRing(w.ctx, w.p, "abcdef")
 			w.no(err)
 			same(w, "heard", heard, 0)
 		})
 	}},
-	{name: "a new route wakes more than 64 waiting workers over several ticks", run: func(w *world) {
+	{name: "a new route wakes more than 64 waiting workers over several ticks", run: func(w *env) {
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
 		all := w.everything()
 		waiting := func() int { return len(w.dump().ZSets[":w:"+all]) }
 		for i := range 150 {
 			k := w.worker("w" + strconv.Itoa(i))
-			k.interest = all
+			k.subscription = all
 			_, err := w.e.ClaimNext(w.ctx, k.request(1))
 			w.no(err)
 		}
@@ -652,7 +652,7 @@ var operatorScenarios = []scenario{
 		same(w, "left after the create", waiting(), 150-64)
 		w.advance(time.Millisecond)
 		late := w.worker("late")
-		late.interest = all
+		late.subscription = all
 		_, err := w.e.ClaimNext(w.ctx, late.request(1)) // knows the new route: must not be rung for it
 		w.no(err)
 		w.tick()

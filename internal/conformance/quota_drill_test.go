@@ -47,7 +47,7 @@ type verdictOf struct {
 	states []engine.HoldState
 }
 
-func newDrill(w *world) *drill {
+func newDrill(w *env) *drill {
 	d := &drill{gates: newGates(w), seed: uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano())), cap: 3,
 		runs: map[flowfabric.ExecutionID]flowfabric.Fence{}, did: map[string]int{}}
 	d.r = rand.New(rand.NewPCG(d.seed, 1))

@@ -69,7 +69,7 @@ func (g *gates) settle(quota string, holds ...engine.Hold) (states []engine.Hold
 }
 
 var quotaScenarios = []scenario{
-	{name: "a rate of ten a minute admits ten, and the next when the first leaves the window", run: func(w *world) {
+	{name: "a rate of ten a minute admits ten, and the next when the first leaves the window", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 10, Window: time.Minute, Jitter: 2 * time.Second})
 		w.createN(12, asking(flowfabric.QuotaGate(q)))
@@ -94,7 +94,7 @@ var quotaScenarios = []scenario{
 		k.granted(list...)
 		same(w, "window", g.holds(q), "0 8")
 	}},
-	{name: "if rate and cap both refuse, the rate is the reason", run: func(w *world) {
+	{name: "if rate and cap both refuse, the rate is the reason", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 1, Window: time.Minute, Cap: 1})
 		w.createN(2, asking(flowfabric.QuotaGate(q)))
@@ -105,7 +105,7 @@ var quotaScenarios = []scenario{
 		a := g.admit(q, 0, list[1])
 		same(w, "why", words(a.Why, len(a.Suspects), a.Retry >= 250*time.Millisecond && a.Retry <= 11*time.Second), "cap 1 true")
 	}},
-	{name: "an execution that runs longer than the rate's window keeps its slot", run: func(w *world) {
+	{name: "an execution that runs longer than the rate's window keeps its slot", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 5, Window: time.Second, Cap: 1})
 		w.createN(2, asking(flowfabric.QuotaGate(q)))
@@ -130,7 +130,7 @@ var quotaScenarios = []scenario{
 		g.deliver()
 		g.start(k, 1, q)
 	}},
-	{name: "releasing a slot that the execution does not hold changes nothing", run: func(w *world) {
+	{name: "releasing a slot that the execution does not hold changes nothing", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 5, Window: time.Minute, Cap: 2})
 		w.create(asking(flowfabric.QuotaGate(q)))
@@ -158,7 +158,7 @@ var quotaScenarios = []scenario{
 			same(w, "what is gone", words(n, given), "0 [false]")
 		}
 	}},
-	{name: "an admission that never starts returns its slot and its start", run: func(w *world) {
+	{name: "an admission that never starts returns its slot and its start", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 2, Window: time.Hour, Cap: 2})
 		w.createN(3, asking(flowfabric.QuotaGate(q)))
@@ -181,7 +181,7 @@ var quotaScenarios = []scenario{
 		same(w, "slot and start are back, who waited is told", words(g.holds(q), g.quotaIs(q).ForRate), "1 1 0")
 		g.admit(q, 1, other...)
 	}},
-	{name: "a grant that ends without a claim returns its slot and its start", run: func(w *world) {
+	{name: "a grant that ends without a claim returns its slot and its start", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 9, Window: time.Hour, Cap: 9})
 		id := w.create(asking(flowfabric.QuotaGate(q)))
@@ -203,10 +203,10 @@ var quotaScenarios = []scenario{
 				})
 			},
 			"pause": func(*worker, engine.Grant) {
-				_, err := g.e.PauseExecution(w.ctx, id, "me", "")
+				_, err := g.e.HoldExecution(w.ctx, id, "me", "")
 				w.no(err)
 				w.check()
-				_, err = g.e.UnpauseExecution(w.ctx, id, "me")
+				_, err = g.e.UnholdExecution(w.ctx, id, "me")
 				w.no(err)
 			},
 		} {
@@ -220,7 +220,7 @@ var quotaScenarios = []scenario{
 			same(w, what, words(g.holds(q), s.Reclaims, s.Retries), "0 0 0 0")
 		}
 	}},
-	{name: "two workers that ask for one execution get one grant, which only its owner can release", run: func(w *world) {
+	{name: "two workers that ask for one execution get one grant, which only its owner can release", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		w.create(asking(flowfabric.QuotaGate(q)))
@@ -266,7 +266,7 @@ var quotaScenarios = []scenario{
 		g.deliver()
 		same(w, "what runs is not returned", g.holds(q), "1 0")
 	}},
-	{name: "the slot of a worker that died after admission is free five seconds after the grant's time", run: func(w *world) {
+	{name: "the slot of a worker that died after admission is free five seconds after the grant's time", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 5, Window: time.Hour, Cap: 1})
 		w.createN(2, asking(flowfabric.QuotaGate(q)))
@@ -292,7 +292,7 @@ var quotaScenarios = []scenario{
 		states, freed = g.settle(q, holdOf(dead[0]), holdOf(list[0]))
 		same(w, "asked again", words(states, freed), "[2 1] 0")
 	}},
-	{name: "a release that arrives before its admission leaves no slot occupied", run: func(w *world) {
+	{name: "a release that arrives before its admission leaves no slot occupied", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 5, Window: time.Hour, Cap: 1})
 		w.createN(2, asking(flowfabric.QuotaGate(q)))
@@ -319,13 +319,13 @@ var quotaScenarios = []scenario{
 		same(w, "nobody's, and it never ran", words(states, freed, g.holds(q)), "[2] 1 0 0")
 		g.admit(q, 1, other...)
 		k.granted(other...)
-		for range 2 { // whoever is alive says so at once
+		for range 2 { // a live holder says so at once
 			g.no(g.e.ReleaseGrants(w.ctx, w.p, k.session, []engine.GrantReturn{{Grant: late[0], Reserved: true}}, nil))
 			g.deliver()
 			same(w, "the other's slot stays, and never less than none", g.held(q), 1)
 		}
 	}},
-	{name: "work that does not run holds no slot and needs a new admission to continue", run: func(w *world) {
+	{name: "work that does not run holds no slot and needs a new admission to continue", run: func(w *env) {
 		g := newGates(w)
 		w.seed()
 		q := g.quota(admission.Quota{Cap: 1})
@@ -388,7 +388,7 @@ var quotaScenarios = []scenario{
 			same(w, what+": free in the end", g.held(q), 0)
 		}
 	}},
-	{name: "a malformed quota is refused", run: func(w *world) {
+	{name: "a malformed quota is refused", run: func(w *env) {
 		g := newGates(w)
 		name := g.quota(admission.Quota{Cap: 1})
 		root := g.quotaRoot(name)
@@ -431,7 +431,7 @@ var quotaScenarios = []scenario{
 		w.no(err)
 		same(w, "changed", words(g.quotaIs(name).Cap, g.quotaIs(name).Revision), "2 2")
 	}},
-	{name: "a route that waits for a rate's window stays closed until its time", run: func(w *world) {
+	{name: "a route that waits for a rate's window stays closed until its time", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 1, Window: 20 * time.Second})
 		w.createN(3, asking(flowfabric.QuotaGate(q)))
@@ -458,7 +458,7 @@ var quotaScenarios = []scenario{
 		g.admit(q, 1, list...)
 		k.granted(list...)
 	}},
-	{name: "freed slots wake as many waiting routes and two more, the longest waiting first", run: func(w *world) {
+	{name: "freed slots wake as many waiting routes and two more, the longest waiting first", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		for i := range 6 {
@@ -490,7 +490,7 @@ var quotaScenarios = []scenario{
 		g.wake(wake)
 		same(w, "a larger quota wakes who waits", words(len(g.closings()), len(k.grants(10))), "0 2")
 	}},
-	{name: "an execution asks every quota and holds a slot of all or of none", run: func(w *world) {
+	{name: "an execution asks every quota and holds a slot of all or of none", run: func(w *env) {
 		g := newGates(w)
 		a, b := g.quota(admission.Quota{Cap: 2}), g.quota(admission.Quota{Rate: 1, Window: time.Hour})
 		w.createN(2, asking(flowfabric.QuotaGate(a), flowfabric.QuotaGate(b)))
@@ -507,7 +507,7 @@ var quotaScenarios = []scenario{
 		g.deliver()
 		same(w, "in the end", words(g.holds(a), g.holds(b)), "0 0 0 1")
 	}},
-	{name: "a cap of three never has more than three running, and every end frees its slot", run: func(w *world) {
+	{name: "a cap of three never has more than three running, and every end frees its slot", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 100, Window: time.Minute, Cap: 3})
 		w.createN(9, asking(flowfabric.QuotaGate(q)), deadline(2*time.Hour), reclaims(0))
@@ -558,7 +558,7 @@ var quotaScenarios = []scenario{
 		g.deliver()
 		same(w, "expired", g.held(q), 0)
 	}},
-	{name: "no admission is lost and the cap holds, whatever happens between request and reply", run: func(w *world) {
+	{name: "no admission is lost and the cap holds, whatever happens between request and reply", run: func(w *env) {
 		d := newDrill(w)
 		steps := int(number("FLOWFABRIC_SOAK", 1500)) / max(1, w.srv.Share)
 		for range steps {

@@ -20,7 +20,7 @@ import (
 // leaves the partition as the first left it, but for what is named.
 type repeatable struct {
 	what    string
-	call    func(*world) call
+	call    func(*env) call
 	first   string   // code, or the status of the one item
 	second  string   // likewise
 	slots   bool     // both answer the same slots
@@ -28,39 +28,39 @@ type repeatable struct {
 }
 
 var repeatables = []repeatable{
-	{what: "create", first: "OK", second: "DUPLICATE", call: func(w *world) call {
+	{what: "create", first: "OK", second: "DUPLICATE", call: func(w *env) call {
 		return call{"ff_create_execution", createArgs(w.item(priority(3), retries(1), tags(map[string]string{"a.b": "c"})))}
 	}},
-	{what: "create delayed", first: "OK", second: "DUPLICATE", call: func(w *world) call {
+	{what: "create delayed", first: "OK", second: "DUPLICATE", call: func(w *env) call {
 		return call{"ff_create_execution", createArgs(w.item(delay(time.Minute)))}
 	}},
 	{what: "complete", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_complete_execution")},
-	{what: "complete and claim", first: "OK", second: "ALREADY_SATISFIED", without: []string{":s:"}, call: func(w *world) call {
+	{what: "complete and claim", first: "OK", second: "ALREADY_SATISFIED", without: []string{":s:"}, call: func(w *env) call {
 		c := w.stage().calls
 		return c[len(c)-1]
 	}},
 	{what: "fail, retried", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_fail_execution")},
-	{what: "fail, for good", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
+	{what: "fail, for good", first: "OK", second: "ALREADY_SATISFIED", call: func(w *env) call {
 		c := fencedCall("ff_fail_execution")(w)
 		c.args[8] = "1"
 		return c
 	}},
 	{what: "delay", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_delay_execution")},
-	{what: "delay by nothing", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
+	{what: "delay by nothing", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *env) call {
 		c := fencedCall("ff_delay_execution")(w)
 		c.args[6] = "+0"
 		return c
 	}},
 	{what: "release", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_release_execution")},
 	{what: "cancel by the owner", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_cancel_execution")},
-	{what: "cancel by an operator", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
+	{what: "cancel by an operator", first: "OK", second: "ALREADY_SATISFIED", call: func(w *env) call {
 		id := w.create(delay(time.Hour))
 		return call{"ff_cancel_execution", []string{proto, id.UUID().String(), "", "", "", "", "operator_override", "reason", "anna"}}
 	}},
 	{what: "progress", first: "OK", second: "OK", slots: true, without: []string{":a:"}, call: fencedCall("ff_update_progress")},
 	{what: "priority", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_change_priority")},
 	{what: "tags", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_set_tags")},
-	{what: "tags of a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
+	{what: "tags of a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *env) call {
 		g := w.flow().node("a", nil).submit(engine.SealClosed)
 		return call{"ff_flow_tags", []string{proto, g.id.UUID().String(), "1", "a.b", "c", "1", "d.e"}}
 	}},
@@ -69,26 +69,26 @@ var repeatables = []repeatable{
 	{what: "revoke", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_revoke_lease")},
 	{what: "mark dead", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_mark_session_dead")},
 	{what: "freeze", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_freeze_partition")},
-	{what: "pass a ring on", first: "OK", second: "OK", call: func(w *world) call {
+	{what: "forward a ring", first: "OK", second: "OK", call: func(w *env) call {
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
 		k := w.worker("w1")
 		k.nothing()
-		w.set("ZREM", w.k.Waiters(k.interest), "w1")
+		w.set("ZREM", w.k.Waiters(k.subscription), "w1")
 		w.create()
-		w.set("ZADD", w.k.Waiters(k.interest), strconv.FormatInt(w.now()+1000, 10), "w1")
-		w.set("SADD", w.k.Digests(), k.interest)
-		return call{"ff_pass_ring", []string{proto, k.interest}}
+		w.set("ZADD", w.k.Waiters(k.subscription), strconv.FormatInt(w.now()+1000, 10), "w1")
+		w.set("SADD", w.k.Digests(), k.subscription)
+		return call{"ff_pass_ring", []string{proto, k.subscription}}
 	}},
 	{what: "step", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_record_step")},
 	{what: "open a waitpoint", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_create_pending_waitpoint")},
-	{what: "open a waitpoint without a name", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
+	{what: "open a waitpoint without a name", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *env) call {
 		c := fencedCall("ff_create_pending_waitpoint")(w)
 		c.args[6] = ""
 		return c
 	}},
 	{what: "close a waitpoint", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_close_waitpoint")},
 	{what: "suspend", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_suspend_execution")},
-	{what: "suspend on what came before", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
+	{what: "suspend on what came before", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *env) call {
 		f := w.stage().fence
 		m := w.pend(f, "early")
 		w.signal(f.Execution, m, "go", waithook.EffectBuffered)
@@ -96,28 +96,28 @@ var repeatables = []repeatable{
 	}},
 	{what: "resume", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_resume_execution")},
 	{what: "deliver", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_deliver_signal")},
-	{what: "deliver what nobody wants", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
+	{what: "deliver what nobody wants", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *env) call {
 		c := stagedCall("ff_deliver_signal")(w)
 		c.args[5] = "other"
 		return c
 	}},
-	{what: "deliver early", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
+	{what: "deliver early", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *env) call {
 		f := w.stage().fence
 		return call{"ff_deliver_signal", wireDeliver(f.Execution, w.pend(f, "early"), "go")}
 	}},
 	{what: "approve", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_approve_waitpoint")},
 	{what: "reissue a token", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_reissue_token")},
 	{what: "rotate token keys", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_set_token_keys")},
-	{what: "seed a token key", first: "OK", second: "ALREADY_SATISFIED", call: func(*world) call {
+	{what: "seed a token key", first: "OK", second: "ALREADY_SATISFIED", call: func(*env) call {
 		return call{"ff_set_token_keys", wireKey("seed", kid, "0", "0")}
 	}},
 	{what: "lane", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_set_lane")},
-	{what: "feed", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
+	{what: "feed", first: "OK", second: "ALREADY_SATISFIED", call: func(w *env) call {
 		c := stagedCall("ff_set_feed")(w)
 		w.set("HSET", string(w.k), "clock_pin", strconv.FormatInt(w.now(), 10)) // a millisecond later it would be longer
 		return c
 	}},
-	{what: "stop the feed", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
+	{what: "stop the feed", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *env) call {
 		w.fcall("ff_set_feed", proto, "c", "60000", "1000")
 		return call{"ff_set_feed", []string{proto, "", "60000", "1000"}}
 	}},
@@ -128,7 +128,7 @@ var repeatables = []repeatable{
 	{what: "audit of executions", first: "OK", second: "OK", call: damagedCall("ff_audit_executions", "ZREM ROOT:alarms ID")},
 	{what: "audit of an index", first: "OK", second: "OK", call: damagedCall("ff_audit_index", "ZADD ROOT:alarms 1 nobody")},
 	{what: "audit of keys", first: "OK", second: "OK", call: damagedCall("ff_audit_keys", "HDEL ROOT:x:ID tg")},
-	{what: "audit of flows", first: "OK", second: "OK", call: func(w *world) call {
+	{what: "audit of flows", first: "OK", second: "OK", call: func(w *env) call {
 		w.stage()
 		id := uuid.NewString()
 		w.fcall("ff_flow_create", proto, id, "n", "k", "", "", "", "0")
@@ -137,17 +137,17 @@ var repeatables = []repeatable{
 	}},
 	{what: "audit of routes", first: "OK", second: "OK", call: damagedCall("ff_audit_routes", "HINCRBY ROOT:routeuse 1 3")},
 	{what: "append", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_append_frames")},
-	{what: "append, all modes", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
+	{what: "append, all modes", first: "OK", second: "ALREADY_SATISFIED", call: func(w *env) call {
 		calls := fencedCalls(w.stage().fence)
 		return calls[len(calls)-1]
 	}},
-	{what: "claim", first: "OK", second: "OK", without: []string{":s:"}, call: func(w *world) call {
+	{what: "claim", first: "OK", second: "OK", without: []string{":s:"}, call: func(w *env) call {
 		w.createN(3, timeout(time.Minute))
 		k := w.worker("w1")
 		k.nothingYet()
 		return call{"ff_claim_next", claimArgs(k.request(2))}
 	}},
-	{what: "idle claim", first: "OK", second: "OK", slots: true, without: []string{":w:"}, call: func(w *world) call {
+	{what: "idle claim", first: "OK", second: "OK", slots: true, without: []string{":w:"}, call: func(w *env) call {
 		w.create(delay(time.Hour))
 		k := w.worker("w1")
 		k.nothingYet()
@@ -155,7 +155,7 @@ var repeatables = []repeatable{
 	}},
 	{what: "interest", first: "OK", second: "OK", slots: true, call: stagedCall("ff_set_interest")},
 	{what: "renew", first: "OK", second: "OK", slots: true, without: []string{":s:"}, call: stagedCall("ff_session_renew")},
-	{what: "close", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
+	{what: "close", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *env) call {
 		k := w.worker("w1")
 		w.complete(k.one(w.create()).Fence, "")
 		return call{"ff_session_close", []string{proto, k.session}}
@@ -165,7 +165,7 @@ var repeatables = []repeatable{
 	{what: "pausing a schedule", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_pause_schedule")},
 	{what: "removing a schedule", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_remove_schedule")},
 	{what: "boot", first: "OK", second: "OK", slots: true, call: stagedCall("ff_boot")},
-	{what: "tick", first: "OK", second: "OK", without: []string{"root wake", "root ticked"}, call: func(w *world) call {
+	{what: "tick", first: "OK", second: "OK", without: []string{"root wake", "root ticked"}, call: func(w *env) call {
 		w.stage()
 		w.createN(3, delay(time.Second))
 		w.create(deadline(time.Second))
@@ -173,7 +173,7 @@ var repeatables = []repeatable{
 		return call{"ff_tick", []string{proto, ticker, "0"}}
 	}},
 	{what: "a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_create")},
-	{what: "the first part of a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
+	{what: "the first part of a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *env) call {
 		g := w.flow().node("a", nil).node("b", []string{"a"})
 		return call{"ff_flow_create", wireMake(g.id, "", g.nodes...)}
 	}},
@@ -182,7 +182,7 @@ var repeatables = []repeatable{
 	{what: "cancelling a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_cancel")},
 	{what: "tags of a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_tags")},
 	{what: "replaying members", first: "OK", second: "OK", call: stagedCall("ff_flow_replay")},
-	{what: "draining", first: "OK", second: "OK", slots: true, call: func(w *world) call {
+	{what: "draining", first: "OK", second: "OK", slots: true, call: func(w *env) call {
 		g := w.flow()
 		for _, node := range nodesOf("n", 80) {
 			g.node(node, nil)
@@ -193,12 +193,12 @@ var repeatables = []repeatable{
 		return call{"ff_flow_drain", []string{proto}}
 	}},
 	{what: "waiting for children", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_wait_children")},
-	{what: "making children", first: "OK", second: "OK", slots: true, call: func(w *world) call {
+	{what: "making children", first: "OK", second: "OK", slots: true, call: func(w *env) call {
 		c := fencedCall("ff_wait_children")(w)
 		c.args[9] = "0"
 		return c
 	}},
-	{what: "waiting for children that have ended", first: "OK", second: "OK", slots: true, call: func(w *world) call {
+	{what: "waiting for children that have ended", first: "OK", second: "OK", slots: true, call: func(w *env) call {
 		c := fencedCall("ff_wait_children")(w)
 		c.args[9] = "0"
 		w.must(c.name, c.args...)
@@ -208,14 +208,14 @@ var repeatables = []repeatable{
 		c.args[9] = "1"
 		return c
 	}},
-	{what: "giving the tick up", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
+	{what: "giving the tick up", first: "OK", second: "ALREADY_SATISFIED", call: func(w *env) call {
 		w.stage()
 		return call{"ff_tick", []string{proto, ticker, "1"}}
 	}},
 }
 
 var repeatScenarios = []scenario{
-	{name: "an identical second call of any function that writes changes nothing", run: func(w *world) {
+	{name: "an identical second call of any function that writes changes nothing", run: func(w *env) {
 		covered := map[string]bool{"ff_configure": true} // errors: "the deployment record"
 		for _, r := range slices.Concat(repeatables, gateRepeatables) {
 			w.reset()
@@ -247,7 +247,7 @@ var repeatScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "repeated claims and failures get identical replies", run: func(w *world) {
+	{name: "repeated claims and failures get identical replies", run: func(w *env) {
 		w.createN(3, tags(map[string]string{"a.b": "c"}))
 		k := w.worker("w1")
 		k.nothingYet()
@@ -284,16 +284,16 @@ func outcome(name string, a answer) string {
 	}
 }
 
-func fencedCall(name string) func(*world) call {
-	return func(w *world) call {
+func fencedCall(name string) func(*env) call {
+	return func(w *env) call {
 		calls := fencedCalls(w.stage().fence)
 		return calls[slices.IndexFunc(calls, func(c call) bool { return c.name == name })]
 	}
 }
 
 // damagedCall is a call of an audit after raw commands in the words of the layout.
-func damagedCall(name string, commands ...string) func(*world) call {
-	return func(w *world) call {
+func damagedCall(name string, commands ...string) func(*env) call {
+	return func(w *env) call {
 		s := w.stage()
 		for _, command := range commands {
 			w.set(strings.Fields(strings.NewReplacer("ROOT", string(w.k), "ID", s.fence.Execution.UUID().String()).Replace(command))...)
@@ -308,8 +308,8 @@ func damagedCall(name string, commands ...string) func(*world) call {
 	}
 }
 
-func stagedCall(name string) func(*world) call {
-	return func(w *world) call {
+func stagedCall(name string) func(*env) call {
+	return func(w *env) call {
 		calls := w.stage().calls
 		return calls[slices.IndexFunc(calls, func(c call) bool { return c.name == name })]
 	}

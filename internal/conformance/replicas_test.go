@@ -18,7 +18,7 @@ import (
 
 // What holds of several processes that all tick, whatever is in front of what they look for and whatever their clocks say.
 var replicaScenarios = []scenario{
-	{name: "two engines that tick the same items apply each effect exactly once", run: func(w *world) {
+	{name: "two engines that tick the same items apply each effect exactly once", run: func(w *env) {
 		n := max(40, 200/max(1, w.srv.Share))
 		b := w.backlog(n)
 		other, _ := connect(w.T, *w.srv)
@@ -54,7 +54,7 @@ var replicaScenarios = []scenario{
 		add(&sums[0], sums[1])
 		b.verify(w, sums[0])
 	}},
-	{name: "10,000 entries that need nothing delay due work by a bounded number of ticks", damaged: "its index entries have records of no execution", run: func(w *world) {
+	{name: "10,000 entries that need nothing delay due work by a bounded number of ticks", damaged: "its index entries have records of no execution", run: func(w *env) {
 		n := 10_000 / max(1, w.srv.Share)
 		w.quiet = true // the partition is broken on purpose, and large
 		b := w.backlog(1)
@@ -72,7 +72,7 @@ var replicaScenarios = []scenario{
 		same(w, "more", more, false)
 		b.verify(w, sum)
 	}},
-	{name: "a backlog in one index does not delay the others", damaged: "its index entries have records of no execution", run: func(w *world) {
+	{name: "a backlog in one index does not delay the others", damaged: "its index entries have records of no execution", run: func(w *env) {
 		w.quiet = true
 		for index, count := range map[string]func(engine.TickReply) int{
 			w.k.Sessions(): func(r engine.TickReply) int { return r.Requeued }, // what was revoked waits behind alarms
@@ -87,7 +87,7 @@ var replicaScenarios = []scenario{
 			same(w, "what the first tick did for "+index, count(w.tick()), 1)
 		}
 	}},
-	{name: "a queue full of expired executions does not hide the live one behind them", run: func(w *world) {
+	{name: "a queue full of expired executions does not hide the live one behind them", run: func(w *env) {
 		n := 10_000 / max(1, w.srv.Share)
 		w.quiet = true
 		k := w.worker("w1")
@@ -102,7 +102,7 @@ var replicaScenarios = []scenario{
 		}
 		k.one(behind)
 	}},
-	{name: "every function touches only keys in the slot of its root", needs: []string{"Cluster"}, run: func(w *world) {
+	{name: "every function touches only keys in the slot of its root", needs: []string{"Cluster"}, run: func(w *env) {
 		seen := map[string]bool{}
 		for i := range w.stage().calls { // the server refuses a script that touches another slot, and fcall fails on that
 			c := w.stage().calls[i]
@@ -118,7 +118,7 @@ var replicaScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "ticks follow the server's clock, however far off the host's clock is", run: func(w *world) {
+	{name: "ticks follow the server's clock, however far off the host's clock is", run: func(w *env) {
 		promoted, idle := make(chan struct{}, 1000), make(chan struct{}, 1000)
 		loop := maintain.New(maintain.Config{Engine: w.e, Owner: "w1", Partitions: []uint16{w.p}, OnTick: func(_ uint16, r engine.TickReply) {
 			for range r.Promoted {
@@ -174,7 +174,7 @@ type backlog struct {
 	dead, revoked, delayed, overdue, slow, asleep, waitpoints, ended []flowfabric.ExecutionID
 }
 
-func (w *world) backlog(n int) *backlog {
+func (w *env) backlog(n int) *backlog {
 	w.Helper()
 	b := &backlog{n: n}
 	quiet := w.quiet
@@ -222,7 +222,7 @@ func (w *world) backlog(n int) *backlog {
 }
 
 // verify holds what ticks say they did, and what they did, against what there was to do.
-func (b *backlog) verify(w *world, sum engine.TickReply) {
+func (b *backlog) verify(w *env, sum engine.TickReply) {
 	w.Helper()
 	same(w, "requeued, exhausted, promoted, timed out, expired, suspensions, waitpoints, purged",
 		words(sum.Requeued, sum.Exhausted, sum.Promoted, sum.TimedOut, sum.Expired, sum.Suspensions, sum.Waitpoints, sum.Purged),
@@ -244,7 +244,7 @@ func (b *backlog) verify(w *world, sum engine.TickReply) {
 }
 
 // obstruct puts n members that need nothing at the head of every index but one.
-func (w *world) obstruct(n int, but string) {
+func (w *env) obstruct(n int, but string) {
 	w.Helper()
 	now := strconv.FormatInt(w.now()+86_400_000, 10)
 	var commands []rueidis.Completed

@@ -12,7 +12,7 @@ import (
 func briefly(m *engine.FlowMember) { m.Kind, m.NewExecution.Policy.Retention = "node", time.Minute }
 
 var flowRetentionScenarios = []scenario{
-	{name: "a parent is purged when its retention is over and its children are gone", run: func(w *world) {
+	{name: "a parent is purged when its retention is over and its children are gone", run: func(w *env) {
 		// With the same retention the tick may meet the parent first; with a shorter one it does.
 		for _, own := range []time.Duration{5 * time.Second, time.Second} {
 			w.reset()
@@ -41,7 +41,7 @@ var flowRetentionScenarios = []scenario{
 			w.check()
 		}
 	}},
-	{name: "after its flow ends, a member stays at most as long again as it had to", run: func(w *world) {
+	{name: "after its flow ends, a member stays at most as long again as it had to", run: func(w *env) {
 		g := w.flowOfNodes().node("slow", nil, ofNodes).node("fast", nil, func(m *engine.FlowMember) {
 			ofNodes(m)
 			m.NewExecution.Policy.Retention = time.Second
@@ -61,7 +61,7 @@ var flowRetentionScenarios = []scenario{
 		w.is(err, flowfabric.ErrResultPurged)
 		w.check()
 	}},
-	{name: "members stay until their flow ends, then its header goes and a tombstone keeps the id", run: func(w *world) {
+	{name: "members stay until their flow ends, then its header goes and a tombstone keeps the id", run: func(w *env) {
 		g := w.flowOfNodes().node("a", nil, briefly).node("b", []string{"a"}, briefly).node("c", []string{"b"}, ofNodes).submit(engine.SealClosed)
 		g.complete(g.claim()["a"], "a")
 		for range 3 { // a's time comes again and again
@@ -106,7 +106,7 @@ var flowRetentionScenarios = []scenario{
 		w.no(err)
 		same(w, "a day later the id is free", words(out.Already, out.State), "false staging")
 	}},
-	{name: "members that are kept for an open flow are checked less and less often, in bounded calls", run: func(w *world) {
+	{name: "members that are kept for an open flow are checked less and less often, in bounded calls", run: func(w *env) {
 		n := 2000 / max(1, w.srv.Share)
 		w.quiet = true
 		g := w.flowOfNodes().node("slow", nil, ofNodes)

@@ -23,7 +23,7 @@ func kept(d time.Duration) option {
 }
 
 // purgeAt is when an ended execution may be purged, from its end; -1 when it is not filed.
-func (w *world) purgeAt(id flowfabric.ExecutionID) time.Duration {
+func (w *env) purgeAt(id flowfabric.ExecutionID) time.Duration {
 	w.Helper()
 	score, err := w.do("ZSCORE", w.k.Done(), id.UUID().String()).AsFloat64()
 	if err != nil {
@@ -33,13 +33,13 @@ func (w *world) purgeAt(id flowfabric.ExecutionID) time.Duration {
 }
 
 // is there a core.
-func (w *world) exists(id flowfabric.ExecutionID) bool {
+func (w *env) exists(id flowfabric.ExecutionID) bool {
 	w.Helper()
 	return len(w.core(id)) > 0
 }
 
 // lasting lists the keys of the partition that do not go by themselves, and fails when a tombstone would stay.
-func (w *world) lasting() (keys []string, stones int) {
+func (w *env) lasting() (keys []string, stones int) {
 	w.Helper()
 	for _, key := range w.keys() {
 		left, err := w.do("PTTL", key).AsInt64()
@@ -59,7 +59,7 @@ func (w *world) lasting() (keys []string, stones int) {
 
 // eventful ends an execution that has something of everything there is: attempts, tags, steps, a payload, a result,
 // categories, progress, history, frames of all modes, waitpoints open and closed, signals, a suspension.
-func (w *world) eventful(k *worker, lane_ string, keep time.Duration) flowfabric.ExecutionID {
+func (w *env) eventful(k *worker, lane_ string, keep time.Duration) flowfabric.ExecutionID {
 	w.Helper()
 	policy := flowfabric.RetryPolicy{MaxRetries: 3, Initial: time.Second, Max: time.Second, Multiplier: 1, Categories: []string{"io", "net"}}
 	id := w.create(lane(lane_), kept(keep), retry(policy), tags(map[string]string{"a.b": "c"}), deadline(20*day), timeout(time.Hour),
@@ -85,7 +85,7 @@ func (w *world) eventful(k *worker, lane_ string, keep time.Duration) flowfabric
 }
 
 var retentionScenarios = []scenario{
-	{name: "the tick stays quiet until something comes due soon, and then handles it on time", run: func(w *world) {
+	{name: "the tick stays quiet until something comes due soon, and then handles it on time", run: func(w *env) {
 		k := w.worker("w1")
 		held := k.one(w.create())
 		far := k.one(w.create(kept(time.Hour)))
@@ -122,7 +122,7 @@ var retentionScenarios = []scenario{
 		same(w, "the first one", w.exists(far.Fence.Execution), false)
 		_ = held
 	}},
-	{name: "executions with different retention are purged each at its own time", run: func(w *world) {
+	{name: "executions with different retention are purged each at its own time", run: func(w *env) {
 		w.setLane("short", "", "3600")
 		w.setLane("long", "", strconv.Itoa(int(10*day/time.Second)))
 		type kind struct {
@@ -167,7 +167,7 @@ var retentionScenarios = []scenario{
 		}
 		same(w, "nothing is retained", len(w.hash(w.k.Routes())), 0)
 	}},
-	{name: "a purged execution leaves a tombstone, for a day if a key or schedule made its id, else an hour", run: func(w *world) {
+	{name: "a purged execution leaves a tombstone, for a day if a key or schedule made its id, else an hour", run: func(w *env) {
 		for i, code := range []flowfabric.Code{"T1", "T2", "T3", "T3n", "T4", "T4n", "T1", "T3"} {
 			w.reset()
 			stays := day
@@ -210,7 +210,7 @@ var retentionScenarios = []scenario{
 			same(w, "the id is free again", again().Duplicate, false)
 		}
 	}},
-	{name: "a longer lane retention extends what has ended, and a shorter one does not shorten it", run: func(w *world) {
+	{name: "a longer lane retention extends what has ended, and a shorter one does not shorten it", run: func(w *env) {
 		w.setLane("default", "", "60")
 		minute := w.create()
 		w.cancel(minute)
@@ -229,7 +229,7 @@ var retentionScenarios = []scenario{
 		sum, _ = w.settleTime()
 		same(w, "purged in the end", sum.Purged, 2)
 	}},
-	{name: "a replayed execution is not purged until it has ended again", run: func(w *world) {
+	{name: "a replayed execution is not purged until it has ended again", run: func(w *env) {
 		id := w.create(kept(time.Minute))
 		w.cancel(id)
 		w.replay(id, engine.Replay{})
@@ -243,7 +243,7 @@ var retentionScenarios = []scenario{
 		sum, _ = w.settleTime()
 		same(w, "purged", words(sum.Purged, w.exists(id)), "1 false")
 	}},
-	{name: "after all purges, the keys are as before, plus tombstones", run: func(w *world) {
+	{name: "after all purges, the keys are as before, plus tombstones", run: func(w *env) {
 		w.seed()
 		w.tick()
 		k := w.worker("w1")
@@ -273,7 +273,7 @@ var retentionScenarios = []scenario{
 		same(w, "keys", strings.Join(after, "\n"), strings.Join(before, "\n"))
 		same(w, "tombstones", stones, n)
 	}},
-	{name: "after all purges, the route tables and indexes are empty again", run: func(w *world) {
+	{name: "after all purges, the route tables and indexes are empty again", run: func(w *env) {
 		w.tick()
 		for _, o := range [][]option{{kind("a")}, {kind("b"), lane("l")}, {kind("b"), capabilities("gpu")}} {
 			for range 3 {
@@ -295,7 +295,7 @@ var retentionScenarios = []scenario{
 		w.create(kind("a")) // its route is made again, under another id
 		same(w, "routes", words(w.hash(w.k.Routes())), words(map[string]string{"4": "default\x1fdefault\x1fa\x1f\x1f"}))
 	}},
-	{name: "10,000 entries that are not due do not delay one that is", damaged: "its indexes hold entries of no execution", run: func(w *world) {
+	{name: "10,000 entries that are not due do not delay one that is", damaged: "its indexes hold entries of no execution", run: func(w *env) {
 		w.quiet = true
 		late := w.now() + (20 * day).Milliseconds()
 		fill := func(key string, member func() string) {
@@ -325,7 +325,7 @@ var retentionScenarios = []scenario{
 		w.code(delayed, "R1f")
 		w.code(expires, "T4n")
 	}},
-	{name: "entries whose retention was extended delay a due one only once", run: func(w *world) {
+	{name: "entries whose retention was extended delay a due one only once", run: func(w *env) {
 		w.quiet = true
 		w.setLane("default", "", "60")
 		for _, id := range w.createN(1000) {
@@ -345,7 +345,7 @@ var retentionScenarios = []scenario{
 		w.quiet = false
 		w.check()
 	}},
-	{name: "a purge of many attempts spans several ticks and does not delay other purges", run: func(w *world) {
+	{name: "a purge of many attempts spans several ticks and does not delay other purges", run: func(w *env) {
 		x := w.state("T1", kept(time.Minute))
 		w.quiet = true
 		for attempt := range 450 {
@@ -366,7 +366,7 @@ var retentionScenarios = []scenario{
 		w.quiet = false
 		w.check()
 	}},
-	{name: "the tick's owner sleeps until the next purge and is woken for an earlier one", run: func(w *world) {
+	{name: "the tick's owner sleeps until the next purge and is woken for an earlier one", run: func(w *env) {
 		id := w.create(kept(time.Hour))
 		w.cancel(id)
 		r := w.tick()

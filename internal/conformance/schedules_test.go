@@ -14,7 +14,7 @@ import (
 )
 
 // named finds a name whose schedule lives in this partition.
-func (w *world) named(prefix string) string {
+func (w *env) named(prefix string) string {
 	for i := 0; ; i++ {
 		if name := prefix + strconv.Itoa(i); w.e.SchedulePartition(name) == w.p {
 			return name
@@ -23,7 +23,7 @@ func (w *world) named(prefix string) string {
 }
 
 // schedule reads one.
-func (w *world) schedule(name string) engine.Schedule {
+func (w *env) schedule(name string) engine.Schedule {
 	w.Helper()
 	page, err := w.e.Schedules(w.ctx, w.p, engine.ScheduleQuery{Name: name})
 	w.no(err)
@@ -34,7 +34,7 @@ func (w *world) schedule(name string) engine.Schedule {
 }
 
 // clock is the server's time, also when it is stopped.
-func (w *world) clock() time.Time {
+func (w *env) clock() time.Time {
 	w.Helper()
 	page, err := w.e.Schedules(w.ctx, w.p, engine.ScheduleQuery{})
 	w.no(err)
@@ -42,7 +42,7 @@ func (w *world) clock() time.Time {
 }
 
 // put stores a schedule that is due at an instant.
-func (w *world) put(name string, next time.Time, input string) engine.ScheduleSet {
+func (w *env) put(name string, next time.Time, input string) engine.ScheduleSet {
 	w.Helper()
 	set, err := w.e.PutSchedule(w.ctx, engine.SchedulePut{Name: name, Definition: []byte("of " + input), Input: []byte(input), Next: next, By: "anna"})
 	w.no(err)
@@ -51,21 +51,21 @@ func (w *world) put(name string, next time.Time, input string) engine.ScheduleSe
 }
 
 // recurring is a schedule that is due now for the first time.
-func (w *world) recurring(name string, every time.Duration) engine.Schedule {
+func (w *env) recurring(name string, every time.Duration) engine.Schedule {
 	w.Helper()
 	w.put(name, w.clock(), "in "+every.String())
 	return w.schedule(name)
 }
 
 // firing is the step of an instant that is due.
-func (w *world) firing(s engine.Schedule, every time.Duration) engine.Firing {
+func (w *env) firing(s engine.Schedule, every time.Duration) engine.Firing {
 	return engine.Firing{Name: s.Name, Revision: s.Revision, Seen: s.Next, Next: s.Next.Add(every), At: s.Next,
 		Item: engine.NewExecution{ID: flowfabric.MakeExecutionID(ids.Scheduled(w.p, s.Name, s.Incarnation, s.Next)), Namespace: "default", Lane: "default",
 			Kind: "k", Tags: map[string]string{"schedule.name": s.Name}, Digest: "d"}}
 }
 
 // fire makes a step that must not fail.
-func (w *world) fire(f engine.Firing) engine.Fired {
+func (w *env) fire(f engine.Firing) engine.Fired {
 	w.Helper()
 	out, err := w.e.FireSchedule(w.ctx, f)
 	w.no(err)
@@ -74,7 +74,7 @@ func (w *world) fire(f engine.Firing) engine.Fired {
 }
 
 // staging has a schedule with five seconds due.
-func staging(w *world, _ fixed) {
+func staging(w *env, _ fixed) {
 	w.recurring(w.named("s"), time.Second)
 	w.pass(5 * time.Second)
 }
@@ -83,7 +83,7 @@ func wirePut(name, expected, seen string, next int64, definition, input string) 
 	return []string{proto, name, expected, seen, strconv.FormatInt(next, 10), "0", "", "", "", "anna", definition, input}
 }
 
-func wireFire(w *world, s engine.Schedule, missed string) []string {
+func wireFire(w *env, s engine.Schedule, missed string) []string {
 	at := strconv.FormatInt(s.Next.UnixMilli(), 10)
 	next := strconv.FormatInt(s.Next.Add(time.Hour).UnixMilli(), 10)
 	id := flowfabric.MakeExecutionID(ids.Scheduled(w.p, s.Name, s.Incarnation, s.Next))
@@ -92,7 +92,7 @@ func wireFire(w *world, s engine.Schedule, missed string) []string {
 }
 
 var scheduleScenarios = []scenario{
-	{name: "a schedule submits each instant once, with its input", run: func(w *world) {
+	{name: "a schedule submits each instant once, with its input", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.advance(10 * time.Second)
 		f := w.firing(s, time.Second)
@@ -108,7 +108,7 @@ var scheduleScenarios = []scenario{
 		same(w, "record", words(now.Fired, now.Missed, now.LastID, now.LastDue.UnixMilli(), now.Next.Sub(s.Next), now.InputBytes),
 			words(1, 0, f.Item.ID, s.Next.UnixMilli(), time.Second, 5))
 	}},
-	{name: "an outdated or invalid firing changes nothing", run: func(w *world) {
+	{name: "an outdated or invalid firing changes nothing", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Minute)
 		w.advance(time.Hour)
 		for what, change := range map[string]func(*engine.Firing){
@@ -138,7 +138,7 @@ var scheduleScenarios = []scenario{
 		_, err := w.e.FireSchedule(w.ctx, f)
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},
-	{name: "missed instants are counted and explained", run: func(w *world) {
+	{name: "missed instants are counted and explained", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
 		first := s.Next
 		w.advance(time.Hour)
@@ -170,7 +170,7 @@ var scheduleScenarios = []scenario{
 		miss(17, 18, 2, "paused", false)
 		told("a new run for another reason", "1 18 17s 18s 2 paused map[late:16 paused:2]")
 	}},
-	{name: "a schedule that forbids overlap skips instants until its last execution has ended", run: func(w *world) {
+	{name: "a schedule that forbids overlap skips instants until its last execution has ended", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.advance(time.Hour)
 		step := func() engine.Firing {
@@ -194,7 +194,7 @@ var scheduleScenarios = []scenario{
 		now := w.schedule(s.Name)
 		same(w, "counts", words(now.Fired, now.Missed, now.Reasons["overlap"]), "3 3 3")
 	}},
-	{name: "an instant that a closed lane refuses is counted as missed, with the reason", run: func(w *world) {
+	{name: "an instant that a closed lane refuses is counted as missed, with the reason", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.advance(time.Hour)
 		w.must("ff_set_lane", proto, "default", "default", "draining", "", "op", "")
@@ -211,7 +211,7 @@ var scheduleScenarios = []scenario{
 		w.is(out.Refusal, flowfabric.ErrInvalidInput)
 		same(w, "counts", words(w.schedule(s.Name).Reasons), words(map[string]uint64{"lane_closed": 1, "invalid_input": 1}))
 	}},
-	{name: "a schedule keeps at most 50 different reasons for missed instants", run: func(w *world) {
+	{name: "a schedule keeps at most 50 different reasons for missed instants", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.advance(time.Hour)
 		for i := range 100 {
@@ -226,7 +226,7 @@ var scheduleScenarios = []scenario{
 			w.Fatalf("%d reasons: %v", n, now.Reasons)
 		}
 	}},
-	{name: "a paused schedule does not fire, shows who paused it, and can resume", run: func(w *world) {
+	{name: "a paused schedule does not fire, shows who paused it, and can resume", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.advance(time.Minute)
 		since, already, err := w.e.PauseSchedule(w.ctx, s.Name, true, "anna")
@@ -254,7 +254,7 @@ var scheduleScenarios = []scenario{
 		_, _, err = w.e.PauseSchedule(w.ctx, w.named("none"), true, "x")
 		w.is(err, flowfabric.ErrScheduleNotFound)
 	}},
-	{name: "a schedule is changed or removed only under the expected revision", run: func(w *world) {
+	{name: "a schedule is changed or removed only under the expected revision", run: func(w *env) {
 		name := w.named("s")
 		zero, next := uint64(0), w.clock().Add(time.Hour)
 		put := func(definition string, expected *uint64, seen time.Time) (engine.ScheduleSet, error) {
@@ -288,7 +288,7 @@ var scheduleScenarios = []scenario{
 		_, err = put("d", &second.Revision, time.Time{})
 		w.is(err, flowfabric.ErrScheduleChanged)
 	}},
-	{name: "an old firing affects neither a removed schedule nor a new one of the same name", run: func(w *world) {
+	{name: "an old firing affects neither a removed schedule nor a new one of the same name", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.set("HSET", string(w.k), "clock_pin", strconv.FormatInt(w.clock().UnixMilli(), 10))
 		f := w.firing(s, time.Second)
@@ -305,7 +305,7 @@ var scheduleScenarios = []scenario{
 		}
 		same(w, "fires", w.fire(g).Outcome, engine.FireCreated)
 	}},
-	{name: "instants that are due when a schedule is changed are counted as missed", run: func(w *world) {
+	{name: "instants that are due when a schedule is changed are counted as missed", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Minute)
 		w.advance(10 * time.Minute)
 		now := w.clock()
@@ -318,7 +318,7 @@ var scheduleScenarios = []scenario{
 		same(w, "told", words(changed.Missed, changed.LastMissed.Reason, changed.Next.Equal(now.Add(time.Hour).Truncate(time.Millisecond)),
 			changed.Incarnation == s.Incarnation, changed.InputBytes), "10 updated true true 0")
 	}},
-	{name: "the tick reports due schedules on time, until they are fired", run: func(w *world) {
+	{name: "the tick reports due schedules on time, until they are fired", run: func(w *env) {
 		name := w.named("s")
 		w.set("HSET", string(w.k), "clock_pin", "1800000000000")
 		w.put(name, time.UnixMilli(1800000000300), "x")
@@ -337,7 +337,7 @@ var scheduleScenarios = []scenario{
 		w.pass(time.Minute)
 		same(w, "overdue", w.must("ff_poll", proto).slots[4], "1")
 	}},
-	{name: "a schedule without a next instant fires no more", run: func(w *world) {
+	{name: "a schedule without a next instant fires no more", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
 		f := w.firing(s, time.Second)
 		f.Next = time.Time{}
@@ -347,7 +347,7 @@ var scheduleScenarios = []scenario{
 		w.no(err)
 		same(w, "filed", n, 0)
 	}},
-	{name: "a frozen partition fires no schedule and loses no instant", run: func(w *world) {
+	{name: "a frozen partition fires no schedule and loses no instant", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.no(w.e.FreezePartition(w.ctx, w.p, "r"))
 		w.unchanged("frozen", func() {
@@ -357,7 +357,7 @@ var scheduleScenarios = []scenario{
 		w.no(w.e.ThawPartition(w.ctx, w.p))
 		same(w, "thawed", w.fire(w.firing(s, time.Second)).Outcome, engine.FireCreated)
 	}},
-	{name: "schedules are listed by name and by time, in bounded pages", run: func(w *world) {
+	{name: "schedules are listed by name and by time, in bounded pages", run: func(w *env) {
 		var names []string
 		now := w.now()
 		for i := range 230 {
@@ -400,7 +400,7 @@ var scheduleScenarios = []scenario{
 			w.Fatalf("%d schedules of 64 KiB in a page, more %v", n, page.More)
 		}
 	}},
-	{name: "a schedule beyond its limits is refused", run: func(w *world) {
+	{name: "a schedule beyond its limits is refused", run: func(w *env) {
 		refuse := func(what, code string, at int, value string) {
 			w.Helper()
 			args := wirePut("s", "", "", w.now(), "d", "in")

@@ -46,7 +46,7 @@ var refusedWhenFull = map[string]string{
 }
 
 var serverScenarios = []scenario{
-	{name: "the library refuses callers and stores of another protocol number", run: func(w *world) {
+	{name: "the library refuses callers and stores of another protocol number", run: func(w *env) {
 		other := strconv.Itoa(limits.Protocol + 1)
 		told := func(caller, store, want string) {
 			w.Helper()
@@ -61,7 +61,7 @@ var serverScenarios = []scenario{
 		told(proto, other, "protocol_mismatch "+other+" "+proto+" store")
 		told(other, proto, "protocol_mismatch "+proto+" "+other+" store")
 	}},
-	{name: "over the memory limit, running work can end but no new work begins", needs: []string{"OOM"}, run: func(w *world) {
+	{name: "over the memory limit, running work can end but no new work begins", needs: []string{"OOM"}, run: func(w *env) {
 		k := w.worker("w1")
 		k.ttl = time.Hour
 		var f []flowfabric.Fence
@@ -97,7 +97,7 @@ var serverScenarios = []scenario{
 		w.no(w.complete(f[5], "").Err)
 		w.no(w.e.CloseSession(w.ctx, w.p, k.session))
 	}},
-	{name: "over the memory limit, only calls that make the store grow are refused", needs: []string{"OOM"}, run: func(w *world) {
+	{name: "over the memory limit, only calls that make the store grow are refused", needs: []string{"OOM"}, run: func(w *env) {
 		w.set("CONFIG", "SET", "maxmemory", "1")
 		defer w.set("CONFIG", "SET", "maxmemory", "0")
 		for _, h := range lua.Functions() {
@@ -113,7 +113,7 @@ var serverScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "an idle execution takes at most 2 KiB of memory", needs: []string{"MemoryFigures"}, run: func(w *world) {
+	{name: "an idle execution takes at most 2 KiB of memory", needs: []string{"MemoryFigures"}, run: func(w *env) {
 		policy := flowfabric.Policy{Retry: flowfabric.DefaultRetry(), AttemptTimeout: time.Minute}
 		policy.Retry.MaxRetries = 50
 		id := w.create(func(x *engine.NewExecution) {
@@ -162,7 +162,7 @@ var serverScenarios = []scenario{
 		}
 		w.Logf("an idle execution with 64 B of input takes %d bytes", total)
 	}},
-	{name: "a lost library is loaded again exactly once, however many calls miss it", needs: []string{"Functions"}, run: func(w *world) {
+	{name: "a lost library is loaded again exactly once, however many calls miss it", needs: []string{"Functions"}, run: func(w *env) {
 		loads := func() (n int) {
 			info, err := w.do("INFO", "commandstats").ToString()
 			w.no(err)
@@ -193,7 +193,7 @@ var serverScenarios = []scenario{
 		}
 		w.check()
 	}},
-	{name: "a newer library is never replaced, and one of another protocol is refused", needs: []string{"Functions"}, run: func(w *world) {
+	{name: "a newer library is never replaced, and one of another protocol is refused", needs: []string{"Functions"}, run: func(w *env) {
 		for revision, want := range map[string]error{proto + "','999": nil, strconv.Itoa(limits.Protocol+1) + "','1": flowfabric.ErrProtocol, strconv.Itoa(limits.Protocol-1) + "','1": flowfabric.ErrProtocol} {
 			w.set("FUNCTION", "FLUSH", "SYNC")
 			w.set("FUNCTION", "LOAD", "#!lua name="+lua.Name+"\nredis.register_function{function_name='ff_version', callback=function() return {1,'OK','"+revision+"','x'} end, flags={'no-writes'}}")
@@ -213,7 +213,7 @@ var serverScenarios = []scenario{
 		w.set("FUNCTION", "FLUSH", "SYNC")
 		w.create()
 	}},
-	{name: "an older library in place of a lost one is replaced", needs: []string{"Functions"}, run: func(w *world) {
+	{name: "an older library in place of a lost one is replaced", needs: []string{"Functions"}, run: func(w *env) {
 		before := strconv.Itoa(lua.Revision - 1)
 		older := strings.ReplaceAll(lua.Library(lua.Variant{Sharded: true, TestClock: true}), lua.Hash(), lua.Hash()+"t")
 		for _, said := range []string{"reply.ok('" + strconv.Itoa(limits.Protocol) + "', '", "'renewed' or 'registered', expiry, '"} {
@@ -245,14 +245,14 @@ var serverScenarios = []scenario{
 			same(w, "revision, noticed "+c.what, revision(), strconv.Itoa(lua.Revision))
 		}
 	}},
-	{name: "scripts that the server lost are sent again", run: func(w *world) {
+	{name: "scripts that the server lost are sent again", run: func(w *env) {
 		if w.srv.Features.Functions {
 			w.Skipf("%s runs functions", w.srv.Name)
 		}
 		w.set("SCRIPT", "FLUSH")
 		w.worker("w1").one(w.create())
 	}},
-	{name: "the first boot of an empty store fixes the partition counts", run: func(w *world) {
+	{name: "the first boot of an empty store fixes the partition counts", run: func(w *env) {
 		no := false
 		e, err := w.open(engine.Config{Partitions: 7, CreateConfig: &no})
 		w.no(err)
@@ -267,7 +267,7 @@ var serverScenarios = []scenario{
 		w.no(err)
 		e.Close()
 	}},
-	{name: "the first call after a flush boots the partition again, without its former contents", run: func(w *world) {
+	{name: "the first call after a flush boots the partition again, without its former contents", run: func(w *env) {
 		x := w.state("A1")
 		w.set(append([]string{"DEL"}, w.keys()...)...)
 		_, err := w.e.RenewSession(w.ctx, w.p, x.worker.session, ttl, 0)
@@ -280,7 +280,7 @@ var serverScenarios = []scenario{
 }
 
 var persistenceScenarios = []scenario{
-	{name: "acknowledged work survives a killed server", run: func(w *world) {
+	{name: "acknowledged work survives a killed server", run: func(w *env) {
 		w.createN(30, retries(1), tags(map[string]string{"a.b": "c"}))
 		k := w.worker("w1")
 		claims := k.claim(10)
@@ -310,7 +310,7 @@ var persistenceScenarios = []scenario{
 }
 
 // open opens a second engine on the same store.
-func (w *world) open(cfg engine.Config) (*engine.Engine, error) {
+func (w *env) open(cfg engine.Config) (*engine.Engine, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, 20*time.Second)
 	defer cancel()
 	cfg.URL, cfg.TestClock, cfg.Logger = w.srv.URL, true, slog.New(slog.DiscardHandler)
@@ -322,7 +322,7 @@ func (w *world) open(cfg engine.Config) (*engine.Engine, error) {
 }
 
 // atMost checks the size and the compact encoding of a core.
-func (w *world) atMost(key, what string, bytes int64) {
+func (w *env) atMost(key, what string, bytes int64) {
 	w.Helper()
 	n, err := w.do("MEMORY", "USAGE", key).AsInt64()
 	w.no(err)

@@ -16,7 +16,7 @@ import (
 )
 
 var settleScenarios = []scenario{
-	{name: "a completion stores the result, closes the stream and removes the alarm", run: func(w *world) {
+	{name: "a completion stores the result, closes the stream and removes the alarm", run: func(w *env) {
 		id := w.create(deadline(time.Hour), timeout(time.Hour))
 		k := w.worker("w1")
 		f := k.one(id).Fence
@@ -37,7 +37,7 @@ var settleScenarios = []scenario{
 		w.no(err)
 		same(w, "void result", ok, false)
 	}},
-	{name: "a repeated completion changes nothing, and other calls of its holder are refused", run: func(w *world) {
+	{name: "a repeated completion changes nothing, and other calls of its holder are refused", run: func(w *env) {
 		id := w.create()
 		f := w.worker("w1").one(id).Fence
 		w.no(w.complete(f, "r").Err)
@@ -60,7 +60,7 @@ var settleScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "after the lease expired, completions and all other fenced calls are refused", run: func(w *world) {
+	{name: "after the lease expired, completions and all other fenced calls are refused", run: func(w *env) {
 		id := w.create(retries(2))
 		f := w.worker("w1").one(id).Fence
 		w.advance(ttl)
@@ -76,7 +76,7 @@ var settleScenarios = []scenario{
 		w.no(err)
 		same(w, "result", ok, false)
 	}},
-	{name: "of a racing completion and cancellation, exactly one decides the outcome", run: func(w *world) {
+	{name: "of a racing completion and cancellation, exactly one decides the outcome", run: func(w *env) {
 		ids := w.createN(40)
 		k := w.worker("w1")
 		claims := k.claim(40)
@@ -109,7 +109,7 @@ var settleScenarios = []scenario{
 		same(w, "completed", int(completed.Load()), t1)
 		w.check()
 	}},
-	{name: "retries back off exponentially up to a maximum, until none is left", run: func(w *world) {
+	{name: "retries back off exponentially up to a maximum, until none is left", run: func(w *env) {
 		id := w.create(retries(8))
 		k := w.worker("w1")
 		k.ttl = time.Hour
@@ -130,7 +130,7 @@ var settleScenarios = []scenario{
 		same(w, "attempts", words(s.Attempts, len(s.AttemptLog), s.AttemptLog[3].Type, s.AttemptLog[3].State, s.AttemptLog[3].Category, s.AttemptLog[3].Reason, s.AttemptLog[3].Worker),
 			"9 9 retry ended_failure handler_error because w1")
 	}},
-	{name: "failures are not retried if permanent, of an unlisted category or out of retries", run: func(w *world) {
+	{name: "failures are not retried if permanent, of an unlisted category or out of retries", run: func(w *env) {
 		k := w.worker("w1")
 		last := w.create()
 		same(w, "no policy, no retry", w.fail(k.one(last).Fence, "handler_error").Retry, false)
@@ -154,7 +154,7 @@ var settleScenarios = []scenario{
 			w.set("HDEL", w.k.Core(id.UUID()), "po")
 		}
 	}},
-	{name: "backoff handles fractional multipliers, fixed and zero pauses, and jitter", run: func(w *world) {
+	{name: "backoff handles fractional multipliers, fixed and zero pauses, and jitter", run: func(w *env) {
 		k := w.worker("w1")
 		k.ttl = time.Hour
 		id := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 5, Initial: 333 * time.Millisecond, Max: time.Minute, Multiplier: 1.37}))
@@ -190,7 +190,7 @@ var settleScenarios = []scenario{
 			w.Fatalf("jitter gave only %v", seen)
 		}
 	}},
-	{name: "a failure repeated after a lost reply is recognised and changes nothing", run: func(w *world) {
+	{name: "a failure repeated after a lost reply is recognised and changes nothing", run: func(w *env) {
 		id := w.create(retries(1))
 		k := w.worker("w1")
 		f := k.one(id).Fence
@@ -213,7 +213,7 @@ var settleScenarios = []scenario{
 		same(w, "the end", o.Retry, false)
 		w.unchanged("the last fail", func() { same(w, "outcome", words(w.fail(next.Fence, "x")), "{false 0s true}") })
 	}},
-	{name: "a delayed execution continues the same attempt and stream when it is due", run: func(w *world) {
+	{name: "a delayed execution continues the same attempt and stream when it is due", run: func(w *env) {
 		id := w.create(timeout(time.Minute), deadline(time.Hour))
 		k := w.worker("w1")
 		f := k.one(id).Fence
@@ -248,7 +248,7 @@ var settleScenarios = []scenario{
 		w.check()
 		w.code(id, "R1i")
 	}},
-	{name: "a release requeues work at once and uses up no attempt and no retry", run: func(w *world) {
+	{name: "a release requeues work at once and uses up no attempt and no retry", run: func(w *env) {
 		id := w.create(timeout(time.Minute), retries(1))
 		k := w.worker("w1")
 		f := k.one(id).Fence
@@ -276,7 +276,7 @@ var settleScenarios = []scenario{
 		same(w, "delay after release", words(c.Type, c.Fence.Attempt, c.LastSequence), "resumed 0 3")
 		w.no(w.complete(c.Fence, "").Err)
 	}},
-	{name: "a tick promotes delayed work when its record, not the index, says that it is due", run: func(w *world) {
+	{name: "a tick promotes delayed work when its record, not the index, says that it is due", run: func(w *env) {
 		early := w.create(delay(time.Minute))
 		same(w, "not yet due", w.tick().Promoted, 0)
 		w.code(early, "R2af")
@@ -301,7 +301,7 @@ var settleScenarios = []scenario{
 		same(w, "a backlog", sum.Promoted, 120)
 		w.code(many[119], "R1f")
 	}},
-	{name: "each completion of a batch succeeds or fails alone", run: func(w *world) {
+	{name: "each completion of a batch succeeds or fails alone", run: func(w *env) {
 		w.createN(4)
 		k := w.worker("w1")
 		c := k.claim(4)
@@ -321,7 +321,7 @@ var settleScenarios = []scenario{
 		w.no(err)
 		same(w, "still held", len(held), 2)
 	}},
-	{name: "malformed failure arguments are refused, and a long reason is cut at a rune", run: func(w *world) {
+	{name: "malformed failure arguments are refused, and a long reason is cut at a rune", run: func(w *env) {
 		f := w.worker("w1").one(w.create(retries(1))).Fence
 		args := append([]string{proto}, fenceArgs(f)...)
 		for _, bad := range [][]string{{"", "r", "0", ""}, {strings.Repeat("c", 65), "r", "0", ""}, {"a b", "r", "0", ""}, {"c", strings.Repeat("r", 1025), "0", ""},

@@ -239,7 +239,7 @@ func (p *parser) within(open, closed string) sequence {
 }
 
 // shaped holds a call to the header of its function.
-func (w *world) shaped(name string, args []string, a answer) {
+func (w *env) shaped(name string, args []string, a answer) {
 	w.Helper()
 	known, err := headers()
 	w.no(err)

@@ -15,7 +15,7 @@ import (
 )
 
 var spendScenarios = []scenario{
-	{name: "a holder can undo its last report once, and no other report", run: func(w *world) {
+	{name: "a holder can undo its last report once, and no other report", run: func(w *env) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
 		b := g.budget(nil)
 		report := func(epoch, sequence uint64, n int64) admission.Usage {
@@ -55,7 +55,7 @@ var spendScenarios = []scenario{
 		missing.Execution = flowfabric.NewExecutionID(w.p)
 		undo(missing, false, 40)
 	}},
-	{name: "an undo does not take back what was refunded or counted in another period", run: func(w *world) {
+	{name: "an undo does not take back what was refunded or counted in another period", run: func(w *env) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
 		b := g.budget(func(b *admission.Budget) { b.Reset = time.Minute })
 		report := func(sequence uint64) admission.Usage {
@@ -100,7 +100,7 @@ var spendScenarios = []scenario{
 		own("in-the-next-period")
 		keep("what came in the next period", u, 20)
 	}},
-	{name: "undoing a report wakes the routes that wait for the budget", run: func(w *world) {
+	{name: "undoing a report wakes the routes that wait for the budget", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(nil)
 		u := admission.Usage{Budget: b, Execution: flowfabric.NewExecutionID(w.p), Epoch: 5, Sequence: 1, Amounts: map[string]int64{"tokens": 100}}
@@ -114,7 +114,7 @@ var spendScenarios = []scenario{
 		same(w, "wake", words(wake), words([]engine.Waiter{{Partition: w.p, Route: 3}}))
 		same(w, "used", g.spent(b, "tokens"), 0)
 	}},
-	{name: "a ledger belongs to the partition and UUID of an execution, in one exact spelling", run: func(w *world) {
+	{name: "a ledger belongs to the partition and UUID of an execution, in one exact spelling", run: func(w *env) {
 		g, id := newGates(w), flowfabric.NewExecutionID(3)
 		b := g.budget(func(b *admission.Budget) {
 			b.WarnSoft, b.Limits = true, map[string]admission.Limit{"tokens": {Hard: 100, Soft: 80}}
@@ -132,9 +132,9 @@ var spendScenarios = []scenario{
 		given, _, err := w.e.ReleaseUsage(w.ctx, "me", []engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
 		w.no(err)
 		same(w, "given back", words(given, g.spent(b, "tokens")), "[true] 41")
-		book := g.record(b).Audit
-		same(w, "book", book[len(book)-1].Detail, id.String()+" asked tokens=40")
-		same(w, "warned of", slices.ContainsFunc(book, func(e admission.AuditEntry) bool {
+		log := g.record(b).Audit
+		same(w, "audit log", log[len(log)-1].Detail, id.String()+" asked tokens=40")
+		same(w, "warned of", slices.ContainsFunc(log, func(e admission.AuditEntry) bool {
 			return e.What == "soft_limit" && (e.By == id.String() || e.By == twin.String())
 		}), true)
 		name, root := id.UUID().String(), string(g.budgetRoot(b))
@@ -146,7 +146,7 @@ var spendScenarios = []scenario{
 		}
 		w.check()
 	}},
-	{name: "a report of an epoch before the last two counts as repeated", run: func(w *world) {
+	{name: "a report of an epoch before the last two counts as repeated", run: func(w *env) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
 		b := g.budget(nil)
 		report := func(epoch uint64) string {
@@ -164,7 +164,7 @@ var spendScenarios = []scenario{
 		same(w, "of what is the third now", report(2), "true true 40")
 		w.check()
 	}},
-	{name: "a late refund for an earlier attempt does not refund what the replay spent", run: func(w *world) {
+	{name: "a late refund for an earlier attempt does not refund what the replay spent", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) { b.Refund = []string{"failed"} })
 		k := g.asker("w1")
@@ -198,7 +198,7 @@ var spendScenarios = []scenario{
 		fail(f)
 		same(w, "the replay's own end", g.spent(b, "tokens"), 0)
 	}},
-	{name: "a ledger outlives its execution's purge by half an hour, for late reports and refunds", run: func(w *world) {
+	{name: "a ledger outlives its execution's purge by half an hour, for late reports and refunds", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) { b.Refund = []string{"failed"} })
 		k := g.asker("w1")
@@ -253,7 +253,7 @@ var spendScenarios = []scenario{
 		w.check()
 		g.sound()
 	}},
-	{name: "a budget counts 64 dimensions a period and reserves places for those with limits", run: func(w *world) {
+	{name: "a budget counts 64 dimensions a period and reserves places for those with limits", run: func(w *env) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
 		b := g.budget(func(b *admission.Budget) {
 			b.Reset, b.Refund, b.Limits = time.Hour, []string{"failed"}, map[string]admission.Limit{"tokens": {Hard: 1000}, "cost": {}}
@@ -296,7 +296,7 @@ var spendScenarios = []scenario{
 		same(w, "in the next period", len(g.record(b).Used), 2)
 		w.check()
 	}},
-	{name: "a ledger stays for a week, or for a day longer than the budget's period", run: func(w *world) {
+	{name: "a ledger stays for a week, or for a day longer than the budget's period", run: func(w *env) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
 		for reset, want := range map[time.Duration]time.Duration{0: 7 * 24 * time.Hour, time.Hour: 7 * 24 * time.Hour, 30 * 24 * time.Hour: 31 * 24 * time.Hour} {
 			b := g.budget(func(b *admission.Budget) { b.Reset = reset })
@@ -305,7 +305,7 @@ var spendScenarios = []scenario{
 			w.lives(g.budgetRoot(b).Ledger(b, spenderText(id)), want)
 		}
 	}},
-	{name: "removing a soft limit forgets that it was passed", run: func(w *world) {
+	{name: "removing a soft limit forgets that it was passed", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) {
 			b.Limits = map[string]admission.Limit{"tokens": {Soft: 1}, "cost": {Soft: 1}}
@@ -330,7 +330,7 @@ var spendScenarios = []scenario{
 		put(map[string]admission.Limit{"tokens": {Soft: 1}, "cost": {Soft: 2}})
 		same(w, "the one that stayed was told", crossed("2"), "[{cost false 4 2 false} {tokens false 4 1 true}]")
 	}},
-	{name: "a repeated call returns the same routes to wake, and a route with room waits no more", run: func(w *world) {
+	{name: "a repeated call returns the same routes to wake, and a route with room waits no more", run: func(w *env) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
 		b := g.budget(func(b *admission.Budget) { b.Reset = time.Hour })
 		ask := func(route uint64, open bool) {
@@ -370,7 +370,7 @@ var spendScenarios = []scenario{
 		same(w, "nothing to undo, and room", words(wake), words(four))
 		same(w, "waiting", g.record(b).Waiting, 0)
 	}},
-	{name: "a budget that refuses dimensions without limits names them in the error", run: func(w *world) {
+	{name: "a budget that refuses dimensions without limits names them in the error", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) { b.StrictDimensions = true })
 		_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k", Amounts: map[string]int64{"tokens": 1, "calls": 2, "images": 3}})

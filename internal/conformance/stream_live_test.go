@@ -50,14 +50,14 @@ func runLive(t *testing.T, s Server) {
 					t.Skipf("%s has no %s", s.Name, f)
 				}
 			}
-			sc.run(newWorld(t, &s, e, raw, uint16(i)%partitions))
+			sc.run(newEnv(t, &s, e, raw, uint16(i)%partitions))
 		})
 	}
 }
 
 // Functions stands for a server that knows CLIENT KILL.
 var liveScenarios = []scenario{
-	{name: "pages by After", run: func(w *world) {
+	{name: "pages by After", run: func(w *env) {
 		const total, limit = 2500, 100
 		f := w.worker("w1").one(w.create()).Fence
 		w.write(f, 0, total, nil)
@@ -69,7 +69,7 @@ var liveScenarios = []scenario{
 		same(w, "pages", len(pages), total/limit)
 		w.numbered(frames, 1, total)
 	}},
-	{name: "pages of large frames", run: func(w *world) {
+	{name: "pages of large frames", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		w.write(f, 0, 100, func(int) []byte { return make([]byte, limits.MaxFrame) })
 		w.no(w.complete(f, "").Err)
@@ -84,7 +84,7 @@ var liveScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "a close wakes the tail", run: func(w *world) {
+	{name: "a close wakes the tail", run: func(w *env) {
 		// Were a close not heard, each round would take until the tail's routine look two seconds later, and all of
 		// them twice as long as the bound.
 		const rounds, bound = 10, 10 * time.Second
@@ -93,7 +93,7 @@ var liveScenarios = []scenario{
 		var took time.Duration
 		for range rounds {
 			f := k.one(w.create()).Fence
-			tail := w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{}))
+			tail := w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{}))
 			tail.expect("0 attempt")
 			w.frames(f, 1, 1)
 			tail.expect("0 frame 1")
@@ -107,7 +107,7 @@ var liveScenarios = []scenario{
 			w.Fatalf("%d closes were noticed after %s in all, want at most %s", rounds, took, bound)
 		}
 	}},
-	{name: "an attempt without a frame ends its tail", run: func(w *world) {
+	{name: "an attempt without a frame ends its tail", run: func(w *env) {
 		hub := w.hub(w.e)
 		k := w.worker("w1")
 		end := []struct {
@@ -122,9 +122,9 @@ var liveScenarios = []scenario{
 		for _, x := range end {
 			f := k.one(w.create(retries(0), reclaims(1))).Fence
 			only := uint32(0)
-			tail := w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{Attempt: &only}))
+			tail := w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{Attempt: &only}))
 			tail.expect("0 attempt")
-			all := w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{}))
+			all := w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{}))
 			all.expect("0 attempt")
 			x.run(f)
 			tail.expect("0 attempt_end " + x.reason)
@@ -139,12 +139,12 @@ var liveScenarios = []scenario{
 		}
 		// Cancelled before any attempt: there is nothing but the end.
 		id := w.create()
-		tail := w.tail(hub.Tail(w.ctx, id, stream.TailOptions{}))
+		tail := w.tail(hub.Tail(w.ctx, id, framelog.TailOptions{}))
 		w.cancel(id)
 		tail.expect("0 end " + string(w.read(id).State.Code))
 		tail.over()
 	}},
-	{name: "tailers join in a burst", run: func(w *world) {
+	{name: "tailers join in a burst", run: func(w *env) {
 		total, joins := 3000/max(w.srv.Share, 1), 24/max(w.srv.Share, 1) // a batch has 100 frames at most
 		other, err := w.open(engine.Config{})
 		w.no(err)
@@ -155,7 +155,7 @@ var liveScenarios = []scenario{
 		got := make([][]stream.Frame, joins*len(hubs))
 		live := make(chan struct{}, len(got))
 		follow := func(i int) {
-			for event, err := range hubs[i%len(hubs)].Tail(w.ctx, f.Execution, stream.TailOptions{}) {
+			for event, err := range hubs[i%len(hubs)].Tail(w.ctx, f.Execution, framelog.TailOptions{}) {
 				switch {
 				case err != nil || event.Kind == stream.TailGap:
 					w.Errorf("tailer %d: %+v, %v", i, event, err)
@@ -201,17 +201,17 @@ var liveScenarios = []scenario{
 			w.numbered(frames, 1, total)
 		}
 	}},
-	{name: "a stalled tailer holds up nobody and loses nothing", run: func(w *world) {
+	{name: "a stalled tailer holds up nobody and loses nothing", run: func(w *env) {
 		total := 2000 / max(w.srv.Share, 1)
 		hub := w.hub(w.e)
 		f := w.worker("w1").one(w.create()).Fence
-		next, stop := iter.Pull2(hub.Tail(w.ctx, f.Execution, stream.TailOptions{}))
+		next, stop := iter.Pull2(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{}))
 		defer stop()
 		first, err, ok := next() // joined, and from now on it does not read
 		same(w, "first", words(first.Kind, err, ok), words(stream.TailAttempt, nil, true))
 		others := make([]*tailed, 5)
 		for i := range others {
-			others[i] = w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{}))
+			others[i] = w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{}))
 			others[i].expect("0 attempt")
 		}
 		w.write(f, 0, total, nil)
@@ -233,7 +233,7 @@ var liveScenarios = []scenario{
 		}
 		w.numbered(late, 1, total)
 	}},
-	{name: "the writer batches in order", run: func(w *world) {
+	{name: "the writer batches in order", run: func(w *env) {
 		const total = 2000
 		f := w.worker("w1").one(w.create()).Fence
 		a := &appender{Engine: w.e}
@@ -253,10 +253,10 @@ var liveScenarios = []scenario{
 		frames, _ := w.pages(f.Execution, 0, 500)
 		w.stored(frames, sent)
 	}},
-	{name: "the writer survives killed connections", needs: []string{"Functions"}, run: func(w *world) {
+	{name: "the writer survives killed connections", needs: []string{"Functions"}, run: func(w *env) {
 		const total = 2000
 		f := w.worker("w1").one(w.create()).Fence
-		tail := w.tail(w.hub(w.e).Tail(w.ctx, f.Execution, stream.TailOptions{}))
+		tail := w.tail(w.hub(w.e).Tail(w.ctx, f.Execution, framelog.TailOptions{}))
 		tail.expect("0 attempt")
 		var killer conc.WaitGroup
 		turn, killed := 0, int64(0)
@@ -305,7 +305,7 @@ var liveScenarios = []scenario{
 		tail.expect("0 attempt_end attempt_success", "0 end T1")
 		tail.over()
 	}},
-	{name: "a lost reply doubles nothing", run: func(w *world) {
+	{name: "a lost reply doubles nothing", run: func(w *env) {
 		const total = 500
 		f := w.worker("w1").one(w.create()).Fence
 		a := &appender{Engine: w.e, lose: func(call int) bool { return call%3 != 0 }}
@@ -324,7 +324,7 @@ var liveScenarios = []scenario{
 		frames, _ := w.pages(f.Execution, 0, 500)
 		w.stored(frames, sent)
 	}},
-	{name: "a tail subscribes again and misses nothing", needs: []string{"Functions"}, run: func(w *world) {
+	{name: "a tail subscribes again and misses nothing", needs: []string{"Functions"}, run: func(w *env) {
 		// Were what nobody heard read only at the routine look, the rounds would take twice as long as the bound.
 		const rounds, each, bound = 6, 50, 6 * time.Second
 		var took time.Duration
@@ -332,7 +332,7 @@ var liveScenarios = []scenario{
 		f := w.worker("w1").one(w.create()).Fence
 		tails := make([]*tailed, 4)
 		for i := range tails {
-			tails[i] = w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{}))
+			tails[i] = w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{}))
 			tails[i].expect("0 attempt")
 		}
 		for round := range rounds {
@@ -356,7 +356,7 @@ var liveScenarios = []scenario{
 			tail.over()
 		}
 	}},
-	{name: "a lease stolen in mid-batch", run: func(w *world) {
+	{name: "a lease stolen in mid-batch", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		reached, goOn := make(chan struct{}), make(chan struct{})
 		a := &appender{Engine: w.e, before: func(call int) {
@@ -415,7 +415,7 @@ var liveScenarios = []scenario{
 		w.numbered(p.Frames, 1, 10)
 		same(w, "new stream", words(p.Closed, p.EOF), "false false")
 	}},
-	{name: "what was appended before the end is readable at the end", run: func(w *world) {
+	{name: "what was appended before the end is readable at the end", run: func(w *env) {
 		c := w.client()
 		end := map[string]func(flowfabric.Fence){
 			"complete": func(f flowfabric.Fence) { w.no(w.complete(f, `"done"`).Err) },
@@ -462,7 +462,7 @@ var liveScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "a trim gap is reported with its number", run: func(w *world) {
+	{name: "a trim gap is reported with its number", run: func(w *env) {
 		hub := w.hub(w.e)
 		f := w.worker("w1").one(w.create(func(x *engine.NewExecution) { x.Policy.StreamFrames = 3 })).Fence
 		w.frames(f, 1, 2)
@@ -484,14 +484,14 @@ var liveScenarios = []scenario{
 		w.numbered(p.Frames, int(m.Trimmed)+1, int(m.Count-m.Trimmed))
 		w.no(w.complete(f, "").Err)
 		for after, missing := range map[*stream.Frame]uint64{nil: m.Trimmed, &frame: m.Trimmed - 1} {
-			tail := w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{AfterFrame: after}))
+			tail := w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{AfterFrame: after}))
 			tail.expect("0 attempt", "0 gap "+strconv.FormatUint(missing, 10))
 			tail.expectFrames(0, int(m.Trimmed)+1, int(m.Count-m.Trimmed))
 			tail.expect("0 attempt_end attempt_success", "0 end T1")
 			tail.over()
 		}
 	}},
-	{name: "a tail follows the attempts", run: func(w *world) {
+	{name: "a tail follows the attempts", run: func(w *env) {
 		c := w.client()
 		id := w.create(retries(1))
 		live := w.tail(c.Tail(w.ctx, id))
@@ -545,7 +545,7 @@ var liveDefinition = handler.Define[string, string]("k")
 
 // client opens a client on the server under test. It refuses a library with the test clock, so that one goes by the
 // name of the real one while the client connects.
-func (w *world) client() *client.Client {
+func (w *env) client() *client.Client {
 	w.Helper()
 	if w.srv.Features.Functions {
 		text := lua.Library(lua.Variant{Sharded: true, TestClock: true})
@@ -559,7 +559,7 @@ func (w *world) client() *client.Client {
 }
 
 // load puts a library on every primary.
-func (w *world) load(text string) {
+func (w *env) load(text string) {
 	w.Helper()
 	if w.srv.Node == nil {
 		w.set("FUNCTION", "LOAD", "REPLACE", text)
@@ -574,7 +574,7 @@ func (w *world) load(text string) {
 	}
 }
 
-func (w *world) hub(e *engine.Engine) *framelog.Hub {
+func (w *env) hub(e *engine.Engine) *framelog.Hub {
 	h := framelog.NewHub(e)
 	w.Cleanup(h.Close)
 	return h
@@ -619,7 +619,7 @@ func sized(n int) []byte {
 }
 
 // write puts n frames out through a writer that goes on after sequence last, and checks the partition once.
-func (w *world) write(f flowfabric.Fence, last uint64, n int, payload func(i int) []byte) {
+func (w *env) write(f flowfabric.Fence, last uint64, n int, payload func(i int) []byte) {
 	w.Helper()
 	wr := framelog.NewWriter(framelog.WriterConfig{Appender: w.e, Fence: f, LastSequence: last})
 	for i := range n {
@@ -635,7 +635,7 @@ func (w *world) write(f flowfabric.Fence, last uint64, n int, payload func(i int
 }
 
 // pages reads a closed stream to its end and returns its frames and the bytes of each page. Only the last is EOF.
-func (w *world) pages(id flowfabric.ExecutionID, attempt uint32, limit int) (frames []stream.Frame, bytes []int) {
+func (w *env) pages(id flowfabric.ExecutionID, attempt uint32, limit int) (frames []stream.Frame, bytes []int) {
 	w.Helper()
 	var after framelog.Place
 	for {
@@ -660,7 +660,7 @@ func (w *world) pages(id flowfabric.ExecutionID, attempt uint32, limit int) (fra
 }
 
 // numbered fails unless frames are those from sequence first on, each once, in order and with its number as payload.
-func (w *world) numbered(frames []stream.Frame, first, n int) {
+func (w *env) numbered(frames []stream.Frame, first, n int) {
 	w.Helper()
 	same(w, "frames", len(frames), n)
 	for i, f := range frames {
@@ -674,7 +674,7 @@ func (w *world) numbered(frames []stream.Frame, first, n int) {
 }
 
 // stored fails unless frames have exactly the payloads that were sent, and sequences 1, 2, 3 ….
-func (w *world) stored(frames []stream.Frame, sent [][]byte) {
+func (w *env) stored(frames []stream.Frame, sent [][]byte) {
 	w.Helper()
 	same(w, "frames", len(frames), len(sent))
 	for i, f := range frames {
@@ -686,7 +686,7 @@ func (w *world) stored(frames []stream.Frame, sent [][]byte) {
 
 // tailed is a tail run by a goroutine of its own, with its events as words.
 type tailed struct {
-	w      *world
+	w      *env
 	mu     sync.Mutex
 	events []string
 	more   chan struct{} // capacity 1
@@ -695,7 +695,7 @@ type tailed struct {
 }
 
 // tail starts a tail; it ends with the scenario.
-func (w *world) tail(events iter.Seq2[stream.TailEvent, error]) *tailed {
+func (w *env) tail(events iter.Seq2[stream.TailEvent, error]) *tailed {
 	t := &tailed{w: w, more: make(chan struct{}, 1)}
 	var owner conc.WaitGroup
 	w.Cleanup(owner.Wait) // by then the context of the test has ended

@@ -12,9 +12,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// A run is one pass of a handler: what goes on in the same attempt repeats the frames that no recorded step covers, and says so.
+// A run is one run of a handler: what goes on in the same attempt repeats the frames that no recorded step covers, and says so.
 var runScenarios = []scenario{
-	{name: "every continuation of an attempt begins a run and states its reason", run: func(w *world) {
+	{name: "every continuation of an attempt begins a run and states its reason", run: func(w *env) {
 		w.seed()
 		k := w.worker("w1")
 		early := func(f flowfabric.Fence, key string) engine.Minted {
@@ -108,7 +108,7 @@ var runScenarios = []scenario{
 			w.check() // nothing of it is left
 		}
 	}},
-	{name: "a recorded step covers only frames that its own run has appended", run: func(w *world) {
+	{name: "a recorded step covers only frames that its own run has appended", run: func(w *env) {
 		k := w.worker("w1")
 		id := w.create()
 		f := k.one(id).Fence
@@ -134,7 +134,7 @@ var runScenarios = []scenario{
 		same(w, "recorded before each run", words(len(p.Resumed), p.Resumed[0].Recorded, p.Resumed[1].Recorded), "2 0 5")
 		same(w, "kept", sequences(stream.Kept(p.Frames, p.Resumed)), "4 5 7")
 	}},
-	{name: "a claim that appends no frame counts as no run", run: func(w *world) {
+	{name: "a claim that appends no frame counts as no run", run: func(w *env) {
 		k := w.worker("w1")
 		id := w.create()
 		for range 2 { // before the first frame, too
@@ -151,7 +151,7 @@ var runScenarios = []scenario{
 		w.no(err)
 		same(w, "runs", words(len(runs), runs[0].Run, runs[0].Reason, runs[0].Epoch == f.Epoch), "1 2 delayed true")
 	}},
-	{name: "a later attempt has its own runs, and the closed stream names the last recorded frame", run: func(w *world) {
+	{name: "a later attempt has its own runs, and the closed stream names the last recorded frame", run: func(w *env) {
 		k := w.worker("w1")
 		id := w.create(retries(3), reclaims(3))
 		f := k.one(id).Fence
@@ -182,7 +182,7 @@ var runScenarios = []scenario{
 		w.recordStep(f, "first")
 		same(w, "recorded anew", w.meta(f).Recorded.Sequence, 1)
 	}},
-	{name: "frames of every mode belong to runs", run: func(w *world) {
+	{name: "frames of every mode belong to runs", run: func(w *env) {
 		k := w.worker("w1")
 		id := w.create()
 		f := k.one(id).Fence
@@ -201,7 +201,7 @@ var runScenarios = []scenario{
 		w.no(err)
 		same(w, "runs whose first frame is not shown", words(ofRuns(p.Frames), len(p.Resumed)), "1233 2")
 	}},
-	{name: "runs are removed when their frames are trimmed", run: func(w *world) {
+	{name: "runs are removed when their frames are trimmed", run: func(w *env) {
 		k := w.worker("w1")
 		id := w.create(func(x *engine.NewExecution) { x.Policy.StreamFrames = 1 })
 		const rounds = 400
@@ -222,7 +222,7 @@ var runScenarios = []scenario{
 }
 
 // recordStep records a step.
-func (w *world) recordStep(f flowfabric.Fence, name string) {
+func (w *env) recordStep(f flowfabric.Fence, name string) {
 	w.Helper()
 	already, err := w.e.RecordStep(w.ctx, f, name, []byte("v"))
 	w.no(err)

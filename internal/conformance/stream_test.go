@@ -17,7 +17,7 @@ import (
 
 // What the functions must guarantee for streams. Batching, cursors and tails belong to package stream.
 var streamScenarios = []scenario{
-	{name: "the first append stores the frame with all its fields and counts it", run: func(w *world) {
+	{name: "the first append stores the frame with all its fields and counts it", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 0)
 		w.no(err)
@@ -31,7 +31,7 @@ var streamScenarios = []scenario{
 		a, err := w.e.AppendFrames(w.ctx, f, 1, []stream.Frame{sent})
 		w.no(err)
 		w.check()
-		got, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, nil, 10)
+		got, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, 10)
 		w.no(err)
 		sent.ID, sent.Sequence, sent.Durables = a.LastID, 1, 1
 		same(w, "frame", words(got), words([]stream.Frame{sent}))
@@ -39,7 +39,7 @@ var streamScenarios = []scenario{
 		w.no(err)
 		same(w, "meta", words(m.Exists, m.Count, m.Bytes, m.LastSequence, m.LastID == a.LastID, m.FirstID == a.LastID, m.Trimmed), "true 1 256 1 true true 0")
 	}},
-	{name: "frames and batches beyond their size limits are refused", run: func(w *world) {
+	{name: "frames and batches beyond their size limits are refused", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		_, err := w.e.AppendFrames(w.ctx, f, 1, []stream.Frame{{Payload: make([]byte, limits.MaxFrame)}})
 		w.no(err)
@@ -59,7 +59,7 @@ var streamScenarios = []scenario{
 			})
 		}
 	}},
-	{name: "only the holder of a live lease can append frames", run: func(w *world) {
+	{name: "only the holder of a live lease can append frames", run: func(w *env) {
 		k := w.worker("w1")
 		f := k.one(w.create()).Fence
 		appendAs := func(what string, f flowfabric.Fence, want error, slot string) {
@@ -86,7 +86,7 @@ var streamScenarios = []scenario{
 		w.advance(ttl)
 		appendAs("expired", f, denied.StaleAppend, "expired")
 	}},
-	{name: "a frame is stored the same in a group of its own and in a group of many", run: func(w *world) {
+	{name: "a frame is stored the same in a group of its own and in a group of many", run: func(w *env) {
 		k := w.worker("w1")
 		together, alone := k.one(w.create()).Fence, k.one(w.create()).Fence
 		each := func(f flowfabric.Fence, first, n int) answer {
@@ -108,7 +108,7 @@ var streamScenarios = []scenario{
 		w.frames(together, 301, 4)
 		each(alone, 303, 2)
 		for _, f := range []flowfabric.Fence{together, alone} {
-			got, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, nil, 1000)
+			got, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, 1000)
 			w.no(err)
 			same(w, "frames", len(got), 303)
 			for i, x := range got {
@@ -120,7 +120,7 @@ var streamScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "a delayed attempt accepts no frames, and its stream continues after the delay", run: func(w *world) {
+	{name: "a delayed attempt accepts no frames, and its stream continues after the delay", run: func(w *env) {
 		id := w.create()
 		k := w.worker("w1")
 		f := k.one(id).Fence
@@ -136,7 +136,7 @@ var streamScenarios = []scenario{
 		last := w.frames(c.Fence, c.LastSequence+1, 1)
 		same(w, "one stream", words(last.Count, last.LastSequence, last.LastID.Compare(first.LastID)), "3 3 1")
 	}},
-	{name: "a closed stream states why its attempt ended", run: func(w *world) {
+	{name: "a closed stream states why its attempt ended", run: func(w *env) {
 		end := map[string]func(k *worker, f flowfabric.Fence){
 			"attempt_success":         func(_ *worker, f flowfabric.Fence) { w.complete(f, "") },
 			"attempt_failure":         func(_ *worker, f flowfabric.Fence) { w.fail(f, "x") },
@@ -178,7 +178,7 @@ var streamScenarios = []scenario{
 		w.no(err)
 		same(w, "first reason", m.ClosedReason, "attempt_failure")
 	}},
-	{name: "a stream is trimmed to about the number of frames in its policy", run: func(w *world) {
+	{name: "a stream is trimmed to about the number of frames in its policy", run: func(w *env) {
 		for _, keep := range []int{3, 0} {
 			f := w.worker("w1").one(w.create(func(x *engine.NewExecution) { x.Policy.StreamFrames = keep })).Fence
 			for i := range 3 {
@@ -193,7 +193,7 @@ var streamScenarios = []scenario{
 			w.complete(f, "")
 		}
 	}},
-	{name: "frame sequences have no gaps, and repeated frames are stored once", run: func(w *world) {
+	{name: "frame sequences have no gaps, and repeated frames are stored once", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		w.frames(f, 1, 3)
 		w.unchanged("a gap", func() {

@@ -20,7 +20,7 @@ import (
 
 // Limits, the list, and what is left after the end.
 var boundScenarios = []scenario{
-	{name: "a suspension accepts 10,000 signals and refuses the next", needs: []string{"Functions"}, run: func(w *world) {
+	{name: "a suspension accepts 10,000 signals and refuses the next", needs: []string{"Functions"}, run: func(w *env) {
 		w.seed()
 		k, c, m := w.waiting()
 		id := c.Fence.Execution
@@ -57,7 +57,7 @@ var boundScenarios = []scenario{
 		w.signal(id, m, "other", waithook.EffectNone)
 		w.signal(id, m, "go", waithook.EffectSatisfied)
 	}},
-	{name: "an execution buffers 1,000 early signals and refuses the next", needs: []string{"Functions"}, run: func(w *world) {
+	{name: "an execution buffers 1,000 early signals and refuses the next", needs: []string{"Functions"}, run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -76,7 +76,7 @@ var boundScenarios = []scenario{
 		w.signal(id, q, "go", waithook.EffectBuffered) // those that were evaluated make room
 		w.signal(id, p, "go", waithook.EffectSatisfied)
 	}},
-	{name: "signals that outgrow the record of the wait move to separate keys without loss", run: func(w *world) {
+	{name: "signals that outgrow the record of the wait move to separate keys without loss", run: func(w *env) {
 		w.seed()
 		of := func(key, name string, bytes int) suspend.SentSignal {
 			return suspend.SentSignal{ID: uuid.New(), Name: name, Payload: []byte(strings.Repeat("\x1c", bytes)), Encoding: "bytes", IdempotencyKey: key}
@@ -181,7 +181,7 @@ var boundScenarios = []scenario{
 		same(w, "an id under two keys, small", resumed(), "fourteen 10 of signal")
 		repeats()
 	}},
-	{name: "the signals kept for a wait are limited to 256 KiB", run: func(w *world) {
+	{name: "the signals kept for a wait are limited to 256 KiB", run: func(w *env) {
 		w.seed()
 		large := func(n int) suspend.SentSignal {
 			return suspend.SentSignal{Name: "go", Encoding: "bytes", Payload: make([]byte, n)}
@@ -208,7 +208,7 @@ var boundScenarios = []scenario{
 		w.send(s.id, s.wp, large(1), waithook.EffectSatisfied)
 		same(w, "told", len(w.claims(s.id).Resume.Signals), 5)
 	}},
-	{name: "signal payloads of any bytes up to 64 KiB arrive unchanged", run: func(w *world) {
+	{name: "signal payloads of any bytes up to 64 KiB arrive unchanged", run: func(w *env) {
 		w.seed()
 		all := make([]byte, 256)
 		for i := range all {
@@ -242,7 +242,7 @@ var boundScenarios = []scenario{
 		}
 		same(w, "missing", len(want), 0)
 	}},
-	{name: "the list of waitpoints shows open and recent ones and no secret", run: func(w *world) {
+	{name: "the list of waitpoints shows open and recent ones and no secret", run: func(w *env) {
 		w.seed()
 		k, c := w.holder()
 		k.ttl = time.Hour
@@ -300,7 +300,7 @@ var boundScenarios = []scenario{
 		list()
 		same(w, "reason of the pending ones", w.waitpoint(id, open[4]).CloseReason, "attempt_ended")
 	}},
-	{name: "a purge removes suspensions, waitpoints and signals and leaves only the tombstone", run: func(w *world) {
+	{name: "a purge removes suspensions, waitpoints and signals and leaves only the tombstone", run: func(w *env) {
 		w.seed()
 		k := w.worker("w1")
 		id := w.create(retries(1), deadline(time.Hour), tags(map[string]string{"a.b": "c"}))

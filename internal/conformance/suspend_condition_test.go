@@ -77,7 +77,7 @@ func freshly(n int) (all []engine.Minted) {
 
 // Conditions of several parts.
 var compositeScenarios = []scenario{
-	{name: "a condition on three waitpoints needs a signal on each, in any order", run: func(w *world) {
+	{name: "a condition on three waitpoints needs a signal on each, in any order", run: func(w *env) {
 		w.seed()
 		for _, order := range [][3]int{{0, 1, 2}, {2, 0, 1}} {
 			wp := freshly(3)
@@ -114,7 +114,7 @@ var compositeScenarios = []scenario{
 			w.no(w.complete(w.claims(s.id).Fence, "").Err)
 		}
 	}},
-	{name: "a condition can combine two distinct approvals with a payment", run: func(w *world) {
+	{name: "a condition can combine two distinct approvals with a payment", run: func(w *env) {
 		w.seed()
 		s := w.sleeps(waitFor(conditionOf(count(2, "s", "approve", 1), count(1, "s", "paid", 1), group(2, 1, 2)), minted("wp")))
 		w.stop()
@@ -133,7 +133,7 @@ var compositeScenarios = []scenario{
 		w.send(s.id, s.wp, keyed("paid"), waithook.EffectSatisfied)
 		same(w, "told", told(w.claims(s.id).Resume), "signal: approve approve paid")
 	}},
-	{name: "a condition on distinct senders counts each sender once", run: func(w *world) {
+	{name: "a condition on distinct senders counts each sender once", run: func(w *env) {
 		w.seed()
 		from := func(kind, who string) suspend.SentSignal {
 			return suspend.SentSignal{Name: "ok", SourceType: kind, Source: who}
@@ -146,7 +146,7 @@ var compositeScenarios = []scenario{
 			w.no(w.complete(w.claims(s.id).Fence, "").Err)
 		}
 	}},
-	{name: "malformed and oversized conditions are refused", run: func(w *world) {
+	{name: "malformed and oversized conditions are refused", run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
 		for what, x := range wrongConditions {
@@ -177,7 +177,7 @@ var compositeScenarios = []scenario{
 		}
 		w.suspend(c.Fence)
 	}},
-	{name: "signals of one millisecond count in the order in which they were accepted", run: func(w *world) {
+	{name: "signals of one millisecond count in the order in which they were accepted", run: func(w *env) {
 		w.seed()
 		w.stop()
 		descending := func(n int) (all []suspend.SentSignal) { // ids that sort the other way round
@@ -234,7 +234,7 @@ var compositeScenarios = []scenario{
 		same(w, "first", told(&r.Resume), "already_satisfied: refuse")
 		same(w, "the other one is not looked at", w.logged(id, p), "approve "+waithook.EffectBuffered)
 	}},
-	{name: "early signals on several waitpoints can satisfy a condition of several parts", run: func(w *world) {
+	{name: "early signals on several waitpoints can satisfy a condition of several parts", run: func(w *env) {
 		w.seed()
 		both := conditionOf(names(1, 1, "a"), count(2, "c", "b", 2), group(2, 1, 2))
 		w.stop()

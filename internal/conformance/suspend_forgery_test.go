@@ -26,7 +26,7 @@ type refusal struct {
 
 // refusals builds waitpoints in every state, and presents to each a token that is not its own; among them the genuine
 // token of another execution's waitpoint.
-func (w *world) refusals() (all []refusal) {
+func (w *env) refusals() (all []refusal) {
 	w.Helper()
 	add := func(what string, id flowfabric.ExecutionID, wp uuid.UUID, digest string) {
 		all = append(all, refusal{what, id, wp, digest})
@@ -73,7 +73,7 @@ func (w *world) refusals() (all []refusal) {
 
 // Tokens that are not genuine, and signals that come more than once.
 var forgeryScenarios = []scenario{
-	{name: "every refused token gets the same reply after the same commands", needs: []string{"Functions"}, run: func(w *world) {
+	{name: "every refused token gets the same reply after the same commands", needs: []string{"Functions"}, run: func(w *env) {
 		w.seed()
 		all := w.refusals()
 		old := w.sleeps(within(time.Hour, "fail"))
@@ -99,7 +99,7 @@ var forgeryScenarios = []scenario{
 			}
 		})
 	}},
-	{name: "a refused token is counted, and its waitpoint records it once a second", run: func(w *world) {
+	{name: "a refused token is counted, and its waitpoint records it once a second", run: func(w *env) {
 		w.seed()
 		w.stop()
 		s, old := w.sleeps(), w.sleeps(within(time.Hour, "fail"))
@@ -136,7 +136,7 @@ var forgeryScenarios = []scenario{
 		present(old.id, old.wp.ID, old.wp.Digest, flowfabric.ErrTokenExpired)
 		same(w, "an expired one", words(counted()-first, w.waitpoint(old.id, old.wp).RefusedAt.IsZero()), "305 false")
 	}},
-	{name: "forged tokens and digests are never accepted", run: func(w *world) {
+	{name: "forged tokens and digests are never accepted", run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
 		pending := w.pend(c.Fence, "p")
@@ -179,7 +179,7 @@ var forgeryScenarios = []scenario{
 		w.signal(c.Fence.Execution, pending, "go", waithook.EffectBuffered)
 		w.signal(active.id, active.wp, "go", waithook.EffectSatisfied)
 	}},
-	{name: "four token keys are valid at once, each until its own grace ends", run: func(w *world) {
+	{name: "four token keys are valid at once, each until its own grace ends", run: func(w *env) {
 		w.seed()
 		var all []sleeper
 		for _, next := range []string{"k2", "k3", "k4", ""} {
@@ -205,7 +205,7 @@ var forgeryScenarios = []scenario{
 			w.signal(s.id, s.wp, "on", waithook.EffectSatisfied)
 		}
 	}},
-	{name: "a signal that is delivered 1,000 times at once counts once", run: func(w *world) {
+	{name: "a signal that is delivered 1,000 times at once counts once", run: func(w *env) {
 		w.seed()
 		n := w.rounds(1000)
 		if !w.srv.Features.Functions {

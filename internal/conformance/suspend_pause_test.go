@@ -16,7 +16,7 @@ import (
 
 // What a suspension means for streams, delays, sessions and memory.
 var pauseScenarios = []scenario{
-	{name: "a suspended attempt accepts no frames, and its stream continues after it resumes", run: func(w *world) {
+	{name: "a suspended attempt accepts no frames, and its stream continues after it resumes", run: func(w *env) {
 		w.seed()
 		k, c := w.holder()
 		id := c.Fence.Execution
@@ -44,14 +44,14 @@ var pauseScenarios = []scenario{
 			_, err := w.e.AppendFrames(w.ctx, c.Fence, 5, []stream.Frame{{}})
 			return err
 		})
-		list, err := w.e.ReadFrames(w.ctx, id, 0, stream.Cursor{}, nil, 10)
+		list, err := w.e.ReadFrames(w.ctx, id, 0, stream.Cursor{}, 10)
 		w.no(err)
 		for i, x := range list {
 			same(w, "frame", words(x.Sequence, string(x.Payload)), words(i+1, i+1))
 		}
 		same(w, "frames", len(list), 4)
 	}},
-	{name: "the closed stream of a suspended attempt states why it ended", run: func(w *world) {
+	{name: "the closed stream of a suspended attempt states why it ended", run: func(w *env) {
 		type end struct {
 			behaviour, reason string
 			run               func(id flowfabric.ExecutionID)
@@ -93,7 +93,7 @@ var pauseScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "a resume delay ends at its exact millisecond", run: func(w *world) {
+	{name: "a resume delay ends at its exact millisecond", run: func(w *env) {
 		w.seed()
 		w.stop()
 		k, c := w.holder()
@@ -121,7 +121,7 @@ var pauseScenarios = []scenario{
 			c = k.one(id)
 		}
 	}},
-	{name: "a token of an earlier suspension never affects a later one", run: func(w *world) {
+	{name: "a token of an earlier suspension never affects a later one", run: func(w *env) {
 		w.seed()
 		replay := func(s sleeper) { w.replay(s.id, engine.Replay{By: "op", Force: true}) }
 		ends := map[string]func(s sleeper){
@@ -154,7 +154,7 @@ var pauseScenarios = []scenario{
 			w.no(w.complete(w.claims(s.id).Fence, "").Err)
 		}
 	}},
-	{name: "a suspended execution is held by no session and takes at most 1,200 bytes besides its payload", needs: []string{"MemoryFigures"}, run: func(w *world) {
+	{name: "a suspended execution is held by no session and takes at most 1,200 bytes besides its payload", needs: []string{"MemoryFigures"}, run: func(w *env) {
 		w.seed()
 		k := w.worker(strings.Repeat("i", 48))
 		k.ttl = time.Hour

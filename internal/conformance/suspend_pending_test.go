@@ -18,7 +18,7 @@ import (
 )
 
 var pendingScenarios = []scenario{
-	{name: "signals that arrive before the wait can satisfy it at once", run: func(w *world) {
+	{name: "signals that arrive before the wait can satisfy it at once", run: func(w *env) {
 		w.seed()
 		k, c := w.holder(retries(1))
 		id := c.Fence.Execution
@@ -63,7 +63,7 @@ var pendingScenarios = []scenario{
 		w.suspend(n.Fence)
 		w.tooLate("under the next suspension", id, m, "resumed")
 	}},
-	{name: "signals that arrive before the wait count toward its condition", run: func(w *world) {
+	{name: "signals that arrive before the wait count toward its condition", run: func(w *env) {
 		w.seed()
 		k, c := w.holder()
 		id := c.Fence.Execution
@@ -89,7 +89,7 @@ var pendingScenarios = []scenario{
 		w.signal(id, two, "a", waithook.EffectSatisfied)
 		same(w, "told", told(k.one(id).Resume), "signal: b a")
 	}},
-	{name: "a pending waitpoint expires at its exact time", run: func(w *world) {
+	{name: "a pending waitpoint expires at its exact time", run: func(w *env) {
 		w.stop()
 		w.seed()
 		_, c := w.holder()
@@ -120,7 +120,7 @@ var pendingScenarios = []scenario{
 		refused()
 		w.suspend(c.Fence)
 	}},
-	{name: "signals that race with the suspension are neither lost nor counted twice", run: func(w *world) {
+	{name: "signals that race with the suspension are neither lost nor counted twice", run: func(w *env) {
 		soak := number("FLOWFABRIC_SOAK", 1000)
 		rounds, senders := max(3, int(soak)/100/max(1, w.srv.Share)), 50
 		if soak > 10000 {
@@ -132,7 +132,7 @@ var pendingScenarios = []scenario{
 			w.race(senders)
 		}
 	}},
-	{name: "a repeated delivery gets the answer of the first and counts once", run: func(w *world) {
+	{name: "a repeated delivery gets the answer of the first and counts once", run: func(w *env) {
 		w.seed()
 		_, c, m := w.waiting()
 		id := c.Fence.Execution
@@ -178,7 +178,7 @@ var pendingScenarios = []scenario{
 		w.send(c.Fence.Execution, m, s, waithook.EffectSatisfied)
 		w.unchanged("a repeated call", func() { w.send(c.Fence.Execution, m, s, waithook.EffectSatisfied) })
 	}},
-	{name: "malformed numbers in signal and waitpoint calls are refused and write nothing", run: func(w *world) {
+	{name: "malformed numbers in signal and waitpoint calls are refused and write nothing", run: func(w *env) {
 		w.seed()
 		k, c, m := w.waiting(within(time.Hour, "fail"))
 		id := c.Fence.Execution
@@ -236,8 +236,8 @@ var pendingScenarios = []scenario{
 }
 
 // race is one round: senders bring signals to a pending waitpoint, one of them the one that is waited for, while its
-// holder suspends on it. Whoever comes first, none that was accepted is lost.
-func (w *world) race(senders int) {
+// holder suspends on it. Whichever comes first, none that was accepted is lost.
+func (w *env) race(senders int) {
 	w.Helper()
 	k, c := w.holder()
 	id := c.Fence.Execution
@@ -309,7 +309,7 @@ var timeoutRows = []timeoutRow{
 }
 
 var suspensionTimeScenarios = []scenario{
-	{name: "a resumed execution becomes claimable after its resume delay", run: func(w *world) {
+	{name: "a resumed execution becomes claimable after its resume delay", run: func(w *env) {
 		w.stop()
 		w.seed()
 		k, c := w.holder()
@@ -349,7 +349,7 @@ var suspensionTimeScenarios = []scenario{
 		w.cancel(id)
 		same(w, "nothing is delayed", len(w.dump().ZSets[":delayed"]), 0)
 	}},
-	{name: "each timeout behaviour of a suspension leads to its own state", run: func(w *world) {
+	{name: "each timeout behaviour of a suspension leads to its own state", run: func(w *env) {
 		for _, row := range timeoutRows {
 			w.reset()
 			w.stop()
@@ -360,7 +360,7 @@ var suspensionTimeScenarios = []scenario{
 }
 
 // verify suspends with a condition that is half met, lets the timeout pass and holds what follows against the row.
-func (row timeoutRow) verify(w *world) {
+func (row timeoutRow) verify(w *env) {
 	w.Helper()
 	_, c := w.holder(retries(3), timeout(time.Hour), deadline(24*time.Hour))
 	id := c.Fence.Execution
@@ -419,7 +419,7 @@ func (row timeoutRow) verify(w *world) {
 }
 
 // escalated is what an operator finds; the signals that are still wanted go on counting.
-func (row timeoutRow) escalated(w *world, id flowfabric.ExecutionID, m engine.Minted) {
+func (row timeoutRow) escalated(w *env, id flowfabric.ExecutionID, m engine.Minted) {
 	w.Helper()
 	s, r, p := w.read(id), w.record(id), w.waitpoint(id, m)
 	same(w, "shown", words(s.State.Public, s.State.BlockingReason, r.Reason, r.TimeoutAt.IsZero(), r.Behaviour, r.ClosedAt.IsZero(), r.Matched),
@@ -430,7 +430,7 @@ func (row timeoutRow) escalated(w *world, id flowfabric.ExecutionID, m engine.Mi
 	same(w, "told", told(w.worker("w2").one(id).Resume), "signal: a b")
 }
 
-func (w *world) streamOf(id flowfabric.ExecutionID) engine.StreamMeta {
+func (w *env) streamOf(id flowfabric.ExecutionID) engine.StreamMeta {
 	w.Helper()
 	m, err := w.e.ReadAttemptStream(w.ctx, id, 0)
 	w.no(err)

@@ -14,7 +14,7 @@ import (
 
 // Suspending again, in vain, and on the word of an operator.
 var suspendRepeatScenarios = []scenario{
-	{name: "a suspension repeated after a lost reply is recognised by its request", run: func(w *world) {
+	{name: "a suspension repeated after a lost reply is recognised by its request", run: func(w *env) {
 		w.seed()
 		k, c := w.holder()
 		id := c.Fence.Execution
@@ -38,7 +38,7 @@ var suspendRepeatScenarios = []scenario{
 		same(w, "the next turn", words(again.Already, again.Suspension == first.Suspension), "false false")
 		w.refuses("the first turn's repeat", flowfabric.ErrNotActive, "S1", w.suspending(c.Fence, asked("turn")))
 	}},
-	{name: "a repeated suspension is recognised by its id, also if early signals satisfied it", run: func(w *world) {
+	{name: "a repeated suspension is recognised by its id, also if early signals satisfied it", run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
 		q := suspension(within(time.Hour, "fail"))
@@ -52,7 +52,7 @@ var suspendRepeatScenarios = []scenario{
 		same(w, "satisfied", words(first.Satisfied, told(&first.Resume)), "true already_satisfied: go")
 		w.no(w.complete(c.Fence, "").Err)
 	}},
-	{name: "a refused suspension leaves the record of the last one unchanged", run: func(w *world) {
+	{name: "a refused suspension leaves the record of the last one unchanged", run: func(w *env) {
 		w.seed()
 		k, c, m := w.waiting(awaiting("it"))
 		id := c.Fence.Execution
@@ -81,7 +81,7 @@ var suspendRepeatScenarios = []scenario{
 		w.no(err)
 		same(w, "a step", words(told(&step), step.Name), "signal: go it")
 	}},
-	{name: "no signal meets a condition that waits only for an operator or a timeout", run: func(w *world) {
+	{name: "no signal meets a condition that waits only for an operator or a timeout", run: func(w *env) {
 		w.seed()
 		for what, condition := range map[string]string{"operator": operatorOnly, "timeout": timeoutOnly} {
 			_, c := w.holder()
@@ -103,7 +103,7 @@ var suspendRepeatScenarios = []scenario{
 		}
 		w.signal(s.id, s.wp, "_one", waithook.EffectAppended)
 	}},
-	{name: "an operator resumes a suspension once, and only the one that the request names", run: func(w *world) {
+	{name: "an operator resumes a suspension once, and only the one that the request names", run: func(w *env) {
 		w.seed()
 		s := w.sleeps(waitFor(names(1, 2, "", ""), minted("wp")))
 		w.signal(s.id, s.wp, "go", waithook.EffectAppended)
@@ -126,7 +126,7 @@ var suspendRepeatScenarios = []scenario{
 }
 
 // repeats suspends, and makes the call again in a second form: it must be answered like the first and change nothing.
-func (w *world) repeats(f flowfabric.Fence, q, again engine.Suspension) engine.Suspended {
+func (w *env) repeats(f flowfabric.Fence, q, again engine.Suspension) engine.Suspended {
 	w.Helper()
 	first, err := w.e.SuspendExecution(w.ctx, f, q)
 	w.no(err)

@@ -13,7 +13,7 @@ import (
 
 // reuseScenarios are about what comes a second time: requests, approvals, keys, and waits on what has run out.
 var reuseScenarios = []scenario{
-	{name: "a repeated resume request does not resume the next suspension", run: func(w *world) {
+	{name: "a repeated resume request does not resume the next suspension", run: func(w *env) {
 		w.stop()
 		w.seed()
 		s := w.sleeps(waitFor(names(1, 1, "go"), minted("one")))
@@ -27,7 +27,7 @@ var reuseScenarios = []scenario{
 		w.check()
 		same(w, "repeated", words(already, w.public(s.id)), words(true, flowfabric.Suspended))
 	}},
-	{name: "a repeated approval does not answer the next wait", run: func(w *world) {
+	{name: "a repeated approval does not answer the next wait", run: func(w *env) {
 		w.stop()
 		w.seed()
 		s := w.sleeps(waitFor(names(1, 1, "go"), minted("gate")))
@@ -40,7 +40,7 @@ var reuseScenarios = []scenario{
 		w.check()
 		same(w, "repeated", words(again.Signal, again.Effect, again.Open, w.public(s.id)), words(first.Signal, first.Effect, false, flowfabric.Suspended))
 	}},
-	{name: "signals that were accepted in time still count after the waitpoint expired", run: func(w *world) {
+	{name: "signals that were accepted in time still count after the waitpoint expired", run: func(w *env) {
 		for _, ticked := range []bool{false, true} {
 			w.stop()
 			w.seed()
@@ -60,7 +60,7 @@ var reuseScenarios = []scenario{
 			w.reset()
 		}
 	}},
-	{name: "a forgotten key id cannot be used again while it has open waitpoints", run: func(w *world) {
+	{name: "a forgotten key id cannot be used again while it has open waitpoints", run: func(w *env) {
 		w.stop()
 		w.seed()
 		w.sleeps(waitFor(names(1, 1, "go"), minted("one")))
@@ -69,7 +69,7 @@ var reuseScenarios = []scenario{
 		same(w, "another", w.setKey("rotate", "k3", time.Hour, true).code, "OK") // reaps the first
 		same(w, "the first again", w.setKey("rotate", kid, time.Hour, true).code, "rotation_conflict")
 	}},
-	{name: "a rotated key issues tokens only for waitpoints that end before its grace", run: func(w *world) {
+	{name: "a rotated key issues tokens only for waitpoints that end before its grace", run: func(w *env) {
 		w.stop()
 		w.seed()
 		_, c := w.holder()
@@ -82,7 +82,7 @@ var reuseScenarios = []scenario{
 		w.is(err, flowfabric.ErrKidNotCurrent)
 		w.check()
 	}},
-	{name: "a suspension with a missing record does not stop other timers", run: func(w *world) {
+	{name: "a suspension with a missing record does not stop other timers", run: func(w *env) {
 		w.stop()
 		w.seed()
 		w.quiet = true // the checker rightly complains
@@ -101,7 +101,7 @@ var reuseScenarios = []scenario{
 }
 
 // public is the state that producers see.
-func (w *world) public(id flowfabric.ExecutionID) flowfabric.PublicState {
+func (w *env) public(id flowfabric.ExecutionID) flowfabric.PublicState {
 	w.Helper()
 	x, err := w.e.ReadExecution(w.ctx, id)
 	w.no(err)

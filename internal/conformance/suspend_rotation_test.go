@@ -16,7 +16,7 @@ import (
 
 // What a rotation means for waitpoints that are open.
 var rotationScenarios = []scenario{
-	{name: "a rotation that would strand an open waitpoint is refused unless forced", run: func(w *world) {
+	{name: "a rotation that would strand an open waitpoint is refused unless forced", run: func(w *env) {
 		w.seed()
 		stranding := func(details string) {
 			w.Helper()
@@ -49,7 +49,7 @@ var rotationScenarios = []scenario{
 		w.signal(s.id, fresh, "go", waithook.EffectSatisfied)
 		w.refuses("a closed waitpoint", flowfabric.ErrWaitpointNotOpen, "resumed", w.reissuing(s.id, anew("k2", s.wp)))
 	}},
-	{name: "a reissued token replaces the old token of an open waitpoint", run: func(w *world) {
+	{name: "a reissued token replaces the old token of an open waitpoint", run: func(w *env) {
 		w.seed()
 		k, c := w.holder()
 		id := c.Fence.Execution
@@ -81,7 +81,7 @@ var rotationScenarios = []scenario{
 		w.no(err)
 		same(w, "recorded", words(got.ID, got.Key, got.Kid, got.Nonce), words(recorded.ID, "recorded", kid, recorded.Nonce))
 	}},
-	{name: "tokens that are issued while keys rotate are all accepted", run: func(w *world) {
+	{name: "tokens that are issued while keys rotate are all accepted", run: func(w *env) {
 		w.seed()
 		w.stop()
 		k := w.worker("w1")
@@ -150,12 +150,12 @@ func anew(kid string, m engine.Minted) engine.Minted {
 }
 
 // reissuing tells a re-issue's error only.
-func (w *world) reissuing(id flowfabric.ExecutionID, m engine.Minted) func() error {
+func (w *env) reissuing(id flowfabric.ExecutionID, m engine.Minted) func() error {
 	return func() error { _, err := w.e.ReissueToken(w.ctx, id, m, "op"); return err }
 }
 
 // suspendUnder suspends for 3 s on a waitpoint that is minted under a key; one that was rotated out signs what ends before it.
-func (w *world) suspendUnder(kid string, f flowfabric.Fence, m *engine.Minted) (engine.Suspended, error) {
+func (w *env) suspendUnder(kid string, f flowfabric.Fence, m *engine.Minted) (engine.Suspended, error) {
 	*m = mintedBy(kid, "wp")
 	return w.e.SuspendExecution(w.ctx, f, suspension(waitFor(names(1, 1, "go"), *m), within(3*time.Second, "fail")))
 }

@@ -35,7 +35,7 @@ func suspendArgs(fence []string, q engine.Suspension) []string {
 }
 
 // waitpointCalls are the three calls by which a holder deals with waitpoints; pending is one that it may close.
-func (w *world) waitpointCalls(f flowfabric.Fence, pending uuid.UUID) map[string]func() error {
+func (w *env) waitpointCalls(f flowfabric.Fence, pending uuid.UUID) map[string]func() error {
 	return map[string]func() error{
 		"suspend": func() error { _, err := w.e.SuspendExecution(w.ctx, f, suspension()); return err },
 		"pend": func() error {
@@ -47,7 +47,7 @@ func (w *world) waitpointCalls(f flowfabric.Fence, pending uuid.UUID) map[string
 }
 
 // tooLate fails unless a delivery with the right token is refused because the waitpoint is closed for the wanted reason.
-func (w *world) tooLate(what string, id flowfabric.ExecutionID, m engine.Minted, reason string) {
+func (w *env) tooLate(what string, id flowfabric.ExecutionID, m engine.Minted, reason string) {
 	w.Helper()
 	w.unchanged(what, func() {
 		_, err := w.deliver(id, m, suspend.SentSignal{Name: "go"})
@@ -65,7 +65,7 @@ func detail(err error, slot int) string {
 }
 
 var suspensionScenarios = []scenario{
-	{name: "a suspension gives up the lease, and no session holds the execution", run: func(w *world) {
+	{name: "a suspension gives up the lease, and no session holds the execution", run: func(w *env) {
 		w.seed()
 		for _, row := range reasons {
 			k, c := w.holder()
@@ -113,7 +113,7 @@ var suspensionScenarios = []scenario{
 	}},
 	// An expired holder is refused and not marked: only the tick writes that. A session, claim or attempt that is
 	// not the holder's are all a stale lease; no separate code says which attempt a suspension belongs to.
-	{name: "waits and waitpoint calls under another fence are refused", run: func(w *world) {
+	{name: "waits and waitpoint calls under another fence are refused", run: func(w *env) {
 		w.seed()
 		_, c := w.holder(retries(1))
 		f := c.Fence
@@ -153,7 +153,7 @@ var suspensionScenarios = []scenario{
 			w.unchanged("revoked "+call, func() { w.is(try(), flowfabric.ErrLeaseRevoked) })
 		}
 	}},
-	{name: "a second suspension is refused, and a repeat of the first is recognised", run: func(w *world) {
+	{name: "a second suspension is refused, and a repeat of the first is recognised", run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -176,7 +176,7 @@ var suspensionScenarios = []scenario{
 			same(w, "already", words(again.Already, again.Satisfied), "true false")
 		})
 	}},
-	{name: "the awaited signal resumes the execution in the same attempt", run: func(w *world) {
+	{name: "the awaited signal resumes the execution in the same attempt", run: func(w *env) {
 		w.seed()
 		_, c := w.holder(timeout(time.Minute), deadline(24*time.Hour))
 		id := c.Fence.Execution
@@ -206,7 +206,7 @@ var suspensionScenarios = []scenario{
 			words("signal: go", q.ID, d.Signal, d.Signal, "human", "person", "ann", "c1", "json", `{"a":1}`, m.ID, "wp"))
 		w.no(w.complete(n.Fence, "").Err)
 	}},
-	{name: "a signal that does not match is recorded and resumes nothing", run: func(w *world) {
+	{name: "a signal that does not match is recorded and resumes nothing", run: func(w *env) {
 		w.seed()
 		_, c, m := w.waiting(within(time.Hour, "fail"))
 		id := c.Fence.Execution
@@ -221,7 +221,7 @@ var suspensionScenarios = []scenario{
 		same(w, "recorded", w.logged(id, m), "other no_op, go resume_condition_satisfied")
 		same(w, "told", told(w.record(id).Result), "signal: go")
 	}},
-	{name: "a condition on two names needs both, and a repeated name counts once", run: func(w *world) {
+	{name: "a condition on two names needs both, and a repeated name counts once", run: func(w *env) {
 		w.seed()
 		m := minted("wp")
 		_, c, _ := w.waiting(waitFor(conditionOf(names(1, 2, "a", "b")), m))
@@ -238,7 +238,7 @@ var suspensionScenarios = []scenario{
 		same(w, "log", w.logged(id, m), "a appended_to_waitpoint, a no_op, b resume_condition_satisfied")
 		same(w, "told", told(w.record(id).Result), "signal: a b")
 	}},
-	{name: "a signal fills a slot of its exact name before a wildcard", run: func(w *world) {
+	{name: "a signal fills a slot of its exact name before a wildcard", run: func(w *env) {
 		w.seed()
 		for _, x := range []struct {
 			what, condition string
@@ -262,7 +262,7 @@ var suspensionScenarios = []scenario{
 			w.cancel(c.Fence.Execution)
 		}
 	}},
-	{name: "a condition that can never be met is refused", run: func(w *world) {
+	{name: "a condition that can never be met is refused", run: func(w *env) {
 		w.seed()
 		f := w.worker("w1").one(w.create()).Fence
 		for _, bad := range []string{names(1, 2, "v"), names(1, 3, "a", "b"), names(1, 0, "a"), names(1, 1, "__operator_only__"), names(2, 1, "a"),

@@ -17,7 +17,7 @@ import (
 )
 
 // rounds is how often something random or exhaustive is tried on this server.
-func (w *world) rounds(n int) int { return max(1, n/max(1, w.srv.Share)) }
+func (w *env) rounds(n int) int { return max(1, n/max(1, w.srv.Share)) }
 
 // sleeper is a suspended execution, who held it, and its first waitpoint.
 type sleeper struct {
@@ -27,7 +27,7 @@ type sleeper struct {
 }
 
 // sleepers creates, claims and suspends n executions; nothing else may be claimable.
-func (w *world) sleepers(k *worker, n int, opts ...suspending) (all []sleeper) {
+func (w *env) sleepers(k *worker, n int, opts ...suspending) (all []sleeper) {
 	w.Helper()
 	for _, c := range w.takes(k, n) {
 		all = append(all, sleeper{c.Fence.Execution, c.Fence, w.stopped(c.Fence, opts...)})
@@ -36,7 +36,7 @@ func (w *world) sleepers(k *worker, n int, opts ...suspending) (all []sleeper) {
 }
 
 // takes creates and claims n executions; nothing else may be claimable.
-func (w *world) takes(k *worker, n int) (all []engine.Claim) {
+func (w *env) takes(k *worker, n int) (all []engine.Claim) {
 	w.Helper()
 	w.createN(n)
 	for len(all) < n {
@@ -50,20 +50,20 @@ func (w *world) takes(k *worker, n int) (all []engine.Claim) {
 }
 
 // sleeps is waiting for those who need no worker.
-func (w *world) sleeps(opts ...suspending) sleeper {
+func (w *env) sleeps(opts ...suspending) sleeper {
 	w.Helper()
 	_, c, m := w.waiting(opts...)
 	return sleeper{c.Fence.Execution, c.Fence, m}
 }
 
 // claims has an idle worker of its own claim exactly the wanted execution.
-func (w *world) claims(id flowfabric.ExecutionID) engine.Claim {
+func (w *env) claims(id flowfabric.ExecutionID) engine.Claim {
 	w.Helper()
 	return w.worker("w" + strconv.FormatUint(uint64(uuid.New().ID()), 36)).one(id)
 }
 
 // refuses fails unless run is refused with a sentinel and its first details, and leaves the partition as it is.
-func (w *world) refuses(what string, want error, details string, run func() error) {
+func (w *env) refuses(what string, want error, details string, run func() error) {
 	w.Helper()
 	w.unchanged(what, func() {
 		w.Helper()
@@ -79,22 +79,22 @@ func (w *world) refuses(what string, want error, details string, run func() erro
 }
 
 // delivering tells a delivery's error only.
-func (w *world) delivering(id flowfabric.ExecutionID, m engine.Minted, s suspend.SentSignal) func() error {
+func (w *env) delivering(id flowfabric.ExecutionID, m engine.Minted, s suspend.SentSignal) func() error {
 	return func() error {
 		_, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, s)
 		return err
 	}
 }
 
-func (w *world) suspending(f flowfabric.Fence, opts ...suspending) func() error {
+func (w *env) suspending(f flowfabric.Fence, opts ...suspending) func() error {
 	return func() error {
 		_, err := w.e.SuspendExecution(w.ctx, f, suspension(opts...))
 		return err
 	}
 }
 
-// closing is how a suspension ended: close reason, cause and trigger, and what whoever goes on is told.
-func (w *world) closing(id flowfabric.ExecutionID) string {
+// closing is how a suspension ended: close reason, cause and trigger, and what the next run is told.
+func (w *env) closing(id flowfabric.ExecutionID) string {
 	w.Helper()
 	r := w.record(id)
 	if r.ClosedAt.IsZero() {
@@ -106,9 +106,9 @@ func (w *world) closing(id flowfabric.ExecutionID) string {
 var signalScenarios = slices.Concat(timeoutScenarios, compositeScenarios, treeScenarios, boundScenarios, suspendRepeatScenarios,
 	rotationScenarios, forgeryScenarios, pauseScenarios)
 
-// Timeouts, claims, and what whoever goes on is told.
+// Timeouts, claims, and what the next run is told.
 var timeoutScenarios = []scenario{
-	{name: "an automatic resumption tells the handler that the wait timed out", run: func(w *world) {
+	{name: "an automatic resumption tells the handler that the wait timed out", run: func(w *env) {
 		w.seed()
 		for behaviour, want := range map[string]string{"auto_resume": "timeout:", "auto_resume_with_timeout_signal": "timeout: __timeout"} {
 			s := w.sleeps(waitFor(conditionOf(names(1, 2, "a", "b")), minted("wp")), within(time.Minute, behaviour), awaiting("it"))
@@ -128,7 +128,7 @@ var timeoutScenarios = []scenario{
 			w.no(w.complete(c.Fence, "").Err)
 		}
 	}},
-	{name: "an escalated suspension waits for an operator or a signal, without a timeout", run: func(w *world) {
+	{name: "an escalated suspension waits for an operator or a signal, without a timeout", run: func(w *env) {
 		w.seed()
 		ends := map[string]func(s sleeper){
 			"resumed signal signal signal: go":                func(s sleeper) { w.signal(s.id, s.wp, "go", waithook.EffectSatisfied) },
@@ -171,7 +171,7 @@ var timeoutScenarios = []scenario{
 		same(w, "closed", w.closing(c.Fence.Execution), "expired:execution_deadline deadline deadline nothing")
 		w.worker("idle").nothing()
 	}},
-	{name: "a signal after the timeout counts if the tick has not fired the timeout yet", run: func(w *world) {
+	{name: "a signal after the timeout counts if the tick has not fired the timeout yet", run: func(w *env) {
 		w.seed()
 		w.stop()
 		s := w.sleeps(within(time.Second, "fail"))
@@ -189,7 +189,7 @@ var timeoutScenarios = []scenario{
 		same(w, "suspensions", w.tick().Suspensions, 1)
 		w.refuses("a signal after the timeout", flowfabric.ErrNotSignalable, "T2", w.delivering(s.id, s.wp, suspend.SentSignal{Name: "go"}))
 	}},
-	{name: "of a racing timeout and signal, exactly one decides", run: func(w *world) {
+	{name: "of a racing timeout and signal, exactly one decides", run: func(w *env) {
 		w.seed()
 		w.stop()
 		k := w.worker("w1")
@@ -239,7 +239,7 @@ var timeoutScenarios = []scenario{
 		}
 		w.Logf("%d timeouts, %d signals", timeouts, signals)
 	}},
-	{name: "the timeout of an earlier suspension does not fire on a later one", run: func(w *world) {
+	{name: "the timeout of an earlier suspension does not fire on a later one", run: func(w *env) {
 		w.seed()
 		for what, opts := range map[string][]suspending{"none": nil, "later": {within(time.Hour, "fail")}} {
 			k, c, m := w.waiting(within(time.Minute, "fail"))
@@ -260,7 +260,7 @@ var timeoutScenarios = []scenario{
 			w.cancel(id)
 		}
 	}},
-	{name: "only the holder can close a waitpoint, and only while it is pending", run: func(w *world) {
+	{name: "only the holder can close a waitpoint, and only while it is pending", run: func(w *env) {
 		w.seed()
 		k, c := w.holder()
 		f, id := c.Fence, c.Fence.Execution
@@ -306,7 +306,7 @@ var timeoutScenarios = []scenario{
 		w.complete(c.Fence, "")
 		w.refuses("an ended execution", flowfabric.ErrNotActive, "T1", closing(c.Fence, late.ID))
 	}},
-	{name: "of a racing expiry and activation of a waitpoint, exactly one wins", run: func(w *world) {
+	{name: "of a racing expiry and activation of a waitpoint, exactly one wins", run: func(w *env) {
 		w.seed()
 		w.stop()
 		k := w.worker("w1")
@@ -362,7 +362,7 @@ var timeoutScenarios = []scenario{
 		}
 		w.Logf("%d activated, %d expired", activated, expired)
 	}},
-	{name: "a resumed execution is claimed in the same attempt under a newer epoch", run: func(w *world) {
+	{name: "a resumed execution is claimed in the same attempt under a newer epoch", run: func(w *env) {
 		w.seed()
 		k, c, m := w.waiting(resumedAfter(time.Second))
 		id := c.Fence.Execution
@@ -385,7 +385,7 @@ var timeoutScenarios = []scenario{
 		w.no(w.complete(again.Fence, "").Err)
 		w.unchanged("after the end", func() { w.is(w.complete(c.Fence, "x").Err, flowfabric.ErrNotActive) })
 	}},
-	{name: "a suspension records how it ended and what the handler is told", run: func(w *world) {
+	{name: "a suspension records how it ended and what the handler is told", run: func(w *env) {
 		w.seed()
 		two := waitFor(conditionOf(names(1, 2, "a", "b")), minted("wp"))
 		_, c := w.holder()
@@ -438,7 +438,7 @@ var timeoutScenarios = []scenario{
 		_, err = w.e.ReadSuspension(w.ctx, id)
 		w.is(err, flowfabric.ErrResultPurged)
 	}},
-	{name: "the history records each suspension and resumption with its cause", run: func(w *world) {
+	{name: "the history records each suspension and resumption with its cause", run: func(w *env) {
 		w.seed()
 		now := w.now()
 		w.set("HSET", string(w.k), "clock_pin", strconv.FormatInt(now, 10))
@@ -510,7 +510,7 @@ var timeoutScenarios = []scenario{
 }
 
 // size is how many members a sorted set has.
-func (w *world) size(key string) int64 {
+func (w *env) size(key string) int64 {
 	w.Helper()
 	n, err := w.do("ZCARD", key).AsInt64()
 	w.no(err)

@@ -34,7 +34,7 @@ func flipped(text string, at int) string {
 var tokenScenarios = []scenario{
 	// What of a token is no token at all (no colon, an empty part, capitals) is refused before the server is asked. The server
 	// sees the SHA-256 of whatever was presented: each of these is simply not the digest of the token.
-	{name: "only the exact token of a waitpoint is accepted", run: func(w *world) {
+	{name: "only the exact token of a waitpoint is accepted", run: func(w *env) {
 		w.seed()
 		_, c, m := w.waiting()
 		id, token := c.Fence.Execution, tokenOf(m)
@@ -58,7 +58,7 @@ var tokenScenarios = []scenario{
 		}
 		w.signal(id, m, "go", waithook.EffectSatisfied)
 	}},
-	{name: "tokens of a rotated key are accepted until its grace ends", run: func(w *world) {
+	{name: "tokens of a rotated key are accepted until its grace ends", run: func(w *env) {
 		w.stop()
 		w.seed()
 		_, c, m := w.waiting()
@@ -98,7 +98,7 @@ var tokenScenarios = []scenario{
 		w.suspend(f, waitFor(conditionOf(names(1, 1, "go")), n))
 		w.signal(f.Execution, n, "go", waithook.EffectSatisfied)
 	}},
-	{name: "several rotated keys verify tokens at once, each until its own grace ends", run: func(w *world) {
+	{name: "several rotated keys verify tokens at once, each until its own grace ends", run: func(w *env) {
 		w.stop()
 		w.seed()
 		_, c, m := w.waiting()
@@ -131,7 +131,7 @@ var tokenScenarios = []scenario{
 		})
 	}},
 	// The server knows secrets by their fingerprint alone; whether a secret is hex of the right length is found where it is read.
-	{name: "a rotation with a malformed or conflicting key is refused", run: func(w *world) {
+	{name: "a rotation with a malformed or conflicting key is refused", run: func(w *env) {
 		w.seed()
 		print := printOf("secret of " + kid)
 		call := func(args ...string) answer { return w.fcall("ff_set_token_keys", append([]string{proto}, args...)...) }
@@ -168,7 +168,7 @@ var tokenScenarios = []scenario{
 		w.check()
 	}},
 	// A start offers its key to every partition and learns what each has; a kid that is taken by another secret is an error.
-	{name: "every start seeds the token key where it is missing and detects another secret", run: func(w *world) {
+	{name: "every start seeds the token key where it is missing and detects another secret", run: func(w *env) {
 		forget := func(p uint16) { w.set("DEL", keys.Of(p).Kids()) }
 		for p := range uint16(partitions) {
 			forget(p)
@@ -211,7 +211,7 @@ var tokenScenarios = []scenario{
 		w.check()
 	}},
 	// Secrets never come to the server; what may be damaged there is what it knows of a key.
-	{name: "without a token key, no token is issued or accepted", run: func(w *world) {
+	{name: "without a token key, no token is issued or accepted", run: func(w *env) {
 		w.seed()
 		k, c, m := w.waiting()
 		id := c.Fence.Execution
@@ -251,7 +251,7 @@ var tokenScenarios = []scenario{
 		w.signal(id, m, "go", waithook.EffectSatisfied)
 		w.suspend(f)
 	}},
-	{name: "a token of another execution is refused", run: func(w *world) {
+	{name: "a token of another execution is refused", run: func(w *env) {
 		w.seed()
 		_, a, ma := w.waiting()
 		_, b, mb := w.waiting()
@@ -271,7 +271,7 @@ var tokenScenarios = []scenario{
 		w.code(b.Fence.Execution, "S1")
 		w.signal(b.Fence.Execution, mb, "go", waithook.EffectSatisfied)
 	}},
-	{name: "a token of an earlier suspension is refused by a later one", run: func(w *world) {
+	{name: "a token of an earlier suspension is refused by a later one", run: func(w *env) {
 		w.seed()
 		for _, end := range []struct {
 			how, reason string
@@ -308,7 +308,7 @@ var tokenScenarios = []scenario{
 			w.complete(w.worker("w3").one(id).Fence, "")
 		}
 	}},
-	{name: "a sender without the token learns nothing about what exists", run: func(w *world) {
+	{name: "a sender without the token learns nothing about what exists", run: func(w *env) {
 		w.seed()
 		_, c, m := w.waiting()
 		id := c.Fence.Execution

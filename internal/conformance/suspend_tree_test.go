@@ -15,7 +15,7 @@ import (
 
 // Conditions of several parts, held against what they mean.
 var treeScenarios = []scenario{
-	{name: "random conditions are met exactly when a plain evaluation says so", run: func(w *world) {
+	{name: "random conditions are met exactly when a plain evaluation says so", run: func(w *env) {
 		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
 		r := rand.New(rand.NewPCG(seed, 11))
 		n := w.rounds(int(min(5000, number("FLOWFABRIC_SOAK", 150))))
@@ -202,7 +202,7 @@ func (t tree) effect(signals []heard) string {
 }
 
 // plays waits for a condition and sends random signals, some of them early, some twice. It returns how it ended.
-func (w *world) plays(r *rand.Rand, k *worker, t tree, what string) string {
+func (w *env) plays(r *rand.Rand, k *worker, t tree, what string) string {
 	w.Helper()
 	f := w.takes(k, 1)[0].Fence
 	id := f.Execution

@@ -7,7 +7,7 @@ import (
 
 // The same for what the tick does, and what a session leaves behind.
 var tickScenarios = []scenario{
-	{name: "150 due timers of a crashed worker use up no retry", run: func(w *world) {
+	{name: "150 due timers of a crashed worker use up no retry", run: func(w *env) {
 		ids := w.createN(150, timeout(10*time.Second), retries(1))
 		k := w.worker("w1")
 		k.claim(100)
@@ -19,7 +19,7 @@ var tickScenarios = []scenario{
 			same(w, "state", words(w.core(id)["s"], w.core(id)["rc"]), "R1r ")
 		}
 	}},
-	{name: "a tick's next wake considers alarms, delays and sessions", run: func(w *world) {
+	{name: "a tick's next wake considers alarms, delays and sessions", run: func(w *env) {
 		w.stop()
 		k := w.worker("w1")
 		k.ttl = time.Second
@@ -34,7 +34,7 @@ var tickScenarios = []scenario{
 		r := w.tick()
 		same(w, "the session died", words(r.Requeued, r.More), "1 false")
 	}},
-	{name: "a tick with nothing left to do schedules no next wake", run: func(w *world) {
+	{name: "a tick with nothing left to do schedules no next wake", run: func(w *env) {
 		k := w.worker("w1")
 		w.complete(k.one(w.create()).Fence, "")
 		w.no(w.e.CloseSession(w.ctx, w.p, k.session))
@@ -51,7 +51,7 @@ var tickScenarios = []scenario{
 		w.no(err)
 		same(w, "overdue", p[0].TickOverdue, false)
 	}},
-	{name: "a poll reports a late tick", run: func(w *world) {
+	{name: "a poll reports a late tick", run: func(w *env) {
 		w.tick()
 		w.create(delay(time.Second))
 		w.advance(4 * time.Second)
@@ -59,7 +59,7 @@ var tickScenarios = []scenario{
 		w.no(err)
 		same(w, "overdue", p[0].TickOverdue, true)
 	}},
-	{name: "a poll reports how many routes are ready", run: func(w *world) {
+	{name: "a poll reports how many routes are ready", run: func(w *env) {
 		ready := func() int {
 			w.Helper()
 			p, _, err := w.e.Poll(w.ctx, []uint16{w.p})
@@ -76,7 +76,7 @@ var tickScenarios = []scenario{
 		w.cancel(second)
 		same(w, "none", ready(), 0)
 	}},
-	{name: "a renewed session is indexed at its new expiry", run: func(w *world) {
+	{name: "a renewed session is indexed at its new expiry", run: func(w *env) {
 		k := w.worker("w1")
 		k.one(w.create())
 		w.advance(ttl * 2 / 3)
@@ -88,7 +88,7 @@ var tickScenarios = []scenario{
 		exp, _ := strconv.ParseInt(w.hash(w.k.Session(k.session))["exp"], 10, 64)
 		same(w, "indexed at its expiry", int64(ends), exp)
 	}},
-	{name: "a dead session loses its notices and is forgotten after ten minutes", run: func(w *world) {
+	{name: "a dead session loses its notices and is forgotten after ten minutes", run: func(w *env) {
 		k := w.worker("w1")
 		c := k.one(w.create())
 		w.cancel(c.Fence.Execution) // leaves a notice that nobody reads
@@ -99,7 +99,7 @@ var tickScenarios = []scenario{
 		w.no(err)
 		same(w, "notices", n, 0)
 	}},
-	{name: "a tick that leaves dead sessions for later reports more work", run: func(w *world) {
+	{name: "a tick that leaves dead sessions for later reports more work", run: func(w *env) {
 		w.quiet = true
 		for i := range 61 {
 			k := w.worker("w" + strconv.Itoa(i))
@@ -111,15 +111,15 @@ var tickScenarios = []scenario{
 		same(w, "no more", w.tick().More, false)
 		same(w, "sessions", len(w.dump().ZSets[":sessions"]), 0)
 	}},
-	{name: "a tick drops waiting workers whose registration expired", run: func(w *world) {
+	{name: "a tick drops waiting workers whose registration expired", run: func(w *env) {
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
 		k := w.worker("w1")
 		k.nothing()
 		w.advance(3*time.Minute + time.Second)
 		w.tick()
-		same(w, "waiters", len(w.dump().ZSets[":w:"+k.interest]), 0)
+		same(w, "waiters", len(w.dump().ZSets[":w:"+k.subscription]), 0)
 	}},
-	{name: "an alarm that fires too early is set to its correct time", run: func(w *world) {
+	{name: "an alarm that fires too early is set to its correct time", run: func(w *env) {
 		k := w.worker("w1")
 		for _, opts := range [][]option{
 			{timeout(10 * time.Second), deadline(time.Hour)}, {timeout(time.Hour), deadline(10 * time.Second)},
@@ -135,7 +135,7 @@ var tickScenarios = []scenario{
 			w.code(id, "A1")
 		}
 	}},
-	{name: "a delay that ends too early is set right", run: func(w *world) {
+	{name: "a delay that ends too early is set right", run: func(w *env) {
 		w.stop()
 		id := w.create(delay(time.Minute))
 		w.set("ZADD", w.k.Delayed(), "1", id.UUID().String())

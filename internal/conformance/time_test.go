@@ -11,7 +11,7 @@ import (
 )
 
 var timeScenarios = []scenario{
-	{name: "only the tick's owner can give up the tick", run: func(w *world) {
+	{name: "only the tick's owner can give up the tick", run: func(w *env) {
 		w.create(delay(time.Minute))
 		w.tick()
 		owner := w.root()["owner"]
@@ -21,7 +21,7 @@ var timeScenarios = []scenario{
 		a = w.fcall("ff_tick", proto, owner, "1")
 		same(w, "the owner", words(a.code, w.root()["owner"]), "OK ")
 	}},
-	{name: "work of a dead session is requeued and claimed by another worker", run: func(w *world) {
+	{name: "work of a dead session is requeued and claimed by another worker", run: func(w *env) {
 		id := w.create(timeout(2*ttl), retries(1))
 		k := w.worker("w1")
 		c := k.one(id)
@@ -40,7 +40,7 @@ var timeScenarios = []scenario{
 		w.frames(n.Fence, 1, 1)
 		w.no(w.complete(n.Fence, "").Err)
 	}},
-	{name: "after a takeover, every call of the former holder is refused", run: func(w *world) {
+	{name: "after a takeover, every call of the former holder is refused", run: func(w *env) {
 		id := w.create()
 		k := w.worker("w1")
 		f := k.one(id).Fence
@@ -60,7 +60,7 @@ var timeScenarios = []scenario{
 		_, err := w.e.RenewSession(w.ctx, w.p, k.session, ttl, 0)
 		w.is(err, flowfabric.ErrLeaseExpired)
 	}},
-	{name: "a tick requeues only executions whose lease expired or was revoked", run: func(w *world) {
+	{name: "a tick requeues only executions whose lease expired or was revoked", run: func(w *env) {
 		for _, code := range reachable {
 			if code == "A2" || code == "A3" {
 				continue
@@ -71,7 +71,7 @@ var timeScenarios = []scenario{
 			w.code(x.id, code)
 		}
 	}},
-	{name: "an execution fails when it exceeds its limit of reclaims, and the reason names the worker", run: func(w *world) {
+	{name: "an execution fails when it exceeds its limit of reclaims, and the reason names the worker", run: func(w *env) {
 		id := w.create(reclaims(2), retries(3), deadline(time.Hour))
 		for i := range 3 {
 			k := w.worker("w1")
@@ -91,7 +91,7 @@ var timeScenarios = []scenario{
 		w.no(err)
 		same(w, "stream", m.ClosedReason, "lease_expired")
 	}},
-	{name: "work that keeps losing its workers pauses longer each time and fails after ten reclaims", run: func(w *world) {
+	{name: "work that keeps losing its workers pauses longer each time and fails after ten reclaims", run: func(w *env) {
 		id := w.create()
 		for i, pause := range []time.Duration{0, 1, 2, 4, 8, 16, 32, 60, 60, 60} {
 			pause *= time.Second
@@ -118,14 +118,14 @@ var timeScenarios = []scenario{
 		s := w.code(id, "T2")
 		same(w, "end", words(s.FailureCategory, s.Reclaims), "max_reclaims_exceeded 10")
 	}},
-	{name: "work that pauses after lost workers is not dispatched, but can be cancelled and can expire", run: func(w *world) {
+	{name: "work that pauses after lost workers is not dispatched, but can be cancelled and can expire", run: func(w *env) {
 		for code, end := range map[flowfabric.Code]func(flowfabric.ExecutionID){
 			"T3": w.cancel,
 			"T4": func(flowfabric.ExecutionID) { w.advance(time.Hour); w.settleTime() },
 		} {
 			x := w.state("R2r", deadline(30*time.Minute))
 			w.worker("w2").nothing()
-			page, err := w.e.ListExecutions(w.ctx, w.p, engine.ListQuery{Home: engine.HomeDelayed, Limit: 100})
+			page, err := w.e.ListExecutions(w.ctx, w.p, engine.ListQuery{Index: engine.IndexDelayed, Limit: 100})
 			w.no(err)
 			same(w, "delayed", words(len(page.Executions), page.Executions[0].ID == x.id), "1 true")
 			end(x.id)
@@ -133,7 +133,7 @@ var timeScenarios = []scenario{
 			same(w, "delay", s.DelayUntil.IsZero(), true)
 		}
 	}},
-	{name: "a revoked lease is requeued without a pause, however many workers were lost before", run: func(w *world) {
+	{name: "a revoked lease is requeued without a pause, however many workers were lost before", run: func(w *env) {
 		x := w.state("R2r")
 		w.advance(time.Minute)
 		w.settleTime()
@@ -142,7 +142,7 @@ var timeScenarios = []scenario{
 		w.settleTime()
 		same(w, "reclaims", w.code(x.id, "R1r").Reclaims, 6)
 	}},
-	{name: "a replay resets the count of lost workers", run: func(w *world) {
+	{name: "a replay resets the count of lost workers", run: func(w *env) {
 		x := w.state("R2r")
 		w.cancel(x.id)
 		w.replay(x.id, engine.Replay{})
@@ -151,7 +151,7 @@ var timeScenarios = []scenario{
 		w.settleTime()
 		same(w, "reclaims", w.code(x.id, "R1r").Reclaims, 1)
 	}},
-	{name: "an attempt that exceeds its timeout is retried, and the last one ends expired", run: func(w *world) {
+	{name: "an attempt that exceeds its timeout is retried, and the last one ends expired", run: func(w *env) {
 		id := w.create(timeout(10*time.Second), retries(1))
 		k := w.worker("w1")
 		f := k.one(id).Fence
@@ -170,7 +170,7 @@ var timeScenarios = []scenario{
 		s = w.code(id, "T4")
 		same(w, "the end", words(s.State.Public, s.FailureCategory), "expired attempt_timeout")
 	}},
-	{name: "a timeout of the last attempt ends as expired, also if the holder reports it", run: func(w *world) {
+	{name: "a timeout of the last attempt ends as expired, also if the holder reports it", run: func(w *env) {
 		id := w.create(timeout(10 * time.Second))
 		f := w.worker("w1").one(id).Fence
 		w.advance(10 * time.Second)
@@ -185,7 +185,7 @@ var timeScenarios = []scenario{
 		w.no(err)
 		w.code(early, "T2") // it is not true yet
 	}},
-	{name: "an attempt's timer never fires on a later attempt", run: func(w *world) {
+	{name: "an attempt's timer never fires on a later attempt", run: func(w *env) {
 		id := w.create(timeout(20*time.Second), retry(flowfabric.RetryPolicy{MaxRetries: 3, Max: time.Second, Multiplier: 2}))
 		k := w.worker("w1")
 		f := k.one(id).Fence
@@ -206,7 +206,7 @@ var timeScenarios = []scenario{
 		same(w, "not due", w.tick().TimedOut, 0)
 		w.code(id, "A1")
 	}},
-	{name: "a crash never uses up a retry", run: func(w *world) {
+	{name: "a crash never uses up a retry", run: func(w *env) {
 		// The timer and the death of the session are due in the same call, in either order.
 		for _, limit := range []time.Duration{ttl - time.Second, ttl + time.Second} {
 			w.reset()
@@ -219,7 +219,7 @@ var timeScenarios = []scenario{
 			same(w, "retries", words(s.Retries, s.Reclaims), "0 1")
 		}
 	}},
-	{name: "a deadline expires an execution in every state", run: func(w *world) {
+	{name: "a deadline expires an execution in every state", run: func(w *env) {
 		for _, code := range reachable {
 			if code[0] == 'T' {
 				continue
@@ -246,7 +246,7 @@ var timeScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "one owner ticks a partition, and another takes over only when it is late", run: func(w *world) {
+	{name: "one owner ticks a partition, and another takes over only when it is late", run: func(w *env) {
 		r, err := w.e.Tick(w.ctx, w.p, "a", false)
 		w.no(err)
 		same(w, "nothing to do", words(r.Owner, r.Idle, r.More), "true true false")
@@ -297,7 +297,7 @@ var timeScenarios = []scenario{
 		w.advance(time.Second)
 		same(w, "at once overdue without an owner", w.renew(k, 0).TickOverdue, true)
 	}},
-	{name: "a partition with only distant timers is ticked about six times a minute", run: func(w *world) {
+	{name: "a partition with only distant timers is ticked about six times a minute", run: func(w *env) {
 		k := w.worker("w1")
 		id := w.create()
 		w.create(delay(time.Hour))
@@ -316,7 +316,7 @@ var timeScenarios = []scenario{
 			w.Fatalf("%d ticks in a minute", ticks)
 		}
 	}},
-	{name: "a tick request wakes a live owner and replaces a missing one at once", run: func(w *world) {
+	{name: "a tick request wakes a live owner and replaces a missing one at once", run: func(w *env) {
 		ask := func(who string) engine.TickReply {
 			w.Helper()
 			r, err := w.e.AskTick(w.ctx, w.p, who)
@@ -348,7 +348,7 @@ var timeScenarios = []scenario{
 		same(w, "two seconds later anybody takes over", r.Owner, true)
 		w.check()
 	}},
-	{name: "an idle partition's tick is overdue two seconds after its owner ignored a request", run: func(w *world) {
+	{name: "an idle partition's tick is overdue two seconds after its owner ignored a request", run: func(w *env) {
 		_, err := w.e.Tick(w.ctx, w.p, "a", false)
 		w.no(err)
 		w.listen(engine.BellChannel(w.p, "a"))
@@ -364,7 +364,7 @@ var timeScenarios = []scenario{
 		same(w, "who polls hears of it", p[0].TickOverdue, true)
 		w.check()
 	}},
-	{name: "when a tick owner leaves or is declared dead, another worker is woken at once", run: func(w *world) {
+	{name: "when a tick owner leaves or is declared dead, another worker is woken at once", run: func(w *env) {
 		name := w.homed("a")
 		neighbour := w.listen(engine.BellChannel(w.p, "w2"))
 		for what, leave := range map[string]func(k *worker) error{
@@ -392,7 +392,7 @@ var timeScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "a tick is overdue when it is more than two seconds late, to the millisecond", damaged: "it sets the server's clock back", needs: []string{"PinnedClock"}, run: func(w *world) {
+	{name: "a tick is overdue when it is more than two seconds late, to the millisecond", damaged: "it sets the server's clock back", needs: []string{"PinnedClock"}, run: func(w *env) {
 		w.pinned(func(start time.Time) {
 			w.tick()
 			w.create(delay(500 * time.Millisecond))
@@ -410,7 +410,7 @@ var timeScenarios = []scenario{
 			}
 		})
 	}},
-	{name: "one poll reports the ready routes of all partitions", run: func(w *world) {
+	{name: "one poll reports the ready routes of all partitions", run: func(w *env) {
 		p, _, err := w.e.Poll(w.ctx, []uint16{w.p})
 		w.no(err)
 		same(w, "empty", words(p), words([]engine.PollState{{Partition: w.p}}))
@@ -432,7 +432,7 @@ var timeScenarios = []scenario{
 		_, _, err = w.e.Poll(w.ctx, []uint16{partitions})
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},
-	{name: "a tick that requeued a dead session's work comes again within a second", run: func(w *world) {
+	{name: "a tick that requeued a dead session's work comes again within a second", run: func(w *env) {
 		k := w.worker("w1")
 		id := k.one(w.create()).Fence.Execution
 		w.tick()
@@ -442,7 +442,7 @@ var timeScenarios = []scenario{
 		w.code(id, codes.WaitingReclaim)
 		same(w, "in a second", words(r.Idle, r.Next <= time.Second), words(false, true))
 	}},
-	{name: "a poll reports ready routes, live workers and an overdue tick", run: func(w *world) {
+	{name: "a poll reports ready routes, live workers and an overdue tick", run: func(w *env) {
 		poll := func() string {
 			w.Helper()
 			return words(w.must("ff_poll", proto).slots)
@@ -484,14 +484,14 @@ type placed struct {
 }
 
 // halt suspends what is held until the signal go comes.
-func (w *world) halt(x *placed, opts ...suspending) {
+func (w *env) halt(x *placed, opts ...suspending) {
 	w.Helper()
 	x.suspension, _ = w.suspend(x.fence, append([]suspending{awaiting("it")}, opts...)...)
 	x.waitpoint = x.suspension.Bindings[0].Minted
 }
 
 // place creates an execution: alone, or as a member of a flow that may grow, behind an upstream if its state needs one.
-func (w *world) place(code flowfabric.Code, opts []option) placed {
+func (w *env) place(code flowfabric.Code, opts []option) placed {
 	w.Helper()
 	behind := code == "R3f" || code == "R3p" || code == "T5n"
 	if !w.members && !behind {
@@ -516,7 +516,7 @@ func (w *world) place(code flowfabric.Code, opts []option) placed {
 }
 
 // state brings a new execution into a state, in a partition with a token key. Only A2, R1r, R2r, T4 and T4n move the clock.
-func (w *world) state(code flowfabric.Code, opts ...option) placed {
+func (w *env) state(code flowfabric.Code, opts ...option) placed {
 	w.Helper()
 	opts = append([]option{retries(3)}, opts...)
 	switch code {
@@ -608,7 +608,7 @@ func (w *world) state(code flowfabric.Code, opts ...option) placed {
 	}
 	switch code {
 	case "R4f", "R4i":
-		_, err := w.e.PauseExecution(w.ctx, x.id, "op", "reason")
+		_, err := w.e.HoldExecution(w.ctx, x.id, "op", "reason")
 		w.no(err)
 		w.check()
 	case "G1f", "G1i":

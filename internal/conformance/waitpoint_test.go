@@ -18,7 +18,7 @@ import (
 )
 
 // openNamed opens a waitpoint for a while that is kept as a step under its key.
-func (w *world) openNamed(f flowfabric.Fence, m engine.Minted, life time.Duration) (engine.Opened, error) {
+func (w *env) openNamed(f flowfabric.Fence, m engine.Minted, life time.Duration) (engine.Opened, error) {
 	w.Helper()
 	o, err := w.e.CreatePendingWaitpoint(w.ctx, f, m.Key, m, life)
 	w.check()
@@ -26,20 +26,20 @@ func (w *world) openNamed(f flowfabric.Fence, m engine.Minted, life time.Duratio
 }
 
 // again suspends what was resumed before, until go comes, and brings it.
-func (w *world) again(id flowfabric.ExecutionID, opts ...suspending) {
+func (w *env) again(id flowfabric.ExecutionID, opts ...suspending) {
 	w.Helper()
 	w.signal(id, w.stopped(w.holds(id), opts...), "go", waithook.EffectSatisfied)
 }
 
 // holds claims what waits.
-func (w *world) holds(id flowfabric.ExecutionID) flowfabric.Fence {
+func (w *env) holds(id flowfabric.ExecutionID) flowfabric.Fence {
 	w.Helper()
 	return w.worker("w" + strconv.FormatUint(uint64(uuid.New().ID()), 36)).one(id).Fence
 }
 
 // What no other topic noticed when internal/mutants broke suspension.
 var waitpointScenarios = []scenario{
-	{name: "a signal's key is recognised while its waitpoint is open, then for its dedup time", run: func(w *world) {
+	{name: "a signal's key is recognised while its waitpoint is open, then for its dedup time", run: func(w *env) {
 		w.seed()
 		_, c, m := w.waiting()
 		id := c.Fence.Execution
@@ -68,7 +68,7 @@ var waitpointScenarios = []scenario{
 		w.is(err, flowfabric.ErrWaitpointClosed)
 		repeats(first)
 	}},
-	{name: "at most 64 waitpoints are open, and the oldest closed ones are forgotten", run: func(w *world) {
+	{name: "at most 64 waitpoints are open, and the oldest closed ones are forgotten", run: func(w *env) {
 		w.seed()
 		k, c := w.holder()
 		f, id := c.Fence, c.Fence.Execution
@@ -105,7 +105,7 @@ var waitpointScenarios = []scenario{
 			return err
 		})
 	}},
-	{name: "suspensions also forget the oldest closed waitpoints", run: func(w *world) {
+	{name: "suspensions also forget the oldest closed waitpoints", run: func(w *env) {
 		w.seed()
 		id := w.create()
 		first := w.stopped(w.holds(id))
@@ -132,7 +132,7 @@ var waitpointScenarios = []scenario{
 		_, _, err := w.e.ReadSignals(w.ctx, id, first.ID, 0)
 		w.is(err, flowfabric.ErrWaitpointNotFound)
 	}},
-	{name: "the answer of a named wait is kept once, and only if there was one", run: func(w *world) {
+	{name: "the answer of a named wait is kept once, and only if there was one", run: func(w *env) {
 		w.seed()
 		id := w.create(retries(0))
 		for range 3 {
@@ -158,7 +158,7 @@ var waitpointScenarios = []scenario{
 		c = w.claims(id)
 		same(w, "dropped", words(len(c.Steps), told(c.Resume)), "0 nothing")
 	}},
-	{name: "every suspension and resumption is published on the execution's channel", run: func(w *world) {
+	{name: "every suspension and resumption is published on the execution's channel", run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -175,7 +175,7 @@ var waitpointScenarios = []scenario{
 		w.signal(id, w.bound(id), "go", waithook.EffectSatisfied)
 		ear.hears("R2c 0")
 	}},
-	{name: "a deadline fires before a later suspension timeout", run: func(w *world) {
+	{name: "a deadline fires before a later suspension timeout", run: func(w *env) {
 		w.seed()
 		_, c := w.holder(deadline(time.Minute), timeout(time.Hour))
 		w.suspend(c.Fence, within(time.Hour, "fail"))
@@ -183,13 +183,13 @@ var waitpointScenarios = []scenario{
 		same(w, "expired", w.tick().Expired, 1)
 		w.code(c.Fence.Execution, "T4")
 	}},
-	{name: "the attempt timeout does not fire while the execution is suspended", run: func(w *world) {
+	{name: "the attempt timeout does not fire while the execution is suspended", run: func(w *env) {
 		w.seed()
 		_, c := w.holder(timeout(time.Minute))
 		w.suspend(c.Fence)
 		same(w, "alarms", len(w.dump().ZSets[":alarms"]), 0)
 	}},
-	{name: "fresh waitpoints of a wait that was satisfied at once are closed", run: func(w *world) {
+	{name: "fresh waitpoints of a wait that was satisfied at once are closed", run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
 		w.pend(c.Fence, "another")
@@ -203,7 +203,7 @@ var waitpointScenarios = []scenario{
 		same(w, "satisfied", a.Satisfied, true)
 		same(w, "open", w.at(c.Fence.Execution, "wp"), 1)
 	}},
-	{name: "an automatic resumption skips the resume delay", run: func(w *world) {
+	{name: "an automatic resumption skips the resume delay", run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
 		w.suspend(c.Fence, within(time.Second, "auto_resume"), resumedAfter(time.Hour))
@@ -211,7 +211,7 @@ var waitpointScenarios = []scenario{
 		same(w, "suspensions", w.tick().Suspensions, 1)
 		w.code(c.Fence.Execution, "R1i")
 	}},
-	{name: "a waitpoint id can be used only once", run: func(w *world) {
+	{name: "a waitpoint id can be used only once", run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
 		m := w.pend(c.Fence, "a")
@@ -226,7 +226,7 @@ var waitpointScenarios = []scenario{
 			return err
 		})
 	}},
-	{name: "steps that the library records count toward the step limit", run: func(w *world) {
+	{name: "steps that the library records count toward the step limit", run: func(w *env) {
 		w.seed()
 		w.quiet = true
 		_, c := w.holder()
@@ -251,7 +251,7 @@ var waitpointScenarios = []scenario{
 		}
 		w.pend(f, "x") // without a name
 	}},
-	{name: "bytes that the library records count toward the limit of step bytes", run: func(w *world) {
+	{name: "bytes that the library records count toward the limit of step bytes", run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -284,7 +284,7 @@ var waitpointScenarios = []scenario{
 		w.set("HINCRBY", w.k.Core(id.UUID()), "sb", "-1")
 		w.suspend(f)
 	}},
-	{name: "closing a waitpoint frees its name", run: func(w *world) {
+	{name: "closing a waitpoint frees its name", run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
 		f := c.Fence
@@ -313,7 +313,7 @@ var waitpointScenarios = []scenario{
 		w.no(err)
 		same(w, "anew", o.ID, m.ID)
 	}},
-	{name: "a token can be reissued under another key, and the next claim returns it", run: func(w *world) {
+	{name: "a token can be reissued under another key, and the next claim returns it", run: func(w *env) {
 		w.seed()
 		k, c := w.holder()
 		f, m := c.Fence, minted("a")
@@ -334,7 +334,7 @@ var waitpointScenarios = []scenario{
 		same(w, "what the handler gets", words(o.ID, o.Key, o.Kid, o.Nonce), words(m.ID, "a", anew.Kid, anew.Nonce))
 		w.signal(f.Execution, anew, "go", waithook.EffectBuffered)
 	}},
-	{name: "an approval names its sender and goes to the open waitpoint of that name", run: func(w *world) {
+	{name: "an approval names its sender and goes to the open waitpoint of that name", run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -363,7 +363,7 @@ var waitpointScenarios = []scenario{
 			w.no(err)
 		}
 	}},
-	{name: "a claim returns a resumption that is too large to be inlined", run: func(w *world) {
+	{name: "a claim returns a resumption that is too large to be inlined", run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -387,7 +387,7 @@ var waitpointScenarios = []scenario{
 		w.no(err)
 		same(w, "told", told(r.Claims[0].Resume), "signal: go go go")
 	}},
-	{name: "the limit of buffered bytes counts all waitpoints of an execution together", run: func(w *world) {
+	{name: "the limit of buffered bytes counts all waitpoints of an execution together", run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -400,7 +400,7 @@ var waitpointScenarios = []scenario{
 		large.Payload = append(large.Payload, 'p')
 		w.refuses("a signal of a byte too much", flowfabric.ErrPayloadTooLarge, "", func() error { _, err := w.e.DeliverSignal(w.ctx, id, b.ID, b.Digest, large); return err })
 	}},
-	{name: "600 early signals are all evaluated by the wait", needs: []string{"Functions"}, run: func(w *world) {
+	{name: "600 early signals are all evaluated by the wait", needs: []string{"Functions"}, run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -413,7 +413,7 @@ var waitpointScenarios = []scenario{
 		w.suspend(c.Fence, waitFor(conditionOf(names(1, 1, "go"))), onPending(m))
 		same(w, "evaluated", w.record(id).Signals, 600)
 	}},
-	{name: "a request id of an earlier holder does not block a later suspension", run: func(w *world) {
+	{name: "a request id of an earlier holder does not block a later suspension", run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -422,7 +422,7 @@ var waitpointScenarios = []scenario{
 		_, second := w.suspend(w.holds(id), asked("r1"))
 		same(w, "suspended anew", words(second.Already, w.record(id).ID == second.Suspension), "false true")
 	}},
-	{name: "a purge leaves nothing of waitpoints", run: func(w *world) {
+	{name: "a purge leaves nothing of waitpoints", run: func(w *env) {
 		w.seed()
 		id := w.create(retries(0))
 		w.again(id, awaiting("it"))
@@ -448,7 +448,7 @@ var waitpointScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "pending waitpoints are closed when their execution ends", run: func(w *world) {
+	{name: "pending waitpoints are closed when their execution ends", run: func(w *env) {
 		for _, code := range []flowfabric.Code{"T1", "T2", "T3", "T4"} {
 			w.reset()
 			w.hands = true
@@ -460,7 +460,7 @@ var waitpointScenarios = []scenario{
 }
 
 // bound is the active waitpoint of an execution, with a token that is new: the one before is lost to the test.
-func (w *world) bound(id flowfabric.ExecutionID) engine.Minted {
+func (w *env) bound(id flowfabric.ExecutionID) engine.Minted {
 	w.Helper()
 	for _, p := range w.record(id).Waitpoints {
 		if p.State == suspend.WaitpointActive {

@@ -12,7 +12,7 @@ import (
 )
 
 // gateway brings an execution with gates into a state in which it waits.
-func (w *world) gateway(code flowfabric.Code) flowfabric.ExecutionID {
+func (w *env) gateway(code flowfabric.Code) flowfabric.ExecutionID {
 	w.Helper()
 	opts := []option{asking(flowfabric.QuotaGate("openai"), flowfabric.BudgetGate("acme"))}
 	switch code {
@@ -23,7 +23,7 @@ func (w *world) gateway(code flowfabric.Code) flowfabric.ExecutionID {
 	}
 	id := w.create(opts...)
 	if code != "R1f" {
-		g := &gates{world: w}
+		g := &gates{env: w}
 		k := g.asker("w1")
 		f := k.granted(k.grants(1)...)[0].Fence
 		switch code {
@@ -47,36 +47,36 @@ func (w *world) gateway(code flowfabric.Code) flowfabric.ExecutionID {
 func askedBy(from flowfabric.Code, came string) explained {
 	return explained{cause: explain.WhyGranted, to: from, at: field("gx"), move: due,
 		says: both(stored("gx"), text(`Worker "w9" is asking its gates (budget "acme", quota "openai")`, came)),
-		place: func(w *world, _ *placed) placed {
+		place: func(w *env, _ *placed) placed {
 			x := placed{id: w.gateway(from)}
-			same(w, "granted", len((&gates{world: w}).asker("w9").grants(1)), 1)
+			same(w, "granted", len((&gates{env: w}).asker("w9").grants(1)), 1)
 			return x
 		}}
 }
 
 // held is one that an operator paused.
 func held(from flowfabric.Code, came string) explained {
-	return explained{cause: explain.WhyExecutionPaused, to: from,
-		says: func(w *world, x placed) []string {
+	return explained{cause: explain.WhyExecutionHeld, to: from,
+		says: func(w *env, x placed) []string {
 			at, err := w.do("ZSCORE", w.k.Paused(), x.id.UUID().String()).AsInt64()
 			w.no(err)
-			return []string{spoken(at), `Operator "anna" paused it because of "look first"`, came, "admin.Unpause"}
+			return []string{spoken(at), `Operator "anna" holds it because of "look first"`, came, "admin.Unhold"}
 		},
-		place: func(w *world, _ *placed) placed {
+		place: func(w *env, _ *placed) placed {
 			x := w.state(from)
-			_, err := w.e.PauseExecution(w.ctx, x.id, "anna", "look first")
+			_, err := w.e.HoldExecution(w.ctx, x.id, "anna", "look first")
 			w.no(err)
 			return x
 		},
-		move: func(w *world, x placed) {
-			_, err := w.e.UnpauseExecution(w.ctx, x.id, "ben")
+		move: func(w *env, x placed) {
+			_, err := w.e.UnholdExecution(w.ctx, x.id, "ben")
 			w.no(err)
 			w.check()
 		}}
 }
 
 var whyGateScenarios = []scenario{
-	{name: "the explanation of a closed route names the gate, the reason and the time", run: func(w *world) {
+	{name: "the explanation of a closed route names the gate, the reason and the time", run: func(w *env) {
 		g := newGates(w)
 		id := w.gateway("R1f")
 		for why, want := range map[string]struct {
@@ -105,7 +105,7 @@ var whyGateScenarios = []scenario{
 			w.settleTime()
 		}
 	}},
-	{name: "the explanation of a full quota mentions freed slots whose notice is not delivered yet", run: func(w *world) {
+	{name: "the explanation of a full quota mentions freed slots whose notice is not delivered yet", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		first := w.create(asking(flowfabric.QuotaGate(q)))
@@ -125,9 +125,9 @@ var whyGateScenarios = []scenario{
 		w.says(w.why(second), explain.WhyWaitingNoWorker)
 		w.says(w.why(first), explain.WhyCompleted)
 	}},
-	{name: "an overdue grant is explained as waiting for the tick", run: func(w *world) {
+	{name: "an overdue grant is explained as waiting for the tick", run: func(w *env) {
 		id := w.gateway("R1f")
-		(&gates{world: w}).asker("w9").grants(1)
+		(&gates{env: w}).asker("w9").grants(1)
 		w.advance(5 * time.Second)
 		w.says(w.why(id), explain.WhyGrantDue+w.late(), `Worker "w9"`, "A tick returns it to its queue")
 		w.settleTime()
@@ -136,7 +136,7 @@ var whyGateScenarios = []scenario{
 }
 
 // closedUntil is when a closed route opens.
-func (w *world) closedUntil(route uint64) int64 {
+func (w *env) closedUntil(route uint64) int64 {
 	w.Helper()
 	at, err := w.do("ZSCORE", w.k.Closed(), strconv.FormatUint(route, 10)).AsInt64()
 	w.no(err)

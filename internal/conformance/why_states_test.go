@@ -16,13 +16,13 @@ import (
 )
 
 // usualLane changes the usual lane in this partition alone.
-func (w *world) usualLane(state engine.LaneState, by string) {
+func (w *env) usualLane(state engine.LaneState, by string) {
 	w.Helper()
 	same(w, "lane", w.fcall("ff_set_lane", proto, "default", "default", string(state), "", by, "").code, "OK")
 }
 
 // maintained moves the clock as if somebody had ticked until a moment ago.
-func (w *world) maintained(d time.Duration) {
+func (w *env) maintained(d time.Duration) {
 	w.Helper()
 	w.advance(d - time.Second)
 	w.settleTime()
@@ -30,7 +30,7 @@ func (w *world) maintained(d time.Duration) {
 }
 
 var whyStateScenarios = []scenario{
-	{name: "waiting work in a paused or disabled lane is explained by the lane", run: func(w *world) {
+	{name: "waiting work in a paused or disabled lane is explained by the lane", run: func(w *env) {
 		x := w.state("R1f")
 		for _, state := range []engine.LaneState{engine.LanePaused, engine.LaneDisabled, engine.LaneDraining} {
 			w.usualLane(state, "anna")
@@ -56,7 +56,7 @@ var whyStateScenarios = []scenario{
 		w.says(w.why(y.id), explain.WhyWaitingNoWorker)
 		w.worker("w3").one(y.id)
 	}},
-	{name: "the explanation counts what is ahead in the same queue", run: func(w *world) {
+	{name: "the explanation counts what is ahead in the same queue", run: func(w *env) {
 		ids := w.createN(3)
 		other := w.create(kind("other"), priority(9000))
 		ranks := map[int]string{0: "it is the first in its queue", 1: "1 other in its queue is ahead of it", 2: "2 others in its queue are ahead of it"}
@@ -68,7 +68,7 @@ var whyStateScenarios = []scenario{
 			same(w, "ahead and queued", words(e.Facts.Ahead, e.Facts.Queued), words(rank, map[bool]int{true: 1, false: 3}[id == other]))
 		}
 	}},
-	{name: "the explanation mentions idle instances that the worker registry does not list", damaged: "it moves an execution without the tick", run: func(w *world) {
+	{name: "the explanation mentions idle instances that the worker registry does not list", damaged: "it moves an execution without the tick", run: func(w *env) {
 		idle, busy := w.worker("idle"), w.worker("busy")
 		w.complete(busy.one(w.create()).Fence, "r") // makes the route known
 		idle.nothing()
@@ -83,11 +83,11 @@ var whyStateScenarios = []scenario{
 		w.set("SADD", w.k.Ready(), w.core(x.id)["r"])
 		e = w.why(x.id)
 		w.says(e, explain.WhyWaitingUnregistered, "no live worker is listed that can run it, but 1 idle instance is registered")
-		same(w, "waiters", words(e.Facts.Waiters, e.Facts.Interests), "1 1")
+		same(w, "waiters", words(e.Facts.Waiters, e.Facts.Subscriptions), "1 1")
 		w.advance(3 * time.Minute) // registrations last so long
 		w.says(w.why(x.id), explain.WhyWaitingNoWorker)
 	}},
-	{name: "the explanation reports damaged indexes", damaged: "it removes index entries", run: func(w *world) {
+	{name: "the explanation reports damaged indexes", damaged: "it removes index entries", run: func(w *env) {
 		x := w.state("R1f")
 		w.quiet = true
 		w.set("SREM", w.k.Ready(), w.core(x.id)["r"])
@@ -95,7 +95,7 @@ var whyStateScenarios = []scenario{
 		w.set("ZREM", w.k.Queue(w.core(x.id)["r"]), x.id.UUID().String())
 		w.says(w.why(x.id), explain.WhyNotQueued)
 	}},
-	{name: "the explanation reports that the tick is overdue", run: func(w *world) {
+	{name: "the explanation reports that the tick is overdue", run: func(w *env) {
 		x := w.state("R2af")
 		w.advance(time.Minute)
 		e := w.why(x.id)
@@ -112,7 +112,7 @@ var whyStateScenarios = []scenario{
 		w.settleTime()
 		w.code(y.id, "R1f")
 	}},
-	{name: "an active execution is explained with its limits, progress and retries", run: func(w *world) {
+	{name: "an active execution is explained with its limits, progress and retries", run: func(w *env) {
 		x := w.state("A1", timeout(time.Minute), deadline(time.Hour), retries(2))
 		w.no(w.e.UpdateProgress(w.ctx, x.fence, 40, "half way"))
 		e := w.why(x.id)
@@ -141,7 +141,7 @@ var whyStateScenarios = []scenario{
 		w.settleTime()
 		w.says(w.why(x.id), explain.WhyExpiredAttemptTimeout, "attempt 2 ran longer than the 1m0s", "after 3 attempts")
 	}},
-	{name: "the work of a lost worker is explained with its reclaims", run: func(w *world) {
+	{name: "the work of a lost worker is explained with its reclaims", run: func(w *env) {
 		x := w.state("A1", reclaims(1))
 		w.says(w.why(x.id), explain.WhyActive)
 		w.maintained(ttl)
@@ -174,7 +174,7 @@ var whyStateScenarios = []scenario{
 		w.settleTime()
 		w.code(z.id, "T2")
 	}},
-	{name: "the explanation of a final failure says why it was not retried", run: func(w *world) {
+	{name: "the explanation of a final failure says why it was not retried", run: func(w *env) {
 		end := func(f engine.Failure, opts ...option) explain.Explanation {
 			w.Helper()
 			x := w.state("A1", opts...)
@@ -197,7 +197,7 @@ var whyStateScenarios = []scenario{
 		w.says(end(engine.Failure{Category: "io"}, picky), explain.WhyFailedNotRetried, `("disk", "net")`)
 		w.says(end(engine.Failure{Category: "io"}, retries(0)), explain.WhyFailedNoRetries)
 	}},
-	{name: "each of the six timeout behaviours of a suspension is explained", run: func(w *world) {
+	{name: "each of the six timeout behaviours of a suspension is explained", run: func(w *env) {
 		for behaviour, want := range map[string]struct {
 			says  string
 			to    flowfabric.Code
@@ -223,7 +223,7 @@ var whyStateScenarios = []scenario{
 			w.code(x.id, want.to)
 		}
 	}},
-	{name: "the condition of a suspension is explained in words", run: func(w *world) {
+	{name: "the condition of a suspension is explained in words", run: func(w *env) {
 		a, b, c := minted("alpha"), minted("beta"), minted("gamma")
 		for _, x := range []struct {
 			condition string
@@ -279,7 +279,7 @@ var whyStateScenarios = []scenario{
 		w.says(e, explain.WhyWaitingNoWorker, `delay that worker "w8" asked for is over`)
 		w.silent(e, "resumed")
 	}},
-	{name: "a passed deadline is explained before any other cause", run: func(w *world) {
+	{name: "a passed deadline is explained before any other cause", run: func(w *env) {
 		for code := range explanations {
 			state, _ := flowfabric.Project(code)
 			if state.Terminal() || explanations[code].place != nil {
@@ -317,7 +317,7 @@ var whyStateScenarios = []scenario{
 			w.quiet = false
 		}
 	}},
-	{name: "an ended execution is explained with its remaining replays and its retention", run: func(w *world) {
+	{name: "an ended execution is explained with its remaining replays and its retention", run: func(w *env) {
 		id := w.create(func(x *engine.NewExecution) { x.Policy = flowfabric.Policy{MaxReplays: 1, Retention: time.Minute} })
 		k := w.worker("w1")
 		w.complete(k.one(id).Fence, "r")
@@ -355,7 +355,7 @@ var whyStateScenarios = []scenario{
 		w.no(err)
 		w.says(w.why(rooted), explain.WhyCancelled, `cancelled it, "by root".`)
 	}},
-	{name: "an execution that is unknown, purged or in a frozen partition is explained", run: func(w *world) {
+	{name: "an execution that is unknown, purged or in a frozen partition is explained", run: func(w *env) {
 		nothing := flowfabric.NewExecutionID(w.p)
 		w.says(w.why(nothing), explain.WhyNotFound, "no execution of this id")
 		x := w.state("T3")
@@ -379,7 +379,7 @@ var whyStateScenarios = []scenario{
 		w.no(w.e.FreezePartition(w.ctx, w.p, ""))
 		w.says(w.why(y.id), explain.WhyPartitionFrozen, "is frozen, and calls")
 		w.no(w.e.ThawPartition(w.ctx, w.p))
-		w.set("DEL", string(w.k)) // whoever asks boots it again
+		w.set("DEL", string(w.k)) // the next call boots it again
 		e, err = explain.Of(w.ctx, w.e, y.id)
 		w.no(err)
 		w.says(e, explain.WhyWaitingNoWorker)
@@ -393,10 +393,10 @@ var whyStateScenarios = []scenario{
 		_, err = explain.Of(w.ctx, w.e, flowfabric.NewExecutionID(partitions))
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},
-	{name: "random states are always explained", run: func(w *world) {
+	{name: "random states are always explained", run: func(w *env) {
 		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
 		ops := int(number("FLOWFABRIC_SOAK", 1500)) / max(1, w.srv.Share)
-		f := &fuzzer{world: w, r: rand.New(rand.NewPCG(seed, 2)), seed: seed, states: map[string]int{}, answers: map[string]int{}}
+		f := &fuzzer{env: w, r: rand.New(rand.NewPCG(seed, 2)), seed: seed, states: map[string]int{}, answers: map[string]int{}}
 		seen, ticks := map[explain.Cause]int{}, 0
 		for i := range ops {
 			if i%250 == 0 {
@@ -459,7 +459,7 @@ func plausible(e explain.Explanation) bool {
 	families := map[string][]explain.Cause{
 		"R1": {explain.WhyWaitingNext, explain.WhyWaitingBehind, explain.WhyWaitingNoWorker, explain.WhyWaitingNoCapability, explain.WhyWaitingUnregistered, explain.WhyLanePaused, explain.WhyLaneDisabled,
 			explain.WhyWaitingBudget, explain.WhyWaitingRate, explain.WhyWaitingSlot, explain.WhyNoBudget, explain.WhyNoQuota, explain.WhyGateClosed, explain.WhyGateDue},
-		"R4": {explain.WhyExecutionPaused}, "G1": {explain.WhyGranted, explain.WhyGrantDue},
+		"R4": {explain.WhyExecutionHeld}, "G1": {explain.WhyGranted, explain.WhyGrantDue},
 		"R2": {explain.WhyDelayed, explain.WhyDelayedByWorker, explain.WhyRetryBackoff, explain.WhyReclaimBackoff, explain.WhyResumeDelay, explain.WhyDelayDue},
 		"R3": {explain.WhyFlowStaging, explain.WhyAwaitingOthers, explain.WhyAwaitingReplay, explain.WhyAwaitingKids, explain.WhyAwaitingBacklog,
 			explain.WhyFlowCancelled, explain.WhyLanePaused},

@@ -15,7 +15,7 @@ import (
 )
 
 // why explains an execution, and fails if that changed anything, or if the explanation is not one.
-func (w *world) why(id flowfabric.ExecutionID) explain.Explanation {
+func (w *env) why(id flowfabric.ExecutionID) explain.Explanation {
 	w.Helper()
 	var e explain.Explanation
 	w.unchanged("an explanation", func() {
@@ -51,7 +51,7 @@ func unexplained(e explain.Explanation, id flowfabric.ExecutionID) string {
 }
 
 // says fails unless an explanation has the reason and contains every text.
-func (w *world) says(e explain.Explanation, reason explain.Cause, texts ...string) {
+func (w *env) says(e explain.Explanation, reason explain.Cause, texts ...string) {
 	w.Helper()
 	if e.Reason != reason {
 		w.Fatalf("reason %s, want %s: %s", e.Reason, reason, e)
@@ -64,7 +64,7 @@ func (w *world) says(e explain.Explanation, reason explain.Cause, texts ...strin
 }
 
 // silent fails if an explanation contains a text.
-func (w *world) silent(e explain.Explanation, texts ...string) {
+func (w *env) silent(e explain.Explanation, texts ...string) {
 	w.Helper()
 	for _, text := range texts {
 		if strings.Contains(e.String(), text) {
@@ -77,7 +77,7 @@ func (w *world) silent(e explain.Explanation, texts ...string) {
 func spoken(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // late is what a reason that waits for a tick ends with, as a poll tells it.
-func (w *world) late() explain.Cause {
+func (w *env) late() explain.Cause {
 	w.Helper()
 	states, _, err := w.e.Poll(w.ctx, []uint16{w.p})
 	w.no(err)
@@ -91,21 +91,21 @@ func (w *world) late() explain.Cause {
 // explained is one code: what explains it, read independently, and how what comes next is done.
 type explained struct {
 	cause explain.Cause
-	late  bool                                    // it waits for a tick now, so the reason may say that there is none
-	says  func(w *world, x placed) []string       // what the explanation must contain
-	at    func(w *world, x placed) (ms int64)     // 0 when no clock decides; nil: the same
-	move  func(w *world, x placed)                // does what Next says
-	to    flowfabric.Code                         // where that leads; "" to a tombstone
-	place func(w *world, x *placed) (done placed) // brings it into the state; nil: world.state does
+	late  bool                                  // it waits for a tick now, so the reason may say that there is none
+	says  func(w *env, x placed) []string       // what the explanation must contain
+	at    func(w *env, x placed) (ms int64)     // 0 when no clock decides; nil: the same
+	move  func(w *env, x placed)                // does what Next says
+	to    flowfabric.Code                       // where that leads; "" to a tombstone
+	place func(w *env, x *placed) (done placed) // brings it into the state; nil: env.state does
 }
 
-func text(texts ...string) func(*world, placed) []string {
-	return func(*world, placed) []string { return texts }
+func text(texts ...string) func(*env, placed) []string {
+	return func(*env, placed) []string { return texts }
 }
 
 // stored is a number of the core, as an instant that is said.
-func stored(fields ...string) func(*world, placed) []string {
-	return func(w *world, x placed) (out []string) {
+func stored(fields ...string) func(*env, placed) []string {
+	return func(w *env, x placed) (out []string) {
 		for _, f := range fields {
 			out = append(out, spoken(w.at(x.id, f)))
 		}
@@ -113,8 +113,8 @@ func stored(fields ...string) func(*world, placed) []string {
 	}
 }
 
-func both(all ...func(*world, placed) []string) func(*world, placed) []string {
-	return func(w *world, x placed) (out []string) {
+func both(all ...func(*env, placed) []string) func(*env, placed) []string {
+	return func(w *env, x placed) (out []string) {
 		for _, f := range all {
 			out = append(out, f(w, x)...)
 		}
@@ -122,15 +122,15 @@ func both(all ...func(*world, placed) []string) func(*world, placed) []string {
 	}
 }
 
-func field(name string) func(*world, placed) int64 {
-	return func(w *world, x placed) int64 { return w.at(x.id, name) }
+func field(name string) func(*env, placed) int64 {
+	return func(w *env, x placed) int64 { return w.at(x.id, name) }
 }
 
 // claimed has a new worker take it.
-func taken(w *world, x placed) { w.worker("w9").one(x.id) }
+func taken(w *env, x placed) { w.worker("w9").one(x.id) }
 
 // due waits until At and ticks.
-func due(w *world, x placed) {
+func due(w *env, x placed) {
 	w.Helper()
 	if at := w.why(x.id).At; at.UnixMilli() > w.now() {
 		w.advance(time.Duration(at.UnixMilli()-w.now()+1) * time.Millisecond)
@@ -138,11 +138,11 @@ func due(w *world, x placed) {
 	w.settleTime()
 }
 
-func went(w *world, x placed) { w.signal(x.id, x.waitpoint, "go", waithook.EffectSatisfied) }
+func went(w *env, x placed) { w.signal(x.id, x.waitpoint, "go", waithook.EffectSatisfied) }
 
-// halted suspends for a reason that world.state does not know.
-func halted(reason string) func(*world, *placed) placed {
-	return func(w *world, x *placed) placed {
+// halted suspends for a reason that env.state does not know.
+func halted(reason string) func(*env, *placed) placed {
+	return func(w *env, x *placed) placed {
 		*x = w.state("A1")
 		w.halt(x, because(reason))
 		return *x
@@ -150,8 +150,8 @@ func halted(reason string) func(*world, *placed) placed {
 }
 
 // skipped makes an ended execution one that a flow would have skipped.
-func skipped(from, to flowfabric.Code) func(*world, *placed) placed {
-	return func(w *world, x *placed) placed {
+func skipped(from, to flowfabric.Code) func(*env, *placed) placed {
+	return func(w *env, x *placed) placed {
 		w.quiet = true // nothing skips yet, and the checker knows
 		*x = w.state(from)
 		w.set("HSET", w.k.Core(x.id.UUID()), "s", string(to))
@@ -160,19 +160,19 @@ func skipped(from, to flowfabric.Code) func(*world, *placed) placed {
 	}
 }
 
-func purgeTime(w *world, x placed) int64 { return w.at(x.id, "en") + 86400000 }
+func purgeTime(w *env, x placed) int64 { return w.at(x.id, "en") + 86400000 }
 
 // purgeSaid is what every ended execution says.
-func purgeSaid(w *world, x placed) []string {
+func purgeSaid(w *env, x placed) []string {
 	return []string{spoken(purgeTime(w, x)), spoken(w.at(x.id, "en")), "Nothing moves it by itself."}
 }
 
-func waitingSaid(w *world, x placed) []string {
+func waitingSaid(w *env, x placed) []string {
 	return []string{`no live worker takes kind "k" in lane "default" of namespace "default"`, "it is the first in its queue"}
 }
 
-// suspendedSaid is what every suspended execution says of the wait that world.halt makes.
-func suspendedSaid(w *world, x placed) []string {
+// suspendedSaid is what every suspended execution says of the wait that env.halt makes.
+func suspendedSaid(w *env, x placed) []string {
 	u := w.waits(x.id).Suspension
 	ms, _ := strconv.ParseInt(u["cr"], 10, 64)
 	return []string{spoken(ms), `under the name "` + u["nm"] + `"`, `the signal "go" on waitpoint "wp"`, `1 waitpoint of it is open ("wp")`,
@@ -180,7 +180,7 @@ func suspendedSaid(w *world, x placed) []string {
 }
 
 // leaseSaid is the end of the holder's lease.
-func leaseSaid(w *world, x placed) []string {
+func leaseSaid(w *env, x placed) []string {
 	ms, _ := strconv.ParseInt(w.hash(w.k.Session(x.fence.Session))["exp"], 10, 64)
 	return []string{spoken(ms), strconv.Quote(x.worker.instance), "attempt 0"}
 }
@@ -200,22 +200,22 @@ var explanations = map[flowfabric.Code]explained{
 	"R2c":  {cause: explain.WhyResumeDelay, says: both(stored("du"), text("resumed by a signal")), at: field("du"), move: due, to: "R1i"},
 
 	"R3f": {cause: explain.WhyAwaitingOthers, says: text(`all of its 2 upstreams: 0 of 2 have succeeded`, `2 upstreams are open: `, `"a" is active`, `"c" is active`), to: "R1f",
-		place: func(w *world, _ *placed) placed {
+		place: func(w *env, _ *placed) placed {
 			g := w.flow().node("a", nil).node("c", nil).node("b", []string{"a", "c"}).submit(engine.SealClosed)
 			return placed{id: g.id.Member("b"), upstream: g.claim()}
-		}, move: func(w *world, x placed) {
+		}, move: func(w *env, x placed) {
 			for _, c := range x.upstream {
 				w.complete(c.Fence, "x")
 			}
 		}},
 	"R3p": {cause: explain.WhyAwaitingReplay, says: text("It was replayed", "1 upstream ended without success before that and was not replayed", `"a" is failed`, "admin.ReplayFlow"), to: "R1p",
-		place: func(w *world, _ *placed) placed {
+		place: func(w *env, _ *placed) placed {
 			g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
 			g.fail(g.claim()["a"])
 			_, err := w.e.ReplayExecution(w.ctx, g.id.Member("b"), engine.Replay{})
 			w.no(err)
 			return placed{id: g.id.Member("b"), upstream: map[string]engine.Claim{"a": {Fence: flowfabric.Fence{Execution: g.id.Member("a")}}}}
-		}, move: func(w *world, x placed) {
+		}, move: func(w *env, x placed) {
 			a := x.upstream["a"].Fence.Execution
 			_, err := w.e.ReplayExecution(w.ctx, a, engine.Replay{})
 			w.no(err)
@@ -225,7 +225,7 @@ var explanations = map[flowfabric.Code]explained{
 			w.complete(again.Fence, "x")
 		}},
 	"R3i": {cause: explain.WhyAwaitingKids, says: text("Its handler waits for all children, and attempt 0 is paused", "0 of 1 have ended", `1 child is open: "kid" is waiting`), to: "R1i",
-		place: func(w *world, _ *placed) placed {
+		place: func(w *env, _ *placed) placed {
 			id := w.create()
 			parent, kid := w.worker("w1").one(id), w.item()
 			kid.ID = id.Child("wait", "kid")
@@ -233,7 +233,7 @@ var explanations = map[flowfabric.Code]explained{
 				Children: []engine.FlowMember{{NewExecution: kid, Node: "kid"}}})
 			w.no(err)
 			return placed{id: id}
-		}, move: func(w *world, x placed) {
+		}, move: func(w *env, x placed) {
 			w.complete(w.worker("w2").one(x.id.Child("wait", "kid")).Fence, "x")
 		}},
 
@@ -249,14 +249,14 @@ var explanations = map[flowfabric.Code]explained{
 	"R4i": held("R1i", `worker "w1" handed it back`),
 	"R4r": held("R1r", `worker "w1" was lost`),
 
-	"A1": {cause: explain.WhyActive, says: both(leaseSaid, stored("la"), text("(initial)")), move: func(w *world, x placed) { w.complete(x.fence, "r") }, to: "T1"},
+	"A1": {cause: explain.WhyActive, says: both(leaseSaid, stored("la"), text("(initial)")), move: func(w *env, x placed) { w.complete(x.fence, "r") }, to: "T1"},
 	"A2": {cause: explain.WhyLeaseExpired, late: true, says: both(leaseSaid, text("did not renew", "as reclaim 1 of at most 10")), move: due, to: "R1r",
-		at: func(w *world, x placed) int64 {
+		at: func(w *env, x placed) int64 {
 			ms, _ := strconv.ParseInt(w.hash(w.k.Session(x.fence.Session))["exp"], 10, 64)
 			return ms
 		}},
 	"A3": {cause: explain.WhyRevoked, late: true, says: text("revoked", `"w1"`, "as reclaim 1 of at most 10"), move: due, to: "R1r",
-		at: func(w *world, x placed) int64 {
+		at: func(w *env, x placed) int64 {
 			at, err := w.do("ZSCORE", w.k.Alarms(), x.id.UUID().String()).AsInt64()
 			w.no(err)
 			return at
@@ -267,7 +267,7 @@ var explanations = map[flowfabric.Code]explained{
 	"S3": {cause: explain.WhyAwaitingCallback, says: both(suspendedSaid, text("suspended for a callback")), move: went, to: "R1i", place: halted("waiting_for_callback")},
 	"S4": {cause: explain.WhyAwaitingTool, says: both(suspendedSaid, text("for the result of a tool")), move: went, to: "R1i", place: halted("waiting_for_tool_result")},
 	"S5": {cause: explain.WhyPausedByOperator, says: both(suspendedSaid, text("as a manual pause")), to: "R1i",
-		move: func(w *world, x placed) { w.resume(x.id) }},
+		move: func(w *env, x placed) { w.resume(x.id) }},
 	"S6": {cause: explain.WhyPausedByPolicy, says: both(suspendedSaid, text("by a policy")), move: went, to: "R1i", place: halted("paused_by_policy")},
 	"S7": {cause: explain.WhyAwaitingBudget, says: both(suspendedSaid, text("for want of budget")), move: went, to: "R1i", place: halted("paused_by_budget")},
 
@@ -282,7 +282,7 @@ var explanations = map[flowfabric.Code]explained{
 }
 
 // agrees fails unless the facts of an explanation are those that a plain read tells.
-func (w *world) agrees(e explain.Explanation) {
+func (w *env) agrees(e explain.Explanation) {
 	w.Helper()
 	want, got := w.read(e.ID), e.Facts.Snapshot
 	log := want.AttemptLog
@@ -301,7 +301,7 @@ func (w *world) agrees(e explain.Explanation) {
 var whyScenarios = slices.Concat(whyCodeScenarios, whyGateScenarios)
 
 var whyCodeScenarios = []scenario{
-	{name: "every state is explained, and the event that the explanation names moves it on", run: func(w *world) {
+	{name: "every state is explained, and the event that the explanation names moves it on", run: func(w *env) {
 		for _, text := range codes.All() {
 			code := flowfabric.Code(text)
 			want, ok := explanations[code]

@@ -9,7 +9,7 @@ import (
 )
 
 // joins registers a worker that takes kind k from the lane default, unless info says otherwise. It returns its name.
-func (w *world) joins(prefix string, change func(*engine.WorkerInfo), caps ...string) string {
+func (w *env) joins(prefix string, change func(*engine.WorkerInfo), caps ...string) string {
 	w.Helper()
 	info := engine.WorkerInfo{Namespace: "default", Lanes: []string{"slow", "default"}, Kinds: []string{"other", "k"}, Capabilities: caps, Concurrency: 4}
 	if change != nil {
@@ -22,20 +22,20 @@ func (w *world) joins(prefix string, change func(*engine.WorkerInfo), caps ...st
 }
 
 // leaves ends a registration.
-func (w *world) leaves(name string) {
+func (w *env) leaves(name string) {
 	w.Helper()
 	_, err := w.e.LeaveWorker(w.ctx, name, "t")
 	w.no(err)
 }
 
 // counts fails unless an explanation counts the live workers so.
-func (w *world) counts(e explain.Explanation, serving, capable int) {
+func (w *env) counts(e explain.Explanation, serving, capable int) {
 	w.Helper()
 	same(w, "serving and capable", words(e.Serving, e.Capable), words(serving, capable))
 }
 
 var whyWorkerScenarios = []scenario{
-	{name: "slots of stuck handlers are explained as not free", run: func(w *world) {
+	{name: "slots of stuck handlers are explained as not free", run: func(w *env) {
 		id := w.createN(1)[0]
 		name := w.joins("able", nil)
 		says := func(inFlight, stuck int) explain.Explanation {
@@ -48,7 +48,7 @@ var whyWorkerScenarios = []scenario{
 		w.says(says(4, 4), explain.WhyWaitingStuck, "handlers that ignore the end of their context had 4 of 4 slots when last heard of", "its process is restarted")
 		w.says(says(4, 0), explain.WhyWaitingNext, "(4 of 4 slots in use when last heard of)")
 	}},
-	{name: "waiting work is explained by the live workers that can run it", run: func(w *world) {
+	{name: "waiting work is explained by the live workers that can run it", run: func(w *env) {
 		ids := w.createN(3)
 		first, last := ids[0], ids[2]
 		if w.why(first).Facts.Ahead != 0 { // equal ages are ordered by id
@@ -87,7 +87,7 @@ var whyWorkerScenarios = []scenario{
 		w.advance(ttl)
 		w.says(w.why(first), explain.WhyWaitingNoWorker)
 	}},
-	{name: "a worker counts as able only if it has all the capabilities itself", run: func(w *world) {
+	{name: "a worker counts as able only if it has all the capabilities itself", run: func(w *env) {
 		id := w.create(capabilities("eu", "gpu"))
 		a := w.joins("a", nil, "gpu")
 		b := w.joins("b", nil, "arm")
@@ -111,7 +111,7 @@ var whyWorkerScenarios = []scenario{
 		w.counts(e, 2, 1)
 		w.worker(able).one(id)
 	}},
-	{name: "the explanation says so if the worker registry is incomplete", run: func(w *world) {
+	{name: "the explanation says so if the worker registry is incomplete", run: func(w *env) {
 		id := w.create()
 		name := w.joins("cut", func(i *engine.WorkerInfo) { i.Kinds, i.Truncated = []string{"a"}, true })
 		e := w.why(id)

@@ -11,29 +11,29 @@ import (
 
 // worker is one instance with its session in the partition.
 type worker struct {
-	w        *world
-	instance string
-	session  string
-	number   uint64 // last claim number that was used up
-	ttl      time.Duration
-	table    uint64
-	routes   map[uint64]engine.Route
-	interest string
-	can      func(engine.Route) bool
-	gates    bool // takes work that asks budgets and quotas
+	w            *env
+	instance     string
+	session      string
+	number       uint64 // last claim number that was used up
+	ttl          time.Duration
+	table        uint64
+	routes       map[uint64]engine.Route
+	subscription string
+	can          func(engine.Route) bool
+	gates        bool // takes work that asks budgets and quotas
 }
 
-func (w *world) worker(instance string) *worker {
+func (w *env) worker(instance string) *worker {
 	return &worker{w: w, instance: instance, session: engine.NewSessionID(instance), ttl: ttl, routes: map[uint64]engine.Route{},
 		can: func(engine.Route) bool { return true }}
 }
 
 func (k *worker) request(max int) engine.ClaimRequest {
-	return engine.ClaimRequest{Partition: k.w.p, Session: k.session, Number: k.number + 1, TTL: k.ttl, Max: max, Interest: k.interest,
+	return engine.ClaimRequest{Partition: k.w.p, Session: k.session, Number: k.number + 1, TTL: k.ttl, Max: max, Subscription: k.subscription,
 		Table: k.table, Wait: true, Gates: k.gates}
 }
 
-// learn stores the interest that follows from the routes of a reply; it reports whether there was anything new.
+// learn stores the subscription that follows from the routes of a reply; it reports whether there was anything new.
 func (k *worker) learn(r engine.ClaimReply) bool {
 	k.w.Helper()
 	k.table = r.Table
@@ -46,16 +46,16 @@ func (k *worker) learn(r engine.ClaimReply) bool {
 			mine = append(mine, id)
 		}
 	}
-	if len(r.Routes) == 0 && k.interest != "" {
+	if len(r.Routes) == 0 && k.subscription != "" {
 		return false
 	}
-	digest, err := k.w.e.SetInterest(k.w.ctx, k.w.p, mine)
+	digest, err := k.w.e.SetSubscription(k.w.ctx, k.w.p, mine)
 	k.w.no(err)
-	k.interest = digest
+	k.subscription = digest
 	return true
 }
 
-// poll makes one claim call after the interest is up to date.
+// poll makes one claim call after the subscription is up to date.
 func (k *worker) poll(max int) engine.ClaimReply {
 	k.w.Helper()
 	for {
@@ -103,7 +103,7 @@ func (k *worker) nothing() engine.ClaimReply {
 	return r
 }
 
-func (w *world) complete(f flowfabric.Fence, result string) engine.Settled {
+func (w *env) complete(f flowfabric.Fence, result string) engine.Settled {
 	w.Helper()
 	s, _, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: f, Result: []byte(result)}}, nil)
 	w.no(err)
@@ -111,7 +111,7 @@ func (w *world) complete(f flowfabric.Fence, result string) engine.Settled {
 	return s[0]
 }
 
-func (w *world) fail(f flowfabric.Fence, category string) engine.FailOutcome {
+func (w *env) fail(f flowfabric.Fence, category string) engine.FailOutcome {
 	w.Helper()
 	o, err := w.e.FailExecution(w.ctx, f, engine.Failure{Category: category, Reason: "because"})
 	w.no(err)
@@ -119,7 +119,7 @@ func (w *world) fail(f flowfabric.Fence, category string) engine.FailOutcome {
 	return o
 }
 
-func (w *world) delay(f flowfabric.Fence, d time.Duration) {
+func (w *env) delay(f flowfabric.Fence, d time.Duration) {
 	w.Helper()
 	already, err := w.e.DelayExecution(w.ctx, f, d)
 	w.no(err)
@@ -127,7 +127,7 @@ func (w *world) delay(f flowfabric.Fence, d time.Duration) {
 	w.check()
 }
 
-func (w *world) release(f flowfabric.Fence) {
+func (w *env) release(f flowfabric.Fence) {
 	w.Helper()
 	already, err := w.e.ReleaseExecution(w.ctx, f)
 	w.no(err)
@@ -135,7 +135,7 @@ func (w *world) release(f flowfabric.Fence) {
 	w.check()
 }
 
-func (w *world) cancel(id flowfabric.ExecutionID) {
+func (w *env) cancel(id flowfabric.ExecutionID) {
 	w.Helper()
 	already, err := w.e.CancelExecution(w.ctx, id, engine.Cancellation{Source: engine.CancelOperator, Reason: "told to"})
 	w.no(err)
@@ -143,7 +143,7 @@ func (w *world) cancel(id flowfabric.ExecutionID) {
 	w.check()
 }
 
-func (w *world) renew(k *worker, processed uint64) engine.Renewal {
+func (w *env) renew(k *worker, processed uint64) engine.Renewal {
 	w.Helper()
 	r, err := w.e.RenewSession(w.ctx, w.p, k.session, k.ttl, processed)
 	w.no(err)
@@ -154,7 +154,7 @@ func (w *world) renew(k *worker, processed uint64) engine.Renewal {
 const ticker = "ticker"
 
 // tick makes one call as the owner.
-func (w *world) tick() engine.TickReply {
+func (w *env) tick() engine.TickReply {
 	w.Helper()
 	r, err := w.e.Tick(w.ctx, w.p, ticker, false)
 	w.no(err)
@@ -164,7 +164,7 @@ func (w *world) tick() engine.TickReply {
 }
 
 // settleTime ticks until nothing due is left and returns the sums and how many calls it took.
-func (w *world) settleTime() (sum engine.TickReply, calls int) {
+func (w *env) settleTime() (sum engine.TickReply, calls int) {
 	w.Helper()
 	for calls = 1; calls <= 100; calls++ {
 		r := w.tick()
@@ -184,7 +184,7 @@ func (w *world) settleTime() (sum engine.TickReply, calls int) {
 }
 
 // frames appends n frames from sequence first.
-func (w *world) frames(f flowfabric.Fence, first uint64, n int) engine.Appended {
+func (w *env) frames(f flowfabric.Fence, first uint64, n int) engine.Appended {
 	w.Helper()
 	list := make([]stream.Frame, n)
 	for i := range list {
@@ -207,9 +207,9 @@ func (k *worker) nothingYet() {
 // fresh is the same instance in a partition that was emptied.
 func (k *worker) fresh() *worker { return k.w.worker(k.instance) }
 
-// claimArgs is the wire form of a claim. Positions: 1 session, 2 number, 3 ttl, 4 max, 5 interest, 6 table, 7 wait, 8 rotation.
+// claimArgs is the wire form of a claim. Positions: 1 session, 2 number, 3 ttl, 4 max, 5 subscription, 6 table, 7 wait, 8 rotation.
 func claimArgs(q engine.ClaimRequest) []string {
-	return []string{proto, q.Session, strconv.FormatUint(q.Number, 10), strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.Max), q.Interest,
+	return []string{proto, q.Session, strconv.FormatUint(q.Number, 10), strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.Max), q.Subscription,
 		strconv.FormatUint(q.Table, 10), "1", strconv.FormatUint(q.Rotation, 10), "0"}
 }
 

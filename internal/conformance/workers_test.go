@@ -12,9 +12,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// homed is a worker instance whose home is the scenario's partition. The rule is spelled out here because processes of all
+// homed is a worker instance that the scenario's partition registers. The rule is spelled out here because processes of all
 // revisions must agree on it.
-func (w *world) homed(prefix string) string {
+func (w *env) homed(prefix string) string {
 	for i := 0; ; i++ {
 		h := fnv.New32a()
 		name := prefix + strconv.Itoa(i)
@@ -25,10 +25,10 @@ func (w *world) homed(prefix string) string {
 	}
 }
 
-func registeredFirst(w *world, _ fixed) { w.register(w.homed("w"), "t") }
+func registeredFirst(w *env, _ fixed) { w.register(w.homed("w"), "t") }
 
 // register says that a process is there.
-func (w *world) register(instance, token string) engine.Registered {
+func (w *env) register(instance, token string) engine.Registered {
 	w.Helper()
 	r, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: instance, Token: token, TTL: ttl, InFlight: 3, Stuck: 2,
 		Info: engine.WorkerInfo{Pool: "pool", Kinds: []string{"k"}}})
@@ -38,7 +38,7 @@ func (w *world) register(instance, token string) engine.Registered {
 }
 
 // workers are the rows of the scenario's partition.
-func (w *world) workers() []engine.WorkerRow {
+func (w *env) workers() []engine.WorkerRow {
 	w.Helper()
 	p := w.e.Workers(w.ctx)[w.p]
 	w.no(p.Err)
@@ -46,7 +46,7 @@ func (w *world) workers() []engine.WorkerRow {
 }
 
 // lone is the only row of the partition.
-func (w *world) lone() engine.WorkerRow {
+func (w *env) lone() engine.WorkerRow {
 	w.Helper()
 	rows := w.workers()
 	if len(rows) != 1 {
@@ -55,7 +55,7 @@ func (w *world) lone() engine.WorkerRow {
 	return rows[0]
 }
 
-func (w *world) sessions() []engine.SessionRow {
+func (w *env) sessions() []engine.SessionRow {
 	w.Helper()
 	p := w.e.Sessions(w.ctx)[w.p]
 	w.no(p.Err)
@@ -63,7 +63,7 @@ func (w *world) sessions() []engine.SessionRow {
 }
 
 var registryScenarios = []scenario{
-	{name: "a worker registers, renews and leaves", run: func(w *world) {
+	{name: "a worker registers, renews and leaves", run: func(w *env) {
 		name := w.homed("w")
 		first := w.register(name, "t1")
 		same(w, "renewed", first.Renewed, false)
@@ -94,7 +94,7 @@ var registryScenarios = []scenario{
 		}
 		same(w, "a free name", w.register(name, "t2").Renewed, false)
 	}},
-	{name: "the name of a live worker cannot be taken, and that of a lost one is free at its expiry", run: func(w *world) {
+	{name: "the name of a live worker cannot be taken, and that of a lost one is free at its expiry", run: func(w *env) {
 		name := w.homed("w")
 		first := w.register(name, "t1")
 		w.advance(ttl / 2)
@@ -123,7 +123,7 @@ var registryScenarios = []scenario{
 		_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: name, Token: "t1", TTL: ttl})
 		w.is(err, flowfabric.ErrInstanceInUse) // the first was only cut off, and has lost its name
 	}},
-	{name: "a worker that is marked dead loses its name, not its leases", run: func(w *world) {
+	{name: "a worker that is marked dead loses its name, not its leases", run: func(w *env) {
 		name := w.homed("w")
 		_, err := w.e.MarkWorkerDead(w.ctx, name, "gone")
 		w.is(err, flowfabric.ErrWorkerNotFound)
@@ -147,7 +147,7 @@ var registryScenarios = []scenario{
 		w.no(err)
 		same(w, "another takes the name", w.register(name, "t2").Renewed, false)
 	}},
-	{name: "a lost worker is shown for an hour", run: func(w *world) {
+	{name: "a lost worker is shown for an hour", run: func(w *env) {
 		name := w.homed("w")
 		w.register(name, "t1")
 		seen := w.lone().SeenAt
@@ -166,7 +166,7 @@ var registryScenarios = []scenario{
 			w.Fatalf("the record goes in %d ms", ms)
 		}
 	}},
-	{name: "listings of workers and sessions miss nobody, however long they are", damaged: "sessions leave the index between two pages", run: func(w *world) {
+	{name: "listings of workers and sessions miss nobody, however long they are", damaged: "sessions leave the index between two pages", run: func(w *env) {
 		const many = 230
 		for i := range many {
 			w.must("ff_register_worker", proto, fmt.Sprintf("w%03d", i), "t", "30000", "0", "0", "{}")
@@ -217,7 +217,7 @@ var registryScenarios = []scenario{
 		}
 		same(w, "sessions", len(gone), many)
 	}},
-	{name: "a page of large worker rows stays small, and a row that is too large is shortened", run: func(w *world) {
+	{name: "a page of large worker rows stays small, and a row that is too large is shortened", run: func(w *env) {
 		large := `{"pool":"` + strings.Repeat("x", engine.MaxWorkerInfo-len(`{"pool":""}`)) + `"}`
 		for i := range 9 {
 			w.must("ff_register_worker", proto, fmt.Sprintf("w%d", i), "t", "30000", "0", "0", large)
@@ -242,7 +242,7 @@ var registryScenarios = []scenario{
 			w.Fatalf("%d of 10,000 kinds are left", n)
 		}
 	}},
-	{name: "malformed registrations and listing arguments are refused", run: func(w *world) {
+	{name: "malformed registrations and listing arguments are refused", run: func(w *env) {
 		good := []string{proto, "w", "t", "30000", "7", "7", "{}"}
 		for at, bad := range map[int][]string{
 			1: {"", strings.Repeat("w", 49), "a{b}", "a\nb"}, 2: {"", strings.Repeat("t", 65), "{"}, 3: {"999", "3600001", "x", "1e4"},
@@ -269,7 +269,7 @@ var registryScenarios = []scenario{
 		}
 		same(w, "workers", len(w.workers()), 2)
 	}},
-	{name: "sessions are listed as alive, declared dead or expired", run: func(w *world) {
+	{name: "sessions are listed as alive, declared dead or expired", run: func(w *env) {
 		a, b, c := w.worker("a"), w.worker("b"), w.worker("c")
 		c.ttl = ttl / 2
 		w.createN(6)
@@ -291,7 +291,7 @@ var registryScenarios = []scenario{
 		}
 		same(w, "after the tick", strings.Join(got, "; "), "a true 1")
 	}},
-	{name: "workers can renew and leave over the memory limit", needs: []string{"OOM"}, run: func(w *world) {
+	{name: "workers can renew and leave over the memory limit", needs: []string{"OOM"}, run: func(w *env) {
 		name, other := w.homed("w"), w.homed("v")
 		w.register(name, "t")
 		w.register(other, "t")

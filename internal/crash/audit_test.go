@@ -275,9 +275,9 @@ func (f *fleet) one(j crash.Job, rolled bool, faults map[string][]fault, out *re
 }
 
 // frames checks that an attempt's frames have no hole, and that the last one of a stream has all of them. Where the
-// store lost writes, a pass may have been made twice under one attempt, and its last frames may be gone.
+// store lost writes, a run may have been made twice under one attempt, and its last frames may be gone.
 func (f *fleet) frames(id flowfabric.ExecutionID, attempt uint32, whole, rolled bool) error {
-	frames, err := f.engine.ReadFrames(f.ctx, id, attempt, stream.Cursor{}, nil, 1000)
+	frames, err := f.engine.ReadFrames(f.ctx, id, attempt, stream.Cursor{}, 1000)
 	if err != nil {
 		return err
 	}
@@ -292,7 +292,7 @@ func (f *fleet) frames(id flowfabric.ExecutionID, attempt uint32, whole, rolled 
 	return nil
 }
 
-// add books how long the interrupted attempts of an execution took to be requeued and claimed again, without the pauses
+// add records how long the interrupted attempts of an execution took to be requeued and claimed again, without the pauses
 // between reclaims.
 func (r *recoveries) add(s engine.Snapshot, faults map[string][]fault) {
 	log := append(slices.Clone(s.AttemptLog), engine.AttemptRecord{Index: s.Attempts - 1, ClaimedAt: s.ClaimedAt})

@@ -157,7 +157,7 @@ func read(t *testing.T, ctx context.Context, e *engine.Engine, id flowfabric.Exe
 // gapless checks that the producer sequence of an attempt has no hole and that payloads are in order.
 func gapless(t *testing.T, ctx context.Context, e *engine.Engine, id flowfabric.ExecutionID, attempt uint32, whole bool) {
 	t.Helper()
-	frames, err := e.ReadFrames(ctx, id, attempt, stream.Cursor{}, nil, 1000)
+	frames, err := e.ReadFrames(ctx, id, attempt, stream.Cursor{}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestPause(t *testing.T) {
 	if s.State.Code != codes.Active || engine.Instance(s.Session) != "second" || s.Attempts != 2 {
 		t.Errorf("code %s held by %q, %d attempts: want A1 by second, 2", s.State.Code, s.Session, s.Attempts)
 	}
-	if frames, err := e.ReadFrames(ctx, x.ID(), 1, stream.Cursor{}, nil, 10); err != nil || len(frames) != 0 {
+	if frames, err := e.ReadFrames(ctx, x.ID(), 1, stream.Cursor{}, 10); err != nil || len(frames) != 0 {
 		t.Errorf("the new attempt has %d frames of the old holder (%v)", len(frames), err)
 	}
 	if m, err := e.ReadAttemptStream(ctx, x.ID(), 0); err != nil || m.Count != 0 || !m.Closed {

@@ -131,14 +131,14 @@ func hoard(ctx context.Context, e *engine.Engine, p uint16, n, sessions int, lea
 	for i, r := range table.Routes {
 		routes[i] = r.ID
 	}
-	interest, err := e.SetInterest(ctx, p, routes)
+	subscription, err := e.SetSubscription(ctx, p, routes)
 	if err != nil {
 		return err
 	}
 	held := 0
 	for call := uint64(0); held < n; call++ {
 		reply, err := e.ClaimNext(ctx, engine.ClaimRequest{Partition: p, Session: fmt.Sprintf("h~%d", call%uint64(sessions)),
-			Number: call/uint64(sessions) + 1, TTL: lease, Max: 100, Interest: interest, Table: table.Table})
+			Number: call/uint64(sessions) + 1, TTL: lease, Max: 100, Subscription: subscription, Table: table.Table})
 		if err != nil {
 			return err
 		}

@@ -89,14 +89,14 @@ func work(url, name string) error {
 			say("holding %s %d", t.ID(), t.Attempt())
 			<-ctx.Done()
 			say("lost %v", context.Cause(ctx))
-			// A deaf handler would go on writing: every write must be refused.
-			deaf := context.WithoutCancel(ctx)
-			ferr := t.Frame(deaf, "token", "too late")
+			// A handler that ignores its context would go on writing: every write must be refused.
+			ignored := context.WithoutCancel(ctx)
+			ferr := t.Frame(ignored, "token", "too late")
 			if ferr == nil {
-				ferr = t.Flush(deaf)
+				ferr = t.Flush(ignored)
 			}
 			say("frame %v", ferr)
-			_, serr := handler.Step(deaf, t, "late", func(context.Context) (int, error) { return 1, nil })
+			_, serr := handler.Step(ignored, t, "late", func(context.Context) (int, error) { return 1, nil })
 			say("step %v", serr)
 			return answer{Worker: name}, nil // and so must the result
 		}))

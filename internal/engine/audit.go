@@ -26,13 +26,13 @@ const (
 
 // Finding is one difference between an index of a partition and its records.
 type Finding struct {
-	Partition uint16
-	Kind      string
-	Index     string // "delayed", "q:7", "h:<session>", … or the area of a record ("x": the core of an execution)
-	Member    string // execution, execution:waitpoint, session, route …
-	Detail    string
-	Healed    bool // it was repaired in the call that found it
-	Healable  bool // it was, or would be
+	Partition  uint16
+	Kind       string
+	Index      string // "delayed", "q:7", "h:<session>", … or the area of a record ("x": the core of an execution)
+	Member     string // execution, execution:waitpoint, session, route …
+	Detail     string
+	Repaired   bool // it was repaired in the call that found it
+	Repairable bool // it was, or would be
 }
 
 // Audited is what an audit read of one execution. The code is "" for one that is gone.
@@ -72,12 +72,12 @@ type RouteCount struct {
 	Compared         bool
 }
 
-// AuditExecutions compares up to 100 executions of a partition with the indexes, and with heal puts the indexes right in
+// AuditExecutions compares up to 100 executions of a partition with the indexes, and with repair puts the indexes right in
 // the same call (lua/operate/ff_audit_executions.lua). It answers for the first of them, at least one; the caller
 // brings the others again. Safe at any time. ErrPartitionFrozen; ErrInvalidInput for no ids or more than 100.
-func (e *Engine) AuditExecutions(ctx context.Context, partition uint16, heal bool, ids []uuid.UUID) (list []Audited, found []Finding, err error) {
+func (e *Engine) AuditExecutions(ctx context.Context, partition uint16, repair bool, ids []uuid.UUID) (list []Audited, found []Finding, err error) {
 	args := make([]string, 0, 3+len(ids))
-	args = append(args, protocol, flagText(heal), strconv.Itoa(len(ids)))
+	args = append(args, protocol, flagText(repair), strconv.Itoa(len(ids)))
 	for _, id := range ids {
 		args = append(args, id.String())
 	}
@@ -100,19 +100,25 @@ func (e *Engine) AuditExecutions(ctx context.Context, partition uint16, heal boo
 	return list, found, r.fail()
 }
 
+// IndexPage is a part of an index: what follows the cursor of the page before, "" for the first.
+type IndexPage struct {
+	Index, Cursor string
+	Limit         int // 1..100 entries
+}
+
 // AuditIndex looks at one page of an index from its own side (lua/operate/ff_audit_index.lua, which lists the indexes) and
-// returns the cursor of the next, "" after the last. limit 1..100. Safe at any time: an entry is only removed, or
+// returns the cursor of the next, "" after the last. Safe at any time: an entry is only removed, or
 // added, when the records say so at that instant. ErrPartitionFrozen, ErrInvalidInput.
-func (e *Engine) AuditIndex(ctx context.Context, partition uint16, heal bool, index, cursor string, limit int) (next string, checked int, found []Finding, err error) {
+func (e *Engine) AuditIndex(ctx context.Context, partition uint16, repair bool, page IndexPage) (next string, checked int, found []Finding, err error) {
 	if partition >= e.Partitions() {
 		return "", 0, nil, fmt.Errorf("%s: %w: partition %d of %d", fnAuditIndex.name, flowfabric.ErrInvalidInput, partition, e.Partitions())
 	}
-	return e.auditIndex(ctx, e.roots[partition], partition, heal, index, cursor, limit)
+	return e.auditIndex(ctx, e.roots[partition], partition, repair, page)
 }
 
 // AuditGates is AuditIndex for a partition of budgets or of quotas: the index budgets or quotas, or bd:<budget> or qd:<quota>, which is
 // the definition of one. ErrPartitionMissing where there never was any.
-func (e *Engine) AuditGates(ctx context.Context, budgets bool, partition uint16, heal bool, index, cursor string, limit int) (next string, checked int, found []Finding, err error) {
+func (e *Engine) AuditGates(ctx context.Context, budgets bool, partition uint16, repair bool, page IndexPage) (next string, checked int, found []Finding, err error) {
 	roots := e.quotas
 	if budgets {
 		roots = e.budgets
@@ -120,7 +126,7 @@ func (e *Engine) AuditGates(ctx context.Context, budgets bool, partition uint16,
 	if int(partition) >= len(roots) {
 		return "", 0, nil, fmt.Errorf("%w: partition %d of %d", flowfabric.ErrInvalidInput, partition, len(roots))
 	}
-	return e.auditIndex(ctx, roots[partition], partition, heal, index, cursor, limit)
+	return e.auditIndex(ctx, roots[partition], partition, repair, page)
 }
 
 // GatePartitions are how many partitions of budgets and of quotas there are.
@@ -128,8 +134,8 @@ func (e *Engine) GatePartitions() (budgets, quotas uint16) {
 	return uint16(len(e.budgets)), uint16(len(e.quotas))
 }
 
-func (e *Engine) auditIndex(ctx context.Context, root string, partition uint16, heal bool, index, cursor string, limit int) (next string, checked int, found []Finding, err error) {
-	r, err := e.run(ctx, e.client, fnAuditIndex, []string{root}, []string{protocol, flagText(heal), index, cursor, strconv.Itoa(limit)})
+func (e *Engine) auditIndex(ctx context.Context, root string, partition uint16, repair bool, page IndexPage) (next string, checked int, found []Finding, err error) {
+	r, err := e.run(ctx, e.client, fnAuditIndex, []string{root}, []string{protocol, flagText(repair), page.Index, page.Cursor, strconv.Itoa(page.Limit)})
 	if err != nil {
 		return "", 0, nil, err
 	}
@@ -139,10 +145,10 @@ func (e *Engine) auditIndex(ctx context.Context, root string, partition uint16, 
 }
 
 // AuditKeys looks at up to 100 keys of executions (lua/operate/ff_audit_keys.lua): whose execution is gone is an orphan,
-// and removed with heal. ErrPartitionFrozen, ErrInvalidInput.
-func (e *Engine) AuditKeys(ctx context.Context, partition uint16, heal bool, list []AuditedKey) ([]Finding, error) {
+// and removed with repair. ErrPartitionFrozen, ErrInvalidInput.
+func (e *Engine) AuditKeys(ctx context.Context, partition uint16, repair bool, list []AuditedKey) ([]Finding, error) {
 	args := make([]string, 0, 3+3*len(list))
-	args = append(args, protocol, flagText(heal), strconv.Itoa(len(list)))
+	args = append(args, protocol, flagText(repair), strconv.Itoa(len(list)))
 	for _, k := range list {
 		args = append(args, k.Area, k.ID.String(), k.Of)
 	}
@@ -154,13 +160,13 @@ func (e *Engine) AuditKeys(ctx context.Context, partition uint16, heal bool, lis
 	return found, r.fail()
 }
 
-// AuditFlows compares the headers of up to 100 flows with their members, up to 100 members of each a call, and with heal puts the
+// AuditFlows compares the headers of up to 100 flows with their members, up to 100 members of each a call, and with repair puts the
 // headers right (lua/operate/ff_audit_flows.lua). It answers for the first of them, at least one; what is not Done is brought
 // again as it was answered. A flow of more than 100 members can only be compared while nothing happens to it for as long as its calls
 // take. Safe at any time. ErrPartitionFrozen, ErrInvalidInput.
-func (e *Engine) AuditFlows(ctx context.Context, partition uint16, heal bool, flows []AuditedFlow) (list []AuditedFlow, found []Finding, err error) {
+func (e *Engine) AuditFlows(ctx context.Context, partition uint16, repair bool, flows []AuditedFlow) (list []AuditedFlow, found []Finding, err error) {
 	args := make([]string, 0, 3+4*len(flows))
-	args = append(args, protocol, flagText(heal), strconv.Itoa(len(flows)))
+	args = append(args, protocol, flagText(repair), strconv.Itoa(len(flows)))
 	for _, f := range flows {
 		args = append(args, f.ID.String(), strconv.Itoa(f.Next), cmp.Or(f.version, "0"), f.seen)
 	}
@@ -184,10 +190,10 @@ func (e *Engine) AuditFlows(ctx context.Context, partition uint16, heal bool, fl
 // AuditRoutes reads how many executions the routes of a partition count, or compares an earlier reading with what was seen
 // since (lua/operate/ff_audit_routes.lua). A count is only changed by what is certain whatever happened meanwhile: it is
 // never below the executions there are. Compared is false when somebody else changed the counts in between.
-func (e *Engine) AuditRoutes(ctx context.Context, partition uint16, heal bool, since RouteCount, seen []RouteUse) (RouteCount, []Finding, error) {
+func (e *Engine) AuditRoutes(ctx context.Context, partition uint16, repair bool, since RouteCount, seen []RouteUse) (RouteCount, []Finding, error) {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	args := make([]string, 0, 5+4*len(seen))
-	args = append(args, protocol, flagText(heal), number(since.Purged), number(since.Recounts), strconv.Itoa(len(seen)))
+	args = append(args, protocol, flagText(repair), number(since.Purged), number(since.Recounts), strconv.Itoa(len(seen)))
 	for _, u := range seen {
 		args = append(args, number(u.Route), number(u.Stored), number(u.Low), number(u.High))
 	}
@@ -213,9 +219,9 @@ func (r *reader) findings(partition uint16) []Finding {
 		f := Finding{Partition: partition, Kind: r.text(), Index: r.text(), Member: r.text(), Detail: r.text()}
 		switch s := r.text(); s {
 		case "1":
-			f.Healed, f.Healable = true, true
+			f.Repaired, f.Repairable = true, true
 		case "0":
-			f.Healable = true
+			f.Repairable = true
 		case "-":
 		default:
 			r.stop("slot %d is %q, want 0, 1 or -", r.at-1, clip(s))

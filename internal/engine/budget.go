@@ -273,7 +273,7 @@ type Room struct {
 }
 
 // CheckBudgets tells whether budgets have room for work of a route (lua/admission/ff_check_budgets.lua), one call for each partition of
-// budgets that is concerned, together. Whoever is refused is woken when there is room. The answers are in the order of names.
+// budgets that is concerned, together. A route that is refused is woken when there is room. The answers are in the order of names.
 func (e *Engine) CheckBudgets(ctx context.Context, partition uint16, route uint64, names []string) ([]Room, error) {
 	out := make([]Room, len(names))
 	by := map[string][]int{}

@@ -10,10 +10,11 @@ import (
 
 	"github.com/redis/rueidis"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 )
 
-// ReadBudget reads a budget with at most so many of its last spenders (≤ 100) and newest book entries (≤ 256)
+// ReadBudget reads a budget with at most so many of its last spenders (≤ 100) and newest audit entries (≤ 256)
 // (lua/admission/ff_read_budget.lua). ErrBudgetNotFound.
 func (e *Engine) ReadBudget(ctx context.Context, name string, spenders, entries int) (admission.BudgetRecord, error) {
 	r, err := e.onBudget(ctx, fnReadBudget, name, name, strconv.Itoa(spenders), strconv.Itoa(entries))
@@ -25,7 +26,7 @@ func (e *Engine) ReadBudget(ctx context.Context, name string, spenders, entries 
 	b.Name = name
 	budgetFields(&b, r)
 	b.Used = r.amounts()
-	b.Audit = book(r)
+	b.Audit = auditLog(r)
 	for i := range b.Audit {
 		spelledIDs(&b.Audit[i])
 	}
@@ -33,6 +34,18 @@ func (e *Engine) ReadBudget(ctx context.Context, name string, spenders, entries 
 		b.Spenders = append(b.Spenders, spender(r))
 	}
 	return b, r.fail()
+}
+
+// FindGate tells whether a budget or quota exists (lua/admission/ff_read_budget.lua, ff_read_quota.lua): nil, ErrBudgetNotFound or
+// ErrQuotaNotFound. It makes one try; to repeat it is up to the caller.
+func (e *Engine) FindGate(ctx context.Context, gate flowfabric.Gate) error {
+	on, f := e.onQuota, fnReadQuota
+	if gate.IsBudget() {
+		on, f = e.onBudget, fnReadBudget
+	}
+	f.once = true
+	_, err := on(ctx, f, gate.Name(), gate.Name(), "0", "0")
+	return err
 }
 
 func budgetFields(b *admission.BudgetRecord, r *reader) {
@@ -61,24 +74,24 @@ func budgetFields(b *admission.BudgetRecord, r *reader) {
 	b.HardBreaches, b.SoftBreaches, b.LastBreach, b.BreachedDim = number("bc"), number("bs"), at("ba"), v["bd"]
 }
 
-func book(r *reader) []admission.AuditEntry {
+func auditLog(r *reader) []admission.AuditEntry {
 	var out []admission.AuditEntry
 	for range r.count(1) {
 		parts := strings.SplitN(r.text(), "\x1f", 4)
 		if len(parts) != 4 {
-			r.stop("book entry of %d parts", len(parts))
+			r.stop("audit entry of %d parts", len(parts))
 			return out
 		}
 		ms, err := strconv.ParseInt(parts[0], 10, 64)
 		if err != nil {
-			r.stop("book entry: %w", err)
+			r.stop("audit entry: %w", err)
 		}
 		out = append(out, admission.AuditEntry{At: time.UnixMilli(ms), What: parts[1], By: parts[2], Detail: parts[3]})
 	}
 	return out
 }
 
-// spelledIDs has the executions that a budget's book names written as everywhere else.
+// spelledIDs has the executions that a budget's audit log names written as everywhere else.
 func spelledIDs(e *admission.AuditEntry) {
 	at := map[string]*string{"release": &e.Detail, "soft_limit": &e.By}[e.What]
 	if at == nil {

@@ -30,18 +30,30 @@ const (
 
 // call runs a function on a partition's root.
 func (e *Engine) call(ctx context.Context, f function, partition uint16, args ...string) (*reader, error) {
-	return e.callOn(ctx, e.client, f, partition, args)
+	root, err := e.root(f, partition)
+	if err != nil {
+		return nil, err
+	}
+	return e.run(ctx, e.client, f, root, args)
 }
 
-func (e *Engine) callOn(ctx context.Context, client rueidis.Client, f function, partition uint16, args []string) (*reader, error) {
+// root is the key of a partition, as the only one of a call.
+func (e *Engine) root(f function, partition uint16) ([]string, error) {
 	if int(partition) >= len(e.roots) {
 		return nil, fmt.Errorf("%s: %w: partition %d of %d", f.name, flowfabric.ErrInvalidInput, partition, len(e.roots))
 	}
-	return e.run(ctx, client, f, e.roots[partition:partition+1], args)
+	return e.roots[partition : partition+1], nil
 }
 
 func (e *Engine) callKeys(ctx context.Context, f function, keys []string, args ...string) (*reader, error) {
 	return e.run(ctx, e.client, f, keys, args)
+}
+
+// request is a call of a function, as it may have to be made several times.
+type request struct {
+	client     rueidis.Client
+	f          function
+	keys, args []string
 }
 
 // run makes the call and, because every function is idempotent or fenced, makes it again while the outcome is
@@ -51,15 +63,29 @@ func (e *Engine) run(ctx context.Context, client rueidis.Client, f function, key
 		began := time.Now()
 		defer func() { e.cfg.OnCall(f.name, time.Since(began), err) }()
 	}
-	r, err = e.once(ctx, client, f, keys, args)
+	boots := e.reboots.count.Load()
+	if r, err = e.do(ctx, client, f, e.command(client, f, keys, args)); err == nil {
+		return r, nil
+	}
+	q := request{client, f, keys, args}
+	r, err = e.equipped(ctx, q, boots, err)
 	if err == nil || f.once || !errors.Is(err, flowfabric.ErrTransport) {
 		return r, err
 	}
-	first, sent := err, !NotSent(err)
+	return e.repeated(ctx, q, err)
+}
+
+// repeated makes a call again, whose first try ended with an unknown outcome.
+func (e *Engine) repeated(ctx context.Context, q request, first error) (*reader, error) {
+	sent := !NotSent(first)
 	policy := backoff.NewExponentialBackOff(backoff.WithInitialInterval(repeatFirst), backoff.WithMaxInterval(repeatAtMost),
 		backoff.WithMaxElapsedTime(0))
-	r, err = backoff.RetryWithData(func() (*reader, error) {
-		r, again := e.once(ctx, client, f, keys, args)
+	r, err := backoff.RetryWithData(func() (*reader, error) {
+		boots := e.reboots.count.Load()
+		r, again := e.do(ctx, q.client, q.f, e.command(q.client, q.f, q.keys, q.args))
+		if again != nil {
+			r, again = e.equipped(ctx, q, boots, again)
+		}
 		if again != nil && !errors.Is(again, flowfabric.ErrTransport) {
 			return nil, backoff.Permanent(again)
 		}
@@ -90,43 +116,41 @@ func Unanswered(err error) error {
 	return err
 }
 
-// once makes one call, and again after it has loaded the library that the node lacked, or booted a store that turned out to have lost
-// the partition.
-func (e *Engine) once(ctx context.Context, client rueidis.Client, f function, keys, args []string) (*reader, error) {
-	boots := e.reboots.count.Load()
-	r, err := e.do(ctx, client, f, e.command(client, f, keys, args))
+// equipped makes a call again after it has loaded the library that the node lacked, or booted a store that turned out to have lost
+// the partition; err is why the call failed, and boots is how often the store had been booted before it. Other errors stay as they are.
+func (e *Engine) equipped(ctx context.Context, q request, boots uint64, err error) (r *reader, _ error) {
 	if missingFunction(err) {
-		r, err = e.loaded(ctx, client, f, keys, args)
+		r, err = e.loaded(ctx, q)
 	}
-	if err == nil || !errors.Is(err, flowfabric.ErrPartitionMissing) || !slices.Contains(e.roots, keys[0]) { // others are made by need
+	if err == nil || !errors.Is(err, flowfabric.ErrPartitionMissing) || !slices.Contains(e.roots, q.keys[0]) { // others are made by need
 		return r, err
 	}
 	if err := e.bootAgain(ctx, boots); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.name, err)
+		return nil, fmt.Errorf("%s: %w", q.f.name, err)
 	}
-	if r, err = e.do(ctx, client, f, e.command(client, f, keys, args)); missingFunction(err) {
-		return e.loaded(ctx, client, f, keys, args)
+	if r, err = e.do(ctx, q.client, q.f, e.command(q.client, q.f, q.keys, q.args)); missingFunction(err) {
+		return e.loaded(ctx, q)
 	}
 	return r, err
 }
 
 // loaded loads the library or script on the node that turned out to lack it, and makes the call.
-func (e *Engine) loaded(ctx context.Context, client rueidis.Client, f function, keys, args []string) (*reader, error) {
+func (e *Engine) loaded(ctx context.Context, q request) (*reader, error) {
 	if e.scripts != nil {
-		return e.do(ctx, client, f, e.eval(client, f, keys, args))
+		return e.do(ctx, q.client, q.f, e.eval(q.client, q.f, q.keys, q.args))
 	}
 	e.loading.Lock()
-	err := e.loadFor(ctx, keys[0])
+	err := e.loadFor(ctx, q.keys[0])
 	e.loading.Unlock()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.name, err)
+		return nil, fmt.Errorf("%s: %w", q.f.name, err)
 	}
-	r, err := e.do(ctx, client, f, e.command(client, f, keys, args))
+	r, err := e.do(ctx, q.client, q.f, e.command(q.client, q.f, q.keys, q.args))
 	if missingFunction(err) && e.server.cluster { // the slot has gone to a node that the driver has not heard of yet
-		return nil, fmt.Errorf("%s: %w: the node that serves the partition now lacks the library", f.name, flowfabric.ErrTransport)
+		return nil, fmt.Errorf("%s: %w: the node that serves the partition now lacks the library", q.f.name, flowfabric.ErrTransport)
 	}
 	if missingFunction(err) {
-		return nil, fmt.Errorf("%s: %w: the library was loaded but the server does not find the function", f.name, flowfabric.ErrInternalScript)
+		return nil, fmt.Errorf("%s: %w: the library was loaded but the server does not find the function", q.f.name, flowfabric.ErrInternalScript)
 	}
 	return r, err
 }

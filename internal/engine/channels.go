@@ -18,7 +18,7 @@ import (
 //     before it has handed on the channel's messages: with enough of them, the connection stands still until it is
 //     taken for dead;
 //   - the driver forgets a channel when its context ends but leaves the server's subscription in place, and a doorbell
-//     would count a listener that is gone. So the last one out unsubscribes, and whoever wants the channel meanwhile
+//     would count a listener that is gone. So the last one out unsubscribes, and a subscriber that wants the channel meanwhile
 //     waits for that.
 type channels struct {
 	mu    sync.RWMutex

@@ -29,7 +29,7 @@ type Config struct {
 	ClientName string
 	// DialTimeout bounds one connection attempt, default 10 s. CallTimeout bounds one call without its repeats, default 5 s.
 	DialTimeout, CallTimeout time.Duration
-	// Partitions is the number of execution partitions, 1..1024, default 64. It is used only by whoever boots the
+	// Partitions is the number of execution partitions, 1..1024, default 64. It is used only by the process that boots the
 	// store first; everybody else uses what is stored.
 	Partitions uint16
 	// CreateConfig false refuses to start on a store that was never booted. Default (nil) true.

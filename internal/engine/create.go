@@ -47,11 +47,12 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 	if len(sent) == 0 {
 		return out, nil
 	}
-	if int(partition) >= len(e.roots) {
-		return nil, fmt.Errorf("%s: %w: partition %d of %d", fnCreate.name, flowfabric.ErrInvalidInput, partition, len(e.roots))
+	root, err := e.root(fnCreate, partition)
+	if err != nil {
+		return nil, err
 	}
 	args := appendItems(append(make([]string, 0, 13+3*len(sent)), protocol), len(sent), func(i int) *NewExecution { return &items[sent[i]] }, nil)
-	r, err := e.run(ctx, e.client, fnCreate, e.roots[partition:partition+1], args)
+	r, err := e.run(ctx, e.client, fnCreate, root, args)
 	if err != nil {
 		return nil, err
 	}

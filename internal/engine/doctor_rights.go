@@ -71,7 +71,7 @@ func readRights(ctx context.Context, client rueidis.Client) RightsReport {
 	}
 	names := needed()
 	commands := make(rueidis.Commands, len(names))
-	stands := map[string]string{"K": keys.Root(0) + ":doctor", "C": keys.Of(0).Bell("doctor")}
+	stands := map[string]string{"K": keys.Root(0) + ":doctor", "C": keys.Of(0).Doorbell("doctor")}
 	for i, name := range names {
 		args := []string{"ACL", "DRYRUN", out.User, name}
 		for word := range strings.FieldsSeq(samples[name]) {

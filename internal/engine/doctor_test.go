@@ -325,12 +325,12 @@ func TestDiagnoseClockSteps(t *testing.T) {
 			if made, err := e.CreateExecutions(t.Context(), partition, []NewExecution{x}); err != nil || made[0].Err != nil {
 				t.Fatal(err, made)
 			}
-			interest, err := e.SetInterest(t.Context(), partition, []uint64{1})
+			subscription, err := e.SetSubscription(t.Context(), partition, []uint64{1})
 			if err != nil {
 				t.Fatal(err)
 			}
 			session := NewSessionID("w1")
-			if r, err := e.ClaimNext(t.Context(), ClaimRequest{Partition: partition, Session: session, Number: 1, TTL: time.Minute, Max: 1, Interest: interest}); err != nil || len(r.Claims) != 1 {
+			if r, err := e.ClaimNext(t.Context(), ClaimRequest{Partition: partition, Session: session, Number: 1, TTL: time.Minute, Max: 1, Subscription: subscription}); err != nil || len(r.Claims) != 1 {
 				t.Fatal(err, r)
 			}
 			if _, _, _, err := e.PutQuota(t.Context(), admission.Quota{Name: "calls", Rate: 5, Window: time.Minute}, 0, "me"); err != nil {

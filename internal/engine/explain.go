@@ -21,11 +21,11 @@ type Facts struct {
 	Lane Lane      // of its route; Routes and Waiting are not counted
 
 	// While it waits for a worker.
-	Ahead     int  // how many are before it in its queue; -1: it is not in one
-	Queued    int  // how many wait in its queue, itself included
-	Ready     bool // claims look at its queue
-	Waiters   int  // idle instances that are rung for its route, as far as the first 64 interests with idle instances tell
-	Interests int  // different interests of those
+	Ahead         int  // how many are before it in its queue; -1: it is not in one
+	Queued        int  // how many wait in its queue, itself included
+	Ready         bool // claims look at its queue
+	Waiters       int  // idle instances that are rung for its route, as far as the first 64 subscriptions with idle instances tell
+	Subscriptions int  // different subscriptions of those
 
 	// With gates, while it waits or is granted; see also GrantedTo.
 	ClosedUntil time.Time // when its route, which a gate closed, opens by itself; zero: it is open
@@ -38,9 +38,9 @@ type Facts struct {
 	GrantEnds time.Time // by then it is claimed, or returned
 
 	// While an operator keeps it from being handed out. By and reason are "" if its history does not tell any more.
-	PausedAt    time.Time
-	PausedBy    string
-	PauseReason string
+	HeldAt     time.Time
+	HeldBy     string
+	HoldReason string
 
 	// While it is active.
 	HolderAlive      bool      // its session lives
@@ -87,7 +87,7 @@ type Other struct {
 }
 
 // KeptUntil is the end of an ended execution's retention as its policy, else its lane, says now. An earlier one than PurgeAt is
-// applied by an audit with Heal, a later one by the tick at PurgeAt.
+// applied by an audit with Repair, a later one by the tick at PurgeAt.
 func (f Facts) KeptUntil() time.Time {
 	return f.CompletedAt.Add(cmp.Or(f.Policy.Retention, f.Lane.Retention, 24*time.Hour))
 }
@@ -112,12 +112,12 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 		return Facts{}, err
 	}
 	f := Facts{Now: r.instant()}
-	row, alive, expiry := r.text(), r.flag(), r.instant()
-	f.HolderAlive, f.DeclaredDead = alive, r.text()
+	row, of := r.text(), holding{r.flag(), r.instant()}
+	f.HolderAlive, f.DeclaredDead = of.alive, r.text()
 	f.Lane.State, f.Lane.Retention = LaneState(r.text()), time.Duration(r.number())*time.Second
 	f.Lane.Since, f.Lane.By = r.instant(), r.text()
 	f.Ahead, f.Queued, f.Ready = int(r.number()), int(r.number()), r.flag()
-	f.Waiters, f.Interests = int(r.number()), int(r.number())
+	f.Waiters, f.Subscriptions = int(r.number()), int(r.number())
 	f.TickOwner, f.TickWake, f.TickOverdue, f.PurgeAt = r.text(), r.instant(), r.flag(), r.instant()
 	core, attempts, u := r.pairs(), r.pairs(), r.pairs()
 	points := f.waitpoints(r)
@@ -129,11 +129,11 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 		f.Others = append(f.Others, x)
 	}
 	f.ClosedUntil, f.ClosedWhy, f.Outbox = r.instant(), r.text(), int(r.number())
-	f.PausedAt, f.PausedBy, f.PauseReason = r.instant(), r.text(), r.text()
+	f.HeldAt, f.HeldBy, f.HoldReason = r.instant(), r.text(), r.text()
 	if r.err != nil {
 		return Facts{}, r.fail()
 	}
-	if f.Snapshot, err = snapshot(id, r, core, attempts, row, alive, expiry); err != nil {
+	if f.Snapshot, err = snapshot(id, r, core, attempts, row, of); err != nil {
 		return Facts{}, err
 	}
 	if core["deadline"] == "0" { // before 1970, which is a deadline too

@@ -87,7 +87,7 @@ type FlowMembersPage struct {
 	Members []MemberRecord
 }
 
-// FlowMembers reads members of a flow from a number on (lua/flow/ff_flow_members.lua), in an order in which whoever depends on others
+// FlowMembers reads members of a flow from a number on (lua/flow/ff_flow_members.lua), in an order in which a member that depends on others
 // comes after them; up to limit, 1..100. A page may have fewer although there are more. ErrFlowNotFound.
 func (e *Engine) FlowMembers(ctx context.Context, id flowfabric.FlowID, next int64, limit int, edges bool) (FlowMembersPage, error) {
 	partition := id.Partition()

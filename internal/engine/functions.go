@@ -28,8 +28,8 @@ var (
 	fnPurge           = function{name: "ff_purge_execution", method: "PurgeExecution"}
 	fnRevoke          = function{name: "ff_revoke_lease", method: "RevokeLease"}
 	fnMarkDead        = function{name: "ff_mark_session_dead", method: "MarkSessionDead"}
-	fnPassRing        = function{name: "ff_pass_ring", method: "PassRing"}
-	fnSetInterest     = function{name: "ff_set_interest", method: "SetInterest"}
+	fnForwardRing     = function{name: "ff_pass_ring", method: "ForwardRing"}
+	fnSetSubscription = function{name: "ff_set_interest", method: "SetSubscription"}
 	fnClaim           = function{name: "ff_claim_next", method: "ClaimNext"}
 	fnRenew           = function{name: "ff_session_renew", method: "RenewSession"}
 	fnHeld            = function{name: "ff_session_held", method: "SessionHeld", readonly: true}
@@ -109,15 +109,15 @@ var (
 	fnTrimOutbox      = function{name: "ff_trim_outbox", method: "TrimOutbox"}
 	fnAttach          = function{name: "ff_attach", method: "attach"}
 	fnReadGates       = function{name: "ff_read_gates", method: "readGates", readonly: true}
-	fnPause           = function{name: "ff_pause_execution", method: "PauseExecution"}
-	fnUnpause         = function{name: "ff_unpause_execution", method: "UnpauseExecution"}
+	fnHold            = function{name: "ff_pause_execution", method: "HoldExecution"}
+	fnUnhold          = function{name: "ff_unpause_execution", method: "UnholdExecution"}
 	fnSetShare        = function{name: "ff_set_share", method: "setShare"}
 )
 
 var functions = []function{
 	fnVersion, fnConfigure, fnBoot, fnFreeze, fnPoll, fnCreate, fnComplete, fnFail, fnDelay, fnRelease, fnCancel,
-	fnRecordStep, fnProgress, fnPriority, fnReplay, fnSetTags, fnPurge, fnSetInterest, fnClaim, fnRenew, fnHeld,
-	fnClose, fnRevoke, fnMarkDead, fnPassRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove,
+	fnRecordStep, fnProgress, fnPriority, fnReplay, fnSetTags, fnPurge, fnSetSubscription, fnClaim, fnRenew, fnHeld,
+	fnClose, fnRevoke, fnMarkDead, fnForwardRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove,
 	fnReissue, fnSetKeys, fnListKeys, fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnSetFeed, fnAppend,
 	fnReadStream, fnRead, fnHistory, fnTick, fnExplain, fnRegister, fnLeave, fnMarkWorkerDead, fnListWorkers,
 	fnListSessions, fnReadQueues, fnListExecutions, fnDescribe, fnPutSchedule, fnFireSchedule, fnPauseSchedule,
@@ -125,5 +125,5 @@ var functions = []function{
 	fnFlowCreate, fnFlowStage, fnFlowSeal, fnFlowCancel, fnFlowDrain, fnFlowReplay, fnFlowDescribe, fnFlowMembers,
 	fnFlowList, fnWaitChildren, fnReadInputs, fnFlowTags,
 	fnPutBudget, fnRemoveBudget, fnReportUsage, fnUndoUsage, fnAdjustBudget, fnResetBudget, fnReleaseUsage, fnCheckBudgets, fnReadBudget, fnListBudgets, fnPutQuota, fnRemoveQuota, fnAdmit, fnReleaseHolds, fnSettleHolds,
-	fnReadQuota, fnListQuotas, fnClaimGranted, fnReleaseGrant, fnOpenRoute, fnCheckHolds, fnReadOutbox, fnTrimOutbox, fnAttach, fnReadGates, fnPause, fnUnpause, fnSetShare,
+	fnReadQuota, fnListQuotas, fnClaimGranted, fnReleaseGrant, fnOpenRoute, fnCheckHolds, fnReadOutbox, fnTrimOutbox, fnAttach, fnReadGates, fnHold, fnUnhold, fnSetShare,
 }

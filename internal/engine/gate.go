@@ -304,19 +304,19 @@ func (e *Engine) readGates(ctx context.Context, partition uint16) (PartitionGate
 	return out, r.fail()
 }
 
-// PauseExecution keeps an execution that could be claimed from being handed out (lua/admission/ff_pause_execution.lua). ErrNotEligible: it is in
+// HoldExecution keeps an execution that could be claimed from being handed out (lua/admission/ff_pause_execution.lua). ErrNotEligible: it is in
 // another state; ErrNotActive: it has ended; ErrNotFound.
-func (e *Engine) PauseExecution(ctx context.Context, id flowfabric.ExecutionID, by, reason string) (already bool, err error) {
-	r, err := e.call(ctx, fnPause, id.Partition(), protocol, id.UUID().String(), by, reason)
+func (e *Engine) HoldExecution(ctx context.Context, id flowfabric.ExecutionID, by, reason string) (already bool, err error) {
+	r, err := e.call(ctx, fnHold, id.Partition(), protocol, id.UUID().String(), by, reason)
 	if err != nil {
 		return false, err
 	}
 	return r.already, nil
 }
 
-// UnpauseExecution lets it be handed out again (lua/admission/ff_unpause_execution.lua).
-func (e *Engine) UnpauseExecution(ctx context.Context, id flowfabric.ExecutionID, by string) (already bool, err error) {
-	r, err := e.call(ctx, fnUnpause, id.Partition(), protocol, id.UUID().String(), by)
+// UnholdExecution lets it be handed out again (lua/admission/ff_unpause_execution.lua).
+func (e *Engine) UnholdExecution(ctx context.Context, id flowfabric.ExecutionID, by string) (already bool, err error) {
+	r, err := e.call(ctx, fnUnhold, id.Partition(), protocol, id.UUID().String(), by)
 	if err != nil {
 		return false, err
 	}

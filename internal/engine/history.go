@@ -20,7 +20,7 @@ type Event struct {
 	By      string // who asked for it
 	Code    flowfabric.Code
 	Detail  string // claimed: why; attempt_ended: state and category; ended: category of a failure that ended it; priority: "old new"
-	Reason  string // of an attempt's end, a revocation, a cancellation, a pause or a replay
+	Reason  string // of an attempt's end, a revocation, a cancellation, a hold or a replay
 	Until   time.Time
 }
 
@@ -48,8 +48,8 @@ const (
 	EventSkipped   EventKind = "skipped"            // Detail: why
 	EventLateInput EventKind = "late_input"         // an upstream succeeded after its input was needed; Detail: the input, Reason: the upstream
 	EventReissued  EventKind = "token_reissued"     // By: who asked; Detail: the waitpoint's key
-	EventPaused    EventKind = "paused"             // kept from being handed out, by an operator
-	EventUnpaused  EventKind = "unpaused"
+	EventHeld      EventKind = "held"               // kept from being handed out, by an operator
+	EventUnheld    EventKind = "unheld"
 )
 
 // ranks order what happened in the same millisecond of one attempt.
@@ -139,6 +139,9 @@ func attemptTypes(core, attempts map[string]string, r *reader) map[uint32]string
 	return types
 }
 
+// ofHolds are the kinds that the library has another word for.
+var ofHolds = map[string]EventKind{"paused": EventHeld, "unpaused": EventUnheld}
+
 // recorded reads one entry of the list: event, ms, attempt, epoch, session, and two texts. A pause tells also when
 // what it ended was claimed.
 func recorded(text string, r *reader) []Event {
@@ -148,7 +151,7 @@ func recorded(text string, r *reader) []Event {
 		return nil
 	}
 	f := fields{m: map[string]string{"at": p[1], "attempt": p[2], "epoch": p[3], "claimed": p[6]}, r: r}
-	e := Event{Kind: EventKind(p[0]), At: f.instant("at"), Attempt: uint32(f.number("attempt")), Epoch: uint64(f.number("epoch")), Session: p[4]}
+	e := Event{Kind: cmp.Or(ofHolds[p[0]], EventKind(p[0])), At: f.instant("at"), Attempt: uint32(f.number("attempt")), Epoch: uint64(f.number("epoch")), Session: p[4]}
 	switch e.Kind {
 	case EventDelayed, EventReleased:
 		if ms, err := strconv.ParseInt(p[5], 10, 64); err == nil {
@@ -157,7 +160,7 @@ func recorded(text string, r *reader) []Event {
 			e.Detail = p[5]
 		}
 		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session}, e}
-	case EventRevoked, EventCancelled, EventPaused, EventUnpaused:
+	case EventRevoked, EventCancelled, EventHeld, EventUnheld:
 		e.By, e.Reason = p[5], p[6]
 	case EventPriority:
 		e.Detail, e.By = p[5], p[6]

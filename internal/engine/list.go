@@ -11,51 +11,51 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
-// Home is where a partition keeps an execution; each has one.
-type Home string
+// Index is where a partition keeps an execution; each has one.
+type Index string
 
-// The homes. What was revoked (codes.Revoked) is in none of them until the tick has requeued it, at once.
+// The indexes. What was revoked (codes.Revoked) is in none of them until the tick has requeued it, at once.
 const (
-	HomeWaiting   Home = "waiting"   // of a route: in the order in which claims take it
-	HomeDelayed   Home = "delayed"   // by when it is due
-	HomeSuspended Home = "suspended" // by when it was suspended
-	HomeBlocked   Home = "blocked"   // members of flows that wait for others, by when they were created
-	HomePaused    Home = "paused"    // by when an operator paused them
-	HomeActive    Home = "active"    // of a session: by claim number; what is granted to it, too, whose public state is waiting
-	HomeEnded     Home = "ended"     // by when it may be purged
+	IndexWaiting   Index = "waiting"   // of a route: in the order in which claims take it
+	IndexDelayed   Index = "delayed"   // by when it is due
+	IndexSuspended Index = "suspended" // by when it was suspended
+	IndexBlocked   Index = "blocked"   // members of flows that wait for others, by when they were created
+	IndexHeld      Index = "paused"    // by since when an operator holds them
+	IndexActive    Index = "active"    // of a session: by claim number; what is granted to it, too, whose public state is waiting
+	IndexEnded     Index = "ended"     // by when it may be purged
 )
 
 // of tells whether executions in a state live here.
-func (h Home) of(s flowfabric.State) bool {
-	if h == HomeEnded {
+func (h Index) of(s flowfabric.State) bool {
+	if h == IndexEnded {
 		return s.Terminal()
 	}
-	if h == HomeBlocked {
+	if h == IndexBlocked {
 		return s.Public == flowfabric.WaitingChildren
 	}
 	granted := strings.HasPrefix(string(s.Code), "G1")
 	switch h {
-	case HomePaused:
+	case IndexHeld:
 		return s.Eligibility == "blocked_by_operator"
-	case HomeWaiting:
+	case IndexWaiting:
 		return s.Eligibility == "eligible_now" && !granted
-	case HomeActive:
+	case IndexActive:
 		return granted || s.Public == flowfabric.Active
 	}
 	return string(h) == string(s.Public)
 }
 
-// Position is a place in a home: what comes next is behind it, whether or not the entry that stood there is still there. The
+// Position is a place in an index: what comes next is behind it, whether or not the entry that stood there is still there. The
 // zero value is the beginning.
 type Position struct {
 	Score  int64
 	Member string
 }
 
-// ListQuery asks for a page of one home.
+// ListQuery asks for a page of one index.
 type ListQuery struct {
-	Home   Home
-	Key    string // the route's id with HomeWaiting, the session's with HomeActive, else empty
+	Index  Index
+	Key    string // the route's id with IndexWaiting, the session's with IndexActive, else empty
 	Newest bool   // from the other end
 	After  Position
 	Limit  int  // 1..100
@@ -65,16 +65,16 @@ type ListQuery struct {
 // ListPage is the answer. It may have fewer than Limit entries although there are more: tags are bounded to about 512 KiB.
 type ListPage struct {
 	Now        time.Time // the server's
-	Size       int       // of the home
+	Size       int       // of the index
 	More       bool      // there is something behind the last entry
 	Executions []Listed
 }
 
-// Listed is one entry of a home.
+// Listed is one entry of an index.
 type Listed struct {
 	ID    flowfabric.ExecutionID // zero when Member is no id
-	Home  Home
-	Score int64 // by which the home is ordered
+	Index Index
+	Score int64 // by which the index is ordered
 	// Member is the entry as it is stored; together with Score it is the Position of this entry.
 	Member string
 	// Drift says what is wrong with the entry, for example that there is no execution behind it; then the fields that follow
@@ -90,8 +90,8 @@ type Listed struct {
 	ClaimedAt       time.Time // of the last claim
 	DelayUntil      time.Time
 	DeadlineAt      time.Time
-	Since           time.Time // suspended or paused since, in HomeSuspended and HomePaused only
-	PurgeAt         time.Time // in HomeEnded only
+	Since           time.Time // suspended or held since, in IndexSuspended and IndexHeld only
+	PurgeAt         time.Time // in IndexEnded only
 	Attempts        uint32
 	AttemptType     flowfabric.AttemptType
 	Retries         int
@@ -109,11 +109,11 @@ func (l Listed) Position() Position { return Position{l.Score, l.Member} }
 // listedFields are the core fields of an entry in the order of the reply.
 var listedFields = []string{"state", "route", "priority", "created_at", "first_claimed_at", "ended_at", "attempts", "attempt_type", "failure_category", "session", "epoch", "claimed_at", "delay_until", "deadline", "retries", "reclaims", "cancelled_by"}
 
-// ListExecutions reads a page of one home of a partition (lua/operate/ff_list_executions.lua). Entries that stay where they are
-// while pages are read come exactly once; one that changes its place within the home comes once, twice or not at all. An active
+// ListExecutions reads a page of one index of a partition (lua/operate/ff_list_executions.lua). Entries that stay where they are
+// while pages are read come exactly once; one that changes its place within the index comes once, twice or not at all. An active
 // execution whose session is dead is shown as lease expired. A damaged entry is listed with its Drift and stops nothing.
 func (e *Engine) ListExecutions(ctx context.Context, partition uint16, q ListQuery) (ListPage, error) {
-	r, err := e.call(ctx, fnListExecutions, partition, append(append([]string{protocol, string(q.Home), q.Key, bit(q.Newest)},
+	r, err := e.call(ctx, fnListExecutions, partition, append(append([]string{protocol, string(q.Index), q.Key, bit(q.Newest)},
 		q.After.args()...), strconv.Itoa(q.Limit), bit(q.Tags))...)
 	if err != nil {
 		return ListPage{}, err
@@ -137,7 +137,7 @@ func (e *Engine) ListExecutions(ctx context.Context, partition uint16, q ListQue
 
 // listed reads one entry; what is wrong with it alone becomes its Drift. It returns the id of its route, too.
 func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, string) {
-	x := Listed{Home: q.Home, Member: r.text(), Score: r.number()}
+	x := Listed{Index: q.Index, Member: r.text(), Score: r.number()}
 	own := &reader{}
 	f := fields{m: make(map[string]string, len(listedFields)), r: own}
 	for _, name := range listedFields {
@@ -154,13 +154,13 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 		own.stop("%s", clip(why))
 	} else if code == "" {
 		own.stop("there is no such execution")
-	} else if code == codes.Active && q.Home == HomeActive && !alive {
+	} else if code == codes.Active && q.Index == IndexActive && !alive {
 		code = codes.LeaseExpired
 	}
 	known := false
 	if x.State, known = flowfabric.Project(code); !known {
 		own.stop("state %q", clip(string(code)))
-	} else if !q.Home.of(x.State) {
+	} else if !q.Index.of(x.State) {
 		own.stop("its state is %s", code)
 	}
 	x.Priority, x.Attempts, x.AttemptType = int(f.number("priority")), uint32(f.number("attempts")), flowfabric.AttemptType(f.m["attempt_type"])
@@ -171,10 +171,10 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	if code == codes.Completed {
 		x.FailureCategory = ""
 	}
-	switch q.Home {
-	case HomeSuspended, HomePaused:
+	switch q.Index {
+	case IndexSuspended, IndexHeld:
 		x.Since = time.UnixMilli(x.Score)
-	case HomeEnded:
+	case IndexEnded:
 		x.PurgeAt = time.UnixMilli(x.Score)
 	}
 	if own.err != nil {

@@ -150,7 +150,7 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
-// Whoever boots first fixes the partition counts.
+// The process that boots first fixes the partition counts.
 func TestPartitionsAreFixedOnce(t *testing.T) {
 	for _, url := range []string{testserver.Redis(t), testserver.Embedded(t)} {
 		no := false
@@ -184,7 +184,7 @@ func TestFrozenPartition(t *testing.T) {
 	must(t, e, "HDEL", keys.Root(3), "frozen")
 }
 
-// A store of another protocol number is refused, by whoever opens it and by whoever works on it, and the error names both numbers and says
+// A store of another protocol number is refused, when it is opened and by every later call, and the error names both numbers and says
 // what to do. Its library stays, or stays away: the processes of that store go on.
 func TestStoreOfAnotherProtocol(t *testing.T) {
 	for _, url := range []string{testserver.Redis(t), testserver.Embedded(t)} {

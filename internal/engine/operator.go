@@ -114,10 +114,10 @@ func (e *Engine) UpdateProgress(ctx context.Context, f flowfabric.Fence, percent
 	return err
 }
 
-// PassRing rings one other waiter for each ready route of an interest: this instance was rung and has no slot free
+// ForwardRing rings one other waiter for each ready route of a subscription: this instance was rung and has no slot free
 // (lua/worker/ff_pass_ring.lua).
-func (e *Engine) PassRing(ctx context.Context, partition uint16, interest string) (heard int, err error) {
-	r, err := e.call(ctx, fnPassRing, partition, protocol, interest)
+func (e *Engine) ForwardRing(ctx context.Context, partition uint16, subscription string) (heard int, err error) {
+	r, err := e.call(ctx, fnForwardRing, partition, protocol, subscription)
 	if err != nil {
 		return 0, err
 	}

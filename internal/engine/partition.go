@@ -63,7 +63,7 @@ type PartitionInfo struct {
 	TokensRefused int // since the store was made: tokens of waitpoints that opened nothing, or whose key was rotated out
 
 	Closed Timer // routes that gates closed, by when they open again
-	Paused Timer // executions that operators paused, by when
+	Held   Timer // executions that operators hold, by since when
 	Outbox Timer // what budgets and quotas have not been told of, by when it was filed
 
 	Err error // of this partition, where many are asked
@@ -125,7 +125,7 @@ func (p *PartitionInfo) later(r *reader) {
 	for _, n := range counts {
 		*n = int(r.unsigned())
 	}
-	timers = []*Timer{&p.Closed, &p.Paused, &p.Outbox}
+	timers = []*Timer{&p.Closed, &p.Held, &p.Outbox}
 	if n := r.count(2); n != len(timers) {
 		r.stop("%d sets of gates, want %d", n, len(timers))
 	}

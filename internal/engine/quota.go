@@ -180,7 +180,7 @@ func (e *Engine) SettleHolds(ctx context.Context, name string, ttl time.Duration
 	return freed, wake, r.fail()
 }
 
-// ReadQuota reads a quota with at most so many holds (≤ 1,000) and newest book entries (≤ 256) (lua/admission/ff_read_quota.lua).
+// ReadQuota reads a quota with at most so many holds (≤ 1,000) and newest audit entries (≤ 256) (lua/admission/ff_read_quota.lua).
 func (e *Engine) ReadQuota(ctx context.Context, name string, holds, entries int) (admission.QuotaRecord, error) {
 	r, err := e.onQuota(ctx, fnReadQuota, name, name, strconv.Itoa(holds), strconv.Itoa(entries))
 	if err != nil {
@@ -193,7 +193,7 @@ func (e *Engine) ReadQuota(ctx context.Context, name string, holds, entries int)
 	q.Name, q.Scope, q.Rate, q.Cap = name, v["sc"], int(number("rt")), int(number("cp"))
 	q.Window, q.Jitter = time.Duration(number("wn"))*time.Millisecond, time.Duration(number("jt"))*time.Millisecond
 	q.Revision, q.CreatedAt, q.ChangedBy = uint64(number("up")), time.UnixMilli(number("ct")), v["by"]
-	q.Audit = book(r)
+	q.Audit = auditLog(r)
 	for range r.count(1) {
 		hold, _, _ := strings.Cut(r.text(), " ")
 		q.Holds = append(q.Holds, hold)

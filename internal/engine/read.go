@@ -28,12 +28,12 @@ func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 		return Snapshot{}, err
 	}
 	r.instant()
-	row, alive, expiry, steps := r.text(), r.flag(), r.instant(), int(r.number())
+	row, of, steps := r.text(), holding{r.flag(), r.instant()}, int(r.number())
 	core, attempts, tags := r.pairs(), r.pairs(), r.pairs()
 	if r.err != nil {
 		return Snapshot{}, r.fail()
 	}
-	s, err := snapshot(id, r, core, attempts, row, alive, expiry)
+	s, err := snapshot(id, r, core, attempts, row, of)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -41,8 +41,14 @@ func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 	return s, nil
 }
 
-// snapshot reads a core, what is kept of its attempts, and the row of its route. alive and expiry are of its session.
-func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]string, row string, alive bool, expiry time.Time) (Snapshot, error) {
+// holding is how the session of an execution is.
+type holding struct {
+	alive  bool
+	expiry time.Time
+}
+
+// snapshot reads a core, what is kept of its attempts, and the row of its route.
+func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]string, row string, of holding) (Snapshot, error) {
 	f := fields{m: core, r: r}
 	s := Snapshot{
 		ID: id, Priority: int(f.number("priority")), Creator: core["creator"], Attempts: uint32(f.number("attempts")),
@@ -54,8 +60,8 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 	}
 	code := flowfabric.Code(core["state"])
 	if code == codes.Active {
-		s.LeaseExpiresAt = expiry
-		if !alive {
+		s.LeaseExpiresAt = of.expiry
+		if !of.alive {
 			code = codes.LeaseExpired
 		}
 	}

@@ -31,7 +31,7 @@ func (e *CountsError) Unwrap() error { return flowfabric.ErrConfig }
 // refusedFor is how long a refusal to boot the store again stands for all calls: many may wait for it.
 const refusedFor = time.Second
 
-// reboots books how often this process booted a store that it had found ready before. turn guards refused and at.
+// reboots records how often this process booted a store that it had found ready before. turn guards refused and at.
 type reboots struct {
 	turn    chan struct{} // capacity 1: somebody boots
 	count   atomic.Uint64

@@ -28,7 +28,7 @@ func callsOnPartition3(e *Engine) map[string]func(ctx context.Context) error {
 		},
 		"claim": func(ctx context.Context) error {
 			_, err := e.ClaimNext(ctx, sampleClaim)
-			return none(err, flowfabric.ErrUnknownInterest)
+			return none(err, flowfabric.ErrUnknownSubscription)
 		},
 		"read": func(ctx context.Context) error {
 			_, err := e.ReadExecution(ctx, sampleID)

@@ -102,7 +102,7 @@ type WorkerRow struct {
 	Reason       string // why
 }
 
-// PartitionWorkers are the worker instances whose home is one partition, by name.
+// PartitionWorkers are the worker instances that one partition registers, by name.
 type PartitionWorkers struct {
 	Partition uint16
 	Workers   []WorkerRow
@@ -126,8 +126,8 @@ type PartitionSessions struct {
 	Err       error
 }
 
-// workerHome is the partition whose registry knows an instance.
-func (e *Engine) workerHome(instance string) uint16 {
+// registryOf is the partition that registers an instance.
+func (e *Engine) registryOf(instance string) uint16 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(instance)) // never fails
 	return uint16(h.Sum32() % uint32(e.partitions))
@@ -143,7 +143,7 @@ func (e *Engine) RegisterWorker(ctx context.Context, q Registration) (Registered
 	if err != nil {
 		return Registered{}, fmt.Errorf("%s: %w", fnRegister.name, err)
 	}
-	r, err := e.call(ctx, fnRegister, e.workerHome(q.Instance), protocol, q.Instance, q.Token,
+	r, err := e.call(ctx, fnRegister, e.registryOf(q.Instance), protocol, q.Instance, q.Token,
 		strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.InFlight), strconv.Itoa(q.Stuck), info)
 	if err != nil {
 		return Registered{}, err
@@ -181,14 +181,14 @@ func TakenFor(err error) (until time.Time, left time.Duration) {
 // LeaveWorker ends a registration in good order: the name is free at once (lua/worker/ff_leave_worker.lua). already: the
 // process of the token has none. The registration of another process is left alone.
 func (e *Engine) LeaveWorker(ctx context.Context, instance, token string) (already bool, err error) {
-	return e.settled(ctx, fnLeave, e.workerHome(instance), []string{protocol, instance, token})
+	return e.settled(ctx, fnLeave, e.registryOf(instance), []string{protocol, instance, token})
 }
 
 // MarkWorkerDead gives a worker instance up: its name is free, and its row says so (lua/worker/ff_mark_worker_dead.lua).
 // What it holds goes with its sessions, see [Engine.MarkSessionDead]. reason is cut to 256 bytes. already: it was given
 // up before. ErrWorkerNotFound.
 func (e *Engine) MarkWorkerDead(ctx context.Context, instance, reason string) (already bool, err error) {
-	return e.settled(ctx, fnMarkWorkerDead, e.workerHome(instance), []string{protocol, instance, cut(reason, limits.MaxDeadReason)})
+	return e.settled(ctx, fnMarkWorkerDead, e.registryOf(instance), []string{protocol, instance, cut(reason, limits.MaxDeadReason)})
 }
 
 // Workers lists the worker instances that registered, lost ones for an hour; each partition has its own error. It is no

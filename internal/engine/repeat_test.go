@@ -35,8 +35,8 @@ func TestOneCallOneRefusal(t *testing.T) {
 	}
 }
 
-// Calls that submit are repeated by their callers, which know how long, and who has left; the engine makes one try.
-func TestCallsThatSubmitAreMadeOnce(t *testing.T) {
+// What its caller repeats is not repeated here: otherwise both would wait, and a caller's bound would not hold.
+func TestACallThatItsCallerRepeatsIsMadeOnce(t *testing.T) {
 	e, f := openFake(t)
 	calls := map[string]int{}
 	f.answer(func(function string) string {

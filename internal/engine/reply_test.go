@@ -68,7 +68,7 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_audit_index", func(ctx context.Context, e *Engine) error {
-		_, _, _, err := e.AuditIndex(ctx, 3, true, "delayed", "", 1)
+		_, _, _, err := e.AuditIndex(ctx, 3, true, IndexPage{Index: "delayed", Limit: 1})
 		return err
 	}},
 	{"ff_audit_keys", func(ctx context.Context, e *Engine) error {
@@ -86,7 +86,7 @@ var callers = []caller{
 	{"ff_list_lanes", func(ctx context.Context, e *Engine) error { return e.listLanes(ctx, 3).Err }},
 	{"ff_read_queues", func(ctx context.Context, e *Engine) error { _, err := e.Queues(ctx, 3); return err }},
 	{"ff_list_executions", func(ctx context.Context, e *Engine) error {
-		_, err := e.ListExecutions(ctx, 3, ListQuery{Home: HomeEnded, Limit: 1, Tags: true})
+		_, err := e.ListExecutions(ctx, 3, ListQuery{Index: IndexEnded, Limit: 1, Tags: true})
 		return err
 	}},
 	{"ff_describe_partition", func(ctx context.Context, e *Engine) error { _, err := e.DescribePartition(ctx, 3); return err }},
@@ -118,7 +118,7 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_purge_execution", func(ctx context.Context, e *Engine) error { _, err := e.PurgeExecution(ctx, sampleID, 0); return err }},
-	{"ff_pass_ring", func(ctx context.Context, e *Engine) error { _, err := e.PassRing(ctx, 3, "ab"); return err }},
+	{"ff_pass_ring", func(ctx context.Context, e *Engine) error { _, err := e.ForwardRing(ctx, 3, "ab"); return err }},
 	{"ff_read_history", func(ctx context.Context, e *Engine) error { _, err := e.ReadHistory(ctx, sampleID); return err }},
 	{"ff_delay_execution", func(ctx context.Context, e *Engine) error {
 		_, err := e.DelayExecution(ctx, sampleFence, time.Second)
@@ -387,9 +387,9 @@ func TestForeignPartitions(t *testing.T) {
 		"mixed":    func() error { _, _, err := e.CompleteExecutions(ctx, 3, []Completion{{Fence: fence}}, nil); return err },
 		"read":     func() error { _, err := e.ReadExecution(ctx, id); return err },
 		"result":   func() error { _, _, err := e.ReadResult(ctx, id, 0); return err },
-		"frames":   func() error { _, err := e.ReadFrames(ctx, id, 0, stream.Cursor{}, nil, 1); return err },
-		"limit":    func() error { _, err := e.ReadFrames(ctx, sampleID, 0, stream.Cursor{}, nil, 10001); return err },
-		"no limit": func() error { _, err := e.ReadFrames(ctx, sampleID, 0, stream.Cursor{}, nil, 0); return err },
+		"frames":   func() error { _, err := e.ReadFrames(ctx, id, 0, stream.Cursor{}, 1); return err },
+		"limit":    func() error { _, err := e.ReadFrames(ctx, sampleID, 0, stream.Cursor{}, 10001); return err },
+		"no limit": func() error { _, err := e.ReadFrames(ctx, sampleID, 0, stream.Cursor{}, 0); return err },
 		"renew":    func() error { _, err := e.RenewSession(ctx, 4, "w~1", time.Second, 0); return err },
 		"poll":     func() error { _, _, err := e.Poll(ctx, []uint16{0, 4}); return err },
 		"no poll":  func() error { _, _, err := e.Poll(ctx, nil); return err },

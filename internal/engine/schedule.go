@@ -169,7 +169,7 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 }
 
 // PauseSchedule pauses a schedule, or resumes it (lua/operate/ff_pause_schedule.lua). What comes due in between is not
-// fired later but counted as missed by whoever fires the schedule next. since is when it was paused, or resumed. already: it was so.
+// fired later but counted as missed by the next firing of the schedule. since is when it was paused, or resumed. already: it was so.
 //
 // Errors: ErrScheduleNotFound; ErrInvalidInput for a by of more than 64 bytes.
 func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool, by string) (since time.Time, already bool, err error) {

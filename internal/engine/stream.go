@@ -175,35 +175,44 @@ func parseResumption(text string) (r stream.Resumption, ok bool) {
 // chunk is how many frames one XRANGE asks for: even of the largest kind they stay within the byte cap.
 const chunk = limits.MaxReadBytes / limits.MaxFrame
 
-// ReadFrames reads up to limit durable frames (1..10,000) of an attempt in order, after the given id (exclusive; the
-// zero id is the beginning) and up to *to (inclusive; nil is the end). A reply is cut at 4 MiB of payload. Plain XRANGE,
-// on a connection of its own, so that a long read never delays a claim or a renewal; no lease is needed.
-func (e *Engine) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor, to *stream.Cursor, limit int) ([]stream.Frame, error) {
-	return e.ReadLog(ctx, id, attempt, stream.ModeDurable, after, to, limit)
+// LogRange is a part of one of an attempt's three logs: durable frames, summary deltas and best-effort frames have a log each. Their
+// ids are from one order, so that frames read from several logs are merged by it.
+type LogRange struct {
+	Execution flowfabric.ExecutionID
+	Attempt   uint32
+	Mode      stream.FrameMode
+	After     stream.Cursor  // exclusive; zero is the beginning
+	To        *stream.Cursor // inclusive; nil is the end
+	Limit     int            // 1..10,000 frames
 }
 
-// ReadLog is ReadFrames for the frames of one mode: durable frames, summary deltas and best-effort frames have a log
-// each. Their ids are from one order, so that frames read from several logs are merged by it.
-func (e *Engine) ReadLog(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, mode stream.FrameMode, after stream.Cursor, to *stream.Cursor, limit int) ([]stream.Frame, error) {
-	if limit < 1 || limit > limits.MaxReadFrames {
-		return nil, fmt.Errorf("read frames: %w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, limits.MaxReadFrames)
+// ReadFrames is ReadLog for durable frames, up to the end.
+func (e *Engine) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor, limit int) ([]stream.Frame, error) {
+	return e.ReadLog(ctx, LogRange{Execution: id, Attempt: attempt, Mode: stream.ModeDurable, After: after, Limit: limit})
+}
+
+// ReadLog reads frames in order. A reply is cut at 4 MiB of payload. Plain XRANGE, on a connection of its own, so that a long read
+// never delays a claim or a renewal; no lease is needed.
+func (e *Engine) ReadLog(ctx context.Context, q LogRange) ([]stream.Frame, error) {
+	if q.Limit < 1 || q.Limit > limits.MaxReadFrames {
+		return nil, fmt.Errorf("read frames: %w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, q.Limit, limits.MaxReadFrames)
 	}
-	if id.Partition() >= e.partitions {
-		return nil, fmt.Errorf("read frames: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(), e.partitions)
+	if q.Execution.Partition() >= e.partitions {
+		return nil, fmt.Errorf("read frames: %w: partition %d of %d", flowfabric.ErrInvalidInput, q.Execution.Partition(), e.partitions)
 	}
 	client, err := e.reads(ctx)
 	if err != nil {
 		return nil, err
 	}
-	key := logOf(mode, id, attempt)
-	end := "+"
-	if to != nil {
-		end = to.String()
+	key := logOf(q.Mode, q.Execution, q.Attempt)
+	after, end := q.After, "+"
+	if q.To != nil {
+		end = q.To.String()
 	}
 	var out []stream.Frame
 	left := limits.MaxReadBytes
-	for len(out) < limit && left >= limits.MaxFrame {
-		want := min(limit-len(out), chunk, left/limits.MaxFrame)
+	for len(out) < q.Limit && left >= limits.MaxFrame {
+		want := min(q.Limit-len(out), chunk, left/limits.MaxFrame)
 		start := "(" + after.String()
 		if after == (stream.Cursor{}) {
 			start = "-"
@@ -215,7 +224,7 @@ func (e *Engine) ReadLog(ctx context.Context, id flowfabric.ExecutionID, attempt
 			return nil, callError("read frames", err)
 		}
 		for _, entry := range entries {
-			f, err := parseFrame(entry, mode)
+			f, err := parseFrame(entry, q.Mode)
 			if err != nil {
 				return nil, err
 			}
@@ -265,7 +274,7 @@ func EventChannel(id flowfabric.ExecutionID) string {
 
 // BellChannel is where a worker instance is rung: "w" work, "r" routes changed, "l" lost notices, "t" timers.
 func BellChannel(partition uint16, instance string) string {
-	return keys.Of(partition).Bell(instance)
+	return keys.Of(partition).Doorbell(instance)
 }
 
 // FrameMessage is what one append publishes on a [FrameChannel].

@@ -176,7 +176,7 @@ func TestSubscribersShareAChannel(t *testing.T) {
 	})
 }
 
-// Whoever comes while the last one leaves must not be unsubscribed with it, and whoever comes while others are told
+// A subscriber that comes while the last one leaves must not be unsubscribed with it, and one that comes while others are told
 // much does not stop the connection (it would stand still for ten seconds, and then be lost to all).
 func TestSubscribeChurn(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *Engine) {

@@ -41,17 +41,17 @@ type Created struct {
 
 // ClaimRequest asks one partition for up to Max executions.
 type ClaimRequest struct {
-	Partition uint16
-	Session   string // "<instance>~<random>"
-	Number    uint64 // the session's next claim number, or its last one after a lost reply
-	TTL       time.Duration
-	Max       int    // 1..100
-	Interest  string // digest stored with SetInterest; "" asks for the route table only
-	Table     uint64 // version of the route table this worker knows
-	Wait      bool   // register as a waiter when nothing is found
-	Rotation  uint64 // start among ready routes when there are more than one call looks at
-	Gates     bool   // routes with gates as well: their work is granted, see ClaimReply.Grants
-	MaxGrants int    // 1..32 of it; default 32
+	Partition    uint16
+	Session      string // "<instance>~<random>"
+	Number       uint64 // the session's next claim number, or its last one after a lost reply
+	TTL          time.Duration
+	Max          int    // 1..100
+	Subscription string // digest stored with SetSubscription; "" asks for the route table only
+	Table        uint64 // version of the route table this worker knows
+	Wait         bool   // register as a waiter when nothing is found
+	Rotation     uint64 // start among ready routes when there are more than one call looks at
+	Gates        bool   // routes with gates as well: their work is granted, see ClaimReply.Grants
+	MaxGrants    int    // 1..32 of it; default 32
 }
 
 // ClaimReply is the answer. Number was used up on the server only if there are Claims, or there were Grants.
@@ -59,13 +59,13 @@ type ClaimReply struct {
 	Claims      []Claim
 	Duplicate   bool // Claims are those still held under the repeated Number
 	Registered  bool // this instance will be rung when matching work arrives
-	More        bool // ready work that this interest serves is left
+	More        bool // ready work that this subscription serves is left
 	TickOverdue bool
 	TableFull   bool // Routes is the whole table, not a delta
 	Table       uint64
 	Routes      []Route
 	Grants      []Grant // work with gates: ask them, then ClaimGranted or ReleaseGrants
-	Granted     bool    // filled in by whoever dealt with Grants: there were some
+	Granted     bool    // filled in by the admitter: there were some
 }
 
 // Grant is work that the session holds while its gates are asked. It goes back to its queue after 5 s, or with the session.

@@ -64,7 +64,7 @@ type Binding struct {
 type Suspension struct {
 	ID          uuid.UUID     // of the suspension; makes a repeat harmless
 	Request     string        // ≤ 256 bytes; a repeat under the same fence with the same request is the same suspension
-	Name        string        // ≤ 128 bytes; under which what it is answered is kept for later passes; "" keeps nothing
+	Name        string        // ≤ 128 bytes; under which what it is answered is kept for later runs; "" keeps nothing
 	Reason      string        // why it waits, such as waiting_for_approval
 	Timeout     time.Duration // 0: waits for ever
 	Behaviour   string        // what the timeout does

@@ -20,10 +20,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
 
-// SetInterest stores the routes that a worker can serve and returns the digest that claims name
+// SetSubscription stores the routes that a worker can serve and returns the digest that claims name
 // (lua/worker/ff_set_interest.lua). At most 1,024 routes; order and repeats do not matter; none is allowed. It
 // expires 10 minutes after the last idle claim that used it.
-func (e *Engine) SetInterest(ctx context.Context, partition uint16, routes []uint64) (digest string, err error) {
+func (e *Engine) SetSubscription(ctx context.Context, partition uint16, routes []uint64) (digest string, err error) {
 	routes = slices.Compact(slices.Sorted(slices.Values(routes)))
 	args := make([]string, 3, 3+len(routes))
 	h := sha256.New()
@@ -34,7 +34,7 @@ func (e *Engine) SetInterest(ctx context.Context, partition uint16, routes []uin
 	}
 	digest = hex.EncodeToString(h.Sum(nil)[:12])
 	args[0], args[1], args[2] = protocol, digest, strconv.Itoa(len(routes))
-	if _, err := e.call(ctx, fnSetInterest, partition, args...); err != nil {
+	if _, err := e.call(ctx, fnSetSubscription, partition, args...); err != nil {
 		return "", err
 	}
 	return digest, nil
@@ -43,7 +43,7 @@ func (e *Engine) SetInterest(ctx context.Context, partition uint16, routes []uin
 // ClaimNext claims up to Max executions with everything their handlers need (lua/worker/ff_claim_next.lua). It
 // opens the session when it finds work. Number is used up only when claims come back; after an error that wraps
 // ErrTransport the same Number must be repeated before anything else is done with the session. ErrLeaseExpired:
-// the session is dead, mint a new one; ErrUnknownInterest: store the interest again.
+// the session is dead, mint a new one; ErrUnknownSubscription: store the subscription again.
 func (e *Engine) ClaimNext(ctx context.Context, q ClaimRequest) (ClaimReply, error) {
 	r, err := e.call(ctx, fnClaim, q.Partition, claimArgs([]string{protocol}, q)...)
 	if err != nil {
@@ -62,7 +62,7 @@ func claimArgs(args []string, q ClaimRequest) []string {
 		grants = strconv.Itoa(min(cmp.Or(max(q.MaxGrants, 0), 32), 32))
 	}
 	return append(args, q.Session, strconv.FormatUint(q.Number, 10), strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.Max),
-		q.Interest, strconv.FormatUint(q.Table, 10), wait, strconv.FormatUint(q.Rotation, 10), grants)
+		q.Subscription, strconv.FormatUint(q.Table, 10), wait, strconv.FormatUint(q.Rotation, 10), grants)
 }
 
 // claimed decodes a claim reply and reads the blobs that were too large to come with it.
@@ -300,11 +300,15 @@ func route(id uint64, row string, r *reader) Route {
 // generation processed are forgotten, the next ≤ 100 returned (lua/worker/ff_session_renew.lua). ErrLeaseExpired:
 // the session is dead for good. Renewals have a connection of their own, so that no large reply delays them.
 func (e *Engine) RenewSession(ctx context.Context, partition uint16, session string, ttl time.Duration, processed uint64) (Renewal, error) {
+	root, err := e.root(fnRenew, partition)
+	if err != nil {
+		return Renewal{}, err
+	}
 	client, err := e.renewals(ctx)
 	if err != nil {
 		return Renewal{}, err
 	}
-	r, err := e.callOn(ctx, client, fnRenew, partition,
+	r, err := e.run(ctx, client, fnRenew, root,
 		[]string{protocol, session, strconv.FormatInt(ttl.Milliseconds(), 10), strconv.FormatUint(processed, 10)})
 	if err != nil {
 		return Renewal{}, err

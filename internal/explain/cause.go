@@ -30,16 +30,16 @@ const (
 
 // Waiting for budgets and quotas, or for an operator.
 const (
-	WhyGranted         Cause = "granted"                // a worker asks its budgets and quotas now
-	WhyGrantDue        Cause = "grant_due"              // it did so for too long, and a tick is awaited
-	WhyWaitingBudget   Cause = "waiting_budget"         // a budget is exhausted
-	WhyWaitingRate     Cause = "waiting_rate"           // a quota's window is full
-	WhyWaitingSlot     Cause = "waiting_slot"           // a quota's slots are taken
-	WhyNoBudget        Cause = "budget_not_found"       // it has a budget that does not exist
-	WhyNoQuota         Cause = "quota_policy_not_found" // it has a quota that does not exist
-	WhyGateClosed      Cause = "gate_closed"            // a gate closed its route, and did not say why in a way that is understood
-	WhyGateDue         Cause = "gate_due"               // the time for which a gate closed its route is over, and a tick is awaited
-	WhyExecutionPaused Cause = "execution_paused"       // an operator keeps it from being handed out
+	WhyGranted       Cause = "granted"                // a worker asks its budgets and quotas now
+	WhyGrantDue      Cause = "grant_due"              // it did so for too long, and a tick is awaited
+	WhyWaitingBudget Cause = "waiting_budget"         // a budget is exhausted
+	WhyWaitingRate   Cause = "waiting_rate"           // a quota's window is full
+	WhyWaitingSlot   Cause = "waiting_slot"           // a quota's slots are taken
+	WhyNoBudget      Cause = "budget_not_found"       // it has a budget that does not exist
+	WhyNoQuota       Cause = "quota_policy_not_found" // it has a quota that does not exist
+	WhyGateClosed    Cause = "gate_closed"            // a gate closed its route, and did not say why in a way that is understood
+	WhyGateDue       Cause = "gate_due"               // the time for which a gate closed its route is over, and a tick is awaited
+	WhyExecutionHeld Cause = "execution_held"         // an operator keeps it from being handed out
 )
 
 // Not yet claimable.
@@ -116,7 +116,7 @@ var causes = []Cause{
 	WhyWaitingNext, WhyWaitingBehind, WhyWaitingStuck, WhyWaitingNoWorker, WhyWaitingNoCapability, WhyWaitingUnregistered, WhyWaitingUnlisted, WhyLanePaused, WhyLaneDisabled,
 	WhyNotQueued, WhyRouteNotReady,
 	WhyGranted, WhyGrantDue, WhyWaitingBudget, WhyWaitingRate, WhyWaitingSlot, WhyNoBudget, WhyNoQuota, WhyGateClosed, WhyGateDue,
-	WhyExecutionPaused,
+	WhyExecutionHeld,
 	WhyDelayed, WhyDelayedByWorker, WhyRetryBackoff, WhyReclaimBackoff, WhyResumeDelay, WhyDelayDue,
 	WhyFlowStaging, WhyAwaitingOthers, WhyAwaitingReplay, WhyAwaitingKids, WhyAwaitingBacklog, WhyFlowCancelled,
 	WhyActive, WhyAttemptTimeoutDue, WhyLeaseExpired, WhyHolderDead, WhyRevoked, WhyReclaimsExhausted,

@@ -141,7 +141,7 @@ func kept(f engine.Facts) string {
 	case !f.PurgeAt.After(f.Now):
 		return "; its retention is over since " + moment(f, f.PurgeAt) + ", and the next tick purges it."
 	case until.Before(f.PurgeAt):
-		return "; a tick purges it after " + moment(f, f.PurgeAt) + ", as it was filed when it ended; its lane's retention is shorter now, which an audit that heals applies to it."
+		return "; a tick purges it after " + moment(f, f.PurgeAt) + ", as it was filed when it ended; its lane's retention is shorter now, which an audit that repairs applies to it."
 	}
 	return "; a tick purges it after " + moment(f, f.PurgeAt) + "."
 }

@@ -75,7 +75,7 @@ type account struct {
 	timed     bool // next is what a tick does, later
 }
 
-// patience is how late a tick may be before an explanation says so: whoever takes it over needs some seconds.
+// patience is how late a tick may be before an explanation says so: another process needs some seconds to take it over.
 const patience = 5 * time.Second
 
 // explain turns facts into an explanation. It has no other source.
@@ -94,7 +94,7 @@ func explain(f engine.Facts, workers crew) Explanation {
 		case "blocked_by_dependencies":
 			a = blocked(f)
 		case "blocked_by_operator":
-			a = paused(f)
+			a = held(f)
 		default:
 			a = delayed(f)
 		}

@@ -85,17 +85,17 @@ func granted(f engine.Facts) account {
 	return a
 }
 
-// paused explains one that an operator keeps from being handed out.
-func paused(f engine.Facts) account {
-	a := account{reason: WhyExecutionPaused}
+// held explains one that an operator keeps from being handed out.
+func held(f engine.Facts) account {
+	a := account{reason: WhyExecutionHeld}
 	since, who := "", "An operator"
-	if !f.PausedAt.IsZero() {
-		since = " since " + moment(f, f.PausedAt)
+	if !f.HeldAt.IsZero() {
+		since = " since " + moment(f, f.HeldAt)
 	}
-	if f.PausedBy != "" {
-		who = "Operator " + quote(f.PausedBy)
+	if f.HeldBy != "" {
+		who = "Operator " + quote(f.HeldBy)
 	}
-	a.why = who + " paused it" + because(f.PauseReason) + ": it is not handed out" + since + ". " + cameToWait(f)
-	a.next = "It waits for a worker again, in its old place, once an operator lets it (admin.Unpause)" + shut(f.Lane) + "."
+	a.why = who + " holds it" + because(f.HoldReason) + ": it is not handed out" + since + ". " + cameToWait(f)
+	a.next = "It waits for a worker again, in its old place, once an operator lets it (admin.Unhold)" + shut(f.Lane) + "."
 	return a
 }

@@ -142,7 +142,7 @@ var examples = map[Cause]example{
 	WhyWaitingNoWorker: {facts: in("R1t", func(f *engine.Facts) { failing(f) })},
 	WhyWaitingNoCapability: {facts: in("R1f", func(f *engine.Facts) { f.Route.Capabilities = []string{"eu", "gpu"} }),
 		workers: crew{live: []engine.WorkerRow{writer("writer-1", "arm"), writer("writer-2", "gpu")}}},
-	WhyWaitingUnregistered: {facts: in("R1p", func(f *engine.Facts) { f.Waiters, f.Interests, f.Replays = 2, 1, 1 })},
+	WhyWaitingUnregistered: {facts: in("R1p", func(f *engine.Facts) { f.Waiters, f.Subscriptions, f.Replays = 2, 1, 1 })},
 	WhyWaitingUnlisted:     {facts: in("R1f", nil), workers: crew{err: errors.New("partition 9: partition_frozen")}},
 	WhyLanePaused: {facts: in("R1i", func(f *engine.Facts) {
 		f.Released = engine.ReleasedBack
@@ -168,8 +168,8 @@ var examples = map[Cause]example{
 	WhyNoQuota:    {facts: in("R1f", shutting("quota_policy_not_found openai", 20*time.Second))},
 	WhyGateClosed: {facts: in("R1f", shutting("maintenance window", time.Minute)), workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
 	WhyGateDue:    {facts: in("R1f", shutting("quota openai rate", -300*time.Millisecond))},
-	WhyExecutionPaused: {facts: in("R4f", func(f *engine.Facts) {
-		f.PausedAt, f.PausedBy, f.PauseReason = noon.Add(-10*time.Minute), "anna", "the tenant asked for it"
+	WhyExecutionHeld: {facts: in("R4f", func(f *engine.Facts) {
+		f.HeldAt, f.HeldBy, f.HoldReason = noon.Add(-10*time.Minute), "anna", "the tenant asked for it"
 	})},
 
 	WhyDelayed:         {facts: in("R2af", nil)},

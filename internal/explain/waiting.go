@@ -151,13 +151,13 @@ func needing(r engine.Route) string {
 // cameToWait says what happened before.
 func cameToWait(f engine.Facts) string {
 	switch f.State.Code {
-	case codes.WaitingFirst, codes.GrantedFirst, codes.PausedFirst:
+	case codes.WaitingFirst, codes.GrantedFirst, codes.HeldFirst:
 		return "It has never run."
-	case codes.WaitingRetry, codes.GrantedRetry, codes.PausedRetry:
+	case codes.WaitingRetry, codes.GrantedRetry, codes.HeldRetry:
 		return fmt.Sprintf("Its retry %d of %d is due, because %s.", f.Retries, f.Policy.Retry.MaxRetries, failure(f))
-	case codes.WaitingReplay, codes.GrantedReplay, codes.PausedReplay:
+	case codes.WaitingReplay, codes.GrantedReplay, codes.HeldReplay:
 		return fmt.Sprintf("It was replayed, for the %s time of at most %d.", nth(f.Replays), replayCap(f))
-	case codes.WaitingReclaim, codes.GrantedReclaim, codes.PausedReclaim:
+	case codes.WaitingReclaim, codes.GrantedReclaim, codes.HeldReclaim:
 		return fmt.Sprintf("Its worker %s was lost, %s; this is reclaim %d of at most %d.", holder(f), failure(f), f.Reclaims, reclaimCap(f))
 	}
 	switch f.Released {

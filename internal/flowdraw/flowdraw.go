@@ -32,7 +32,7 @@ var memberStates = []flowfabric.PublicState{flowfabric.Completed, flowfabric.Fai
 // levels gives every node its distance from the nodes that depend on nothing, by the longest way.
 func (s *Graph) levels() (of map[flowfabric.ExecutionID]int, most int) {
 	of = make(map[flowfabric.ExecutionID]int, len(s.Nodes))
-	for _, m := range s.Nodes { // whoever depends on others comes after them
+	for _, m := range s.Nodes { // members come after those they depend on
 		level := 0
 		for _, e := range m.Edges {
 			if from, ok := of[e.From]; ok {

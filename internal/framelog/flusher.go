@@ -204,7 +204,7 @@ func (w *Writer) halt(err error) {
 	w.broadcast()
 }
 
-// exited frees whoever waits when the goroutine ends by a panic, which Close then raises again.
+// exited frees the waiters when the goroutine ends by a panic, which Close then raises again.
 func (w *Writer) exited() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -124,7 +124,7 @@ func TestWriterRefusesDeltas(t *testing.T) {
 	})
 }
 
-// A later pass reads the document once and goes on with it.
+// A later run reads the document once and goes on with it.
 func TestWriterGoesOnWithTheDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -532,7 +532,7 @@ func TestTailModes(t *testing.T) {
 			var seen []string
 			var owner conc.WaitGroup
 			owner.Go(func() {
-				for e, err := range hub.Tail(t.Context(), execution, stream.TailOptions{WithoutBestEffort: without}) {
+				for e, err := range hub.Tail(t.Context(), execution, framelog.TailOptions{WithoutBestEffort: without}) {
 					switch {
 					case err != nil || e.Kind == stream.TailGap:
 						t.Error(e, err)
@@ -576,7 +576,7 @@ func TestTailFallsBehindLiveFrames(t *testing.T) {
 			var owner conc.WaitGroup
 			ctx, leave := context.WithCancel(t.Context())
 			owner.Go(func() {
-				for e, err := range hub.Tail(ctx, execution, stream.TailOptions{WithoutBestEffort: without}) {
+				for e, err := range hub.Tail(ctx, execution, framelog.TailOptions{WithoutBestEffort: without}) {
 					switch {
 					case errors.Is(err, context.Canceled):
 					case err != nil:
@@ -614,7 +614,7 @@ func TestTailFallsBehindLiveFrames(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 			late := ""
-			for e := range hub.Tail(t.Context(), execution, stream.TailOptions{WithoutBestEffort: without}) {
+			for e := range hub.Tail(t.Context(), execution, framelog.TailOptions{WithoutBestEffort: without}) {
 				if late += fmt.Sprint(e.Kind, e.Missed, " "); e.Kind == stream.TailFrame {
 					break
 				}

@@ -84,13 +84,18 @@ type attemptLog struct {
 	durable bool // without best-effort frames
 }
 
+// of is a part of the log of one mode.
+func (l attemptLog) of(mode stream.FrameMode, after stream.Cursor, to *stream.Cursor, limit int) engine.LogRange {
+	return engine.LogRange{Execution: l.id, Attempt: l.attempt, Mode: mode, After: after, To: to, Limit: limit}
+}
+
 // page reads frames first and the metadata after them: what the metadata calls closed cannot have grown since.
 // Only if that tells of frames which are not durable are the other logs read.
 func (l attemptLog) page(ctx context.Context, after Place, to *stream.Cursor, limit int) (Page, engine.StreamMeta, error) {
 	var frames []stream.Frame
 	var err error
 	if after.id != greatest {
-		if frames, err = l.r.ReadLog(ctx, l.id, l.attempt, stream.ModeDurable, after.id, to, limit); err != nil {
+		if frames, err = l.r.ReadLog(ctx, l.of(stream.ModeDurable, after.id, to, limit)); err != nil {
 			return Page{}, engine.StreamMeta{}, err
 		}
 	}
@@ -168,7 +173,7 @@ func (l attemptLog) mixed(ctx context.Context, after Place, to *stream.Cursor, l
 	case full(durable, limit) || from.Compare(bound) >= 0:
 		bound = from // later entries are for the next page
 	default:
-		rest, err := l.r.ReadLog(ctx, l.id, l.attempt, stream.ModeDurable, from, &bound, limit-len(durable))
+		rest, err := l.r.ReadLog(ctx, l.of(stream.ModeDurable, from, &bound, limit-len(durable)))
 		if err != nil {
 			return Page{}, err
 		}
@@ -178,7 +183,7 @@ func (l attemptLog) mixed(ctx context.Context, after Place, to *stream.Cursor, l
 	}
 	frames := durable
 	for _, mode := range logs(meta, l.durable) {
-		more, err := l.r.ReadLog(ctx, l.id, l.attempt, mode, after.id, &bound, limit)
+		more, err := l.r.ReadLog(ctx, l.of(mode, after.id, &bound, limit))
 		if err != nil {
 			return Page{}, err
 		}

@@ -40,7 +40,7 @@ func TestTailTellsOfEachRun(t *testing.T) {
 		story func(t *testing.T, s *server, h *framelog.Hub) *tailing
 	}{
 		{"published", func(t *testing.T, s *server, h *framelog.Hub) *tailing {
-			f := follow(t.Context(), h, stream.TailOptions{})
+			f := follow(t.Context(), h, framelog.TailOptions{})
 			synctest.Wait()
 			s.run(t, synctest.Wait)
 			if s.runReads != 0 {
@@ -50,13 +50,13 @@ func TestTailTellsOfEachRun(t *testing.T) {
 		}},
 		{"stored", func(t *testing.T, s *server, h *framelog.Hub) *tailing {
 			s.run(t, func() {})
-			return follow(t.Context(), h, stream.TailOptions{})
+			return follow(t.Context(), h, framelog.TailOptions{})
 		}},
 		{"joined in the middle of a run", func(t *testing.T, s *server, h *framelog.Hub) *tailing {
 			var f *tailing
 			s.run(t, func() {
 				if f == nil {
-					f = follow(t.Context(), h, stream.TailOptions{})
+					f = follow(t.Context(), h, framelog.TailOptions{})
 				}
 				synctest.Wait()
 			})
@@ -70,7 +70,7 @@ func TestTailTellsOfEachRun(t *testing.T) {
 				}
 				return text
 			}
-			f := follow(t.Context(), h, stream.TailOptions{})
+			f := follow(t.Context(), h, framelog.TailOptions{})
 			synctest.Wait()
 			s.run(t, synctest.Wait)
 			return f
@@ -92,7 +92,7 @@ func TestTailGoesOnFromAnyFrame(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.run(t, func() {})
 		s.settle("T1", "attempt_success")
-		whole, frames := told(t, h, stream.TailOptions{})
+		whole, frames := told(t, h, framelog.TailOptions{})
 		if want := "1 2 3 4 R2 5 6 7 R3 8 9 R4 10 11"; strings.Join(whole, " ") != want {
 			t.Fatalf("told %s, want %s", whole, want)
 		}
@@ -100,7 +100,7 @@ func TestTailGoesOnFromAnyFrame(t *testing.T) {
 			if want := []uint32{1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4}[f.Sequence-1]; f.Run != want {
 				t.Errorf("frame %d is of run %d, want %d", f.Sequence, f.Run, want)
 			}
-			rest, after := told(t, h, stream.TailOptions{AfterFrame: &f})
+			rest, after := told(t, h, framelog.TailOptions{AfterFrame: &f})
 			if want := whole[slices.Index(whole, fmt.Sprint(f.Sequence))+1:]; !slices.Equal(rest, want) {
 				t.Errorf("after %d: told %s, want %s", f.Sequence, rest, want)
 			}
@@ -114,7 +114,7 @@ func TestTailGoesOnFromAnyFrame(t *testing.T) {
 }
 
 // told is the frames of a tail, and their sequences with the runs in between.
-func told(t *testing.T, h *framelog.Hub, o stream.TailOptions) (words []string, frames []stream.Frame) {
+func told(t *testing.T, h *framelog.Hub, o framelog.TailOptions) (words []string, frames []stream.Frame) {
 	t.Helper()
 	for e, err := range h.Tail(t.Context(), execution, o) {
 		switch {
@@ -180,7 +180,7 @@ func TestRunsThatBeginWithWhatIsNotRead(t *testing.T) {
 		if _, err := s.AppendFrames(t.Context(), s.holder, 3, []stream.Frame{live}); err != nil {
 			t.Fatal(err)
 		}
-		f := follow(t.Context(), h, stream.TailOptions{WithoutBestEffort: true})
+		f := follow(t.Context(), h, framelog.TailOptions{WithoutBestEffort: true})
 		synctest.Wait()
 		s.goOn()
 		live.Sequence = 4

@@ -274,23 +274,23 @@ func (s *server) ReadSummary(_ context.Context, _ flowfabric.ExecutionID, index 
 	return s.attempts[index].summary, nil
 }
 
-func (s *server) ReadLog(ctx context.Context, id flowfabric.ExecutionID, index uint32, mode stream.FrameMode, after stream.Cursor, to *stream.Cursor, limit int) ([]stream.Frame, error) {
+func (s *server) ReadLog(ctx context.Context, q engine.LogRange) ([]stream.Frame, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
 	if err := s.readable(ctx); err != nil {
 		return nil, err
 	}
-	if id != execution || int(index) >= len(s.attempts) {
+	if q.Execution != execution || int(q.Attempt) >= len(s.attempts) {
 		return nil, nil
 	}
 	var out []stream.Frame
 	bytes := 0
-	for _, f := range s.attempts[index].frames {
-		if f.Mode != mode || f.ID.Compare(after) <= 0 || to != nil && f.ID.Compare(*to) > 0 {
+	for _, f := range s.attempts[q.Attempt].frames {
+		if f.Mode != q.Mode || f.ID.Compare(q.After) <= 0 || q.To != nil && f.ID.Compare(*q.To) > 0 {
 			continue
 		}
-		if bytes += len(f.Payload); len(out) == limit || len(out) > 0 && bytes > limits.MaxReadBytes {
+		if bytes += len(f.Payload); len(out) == q.Limit || len(out) > 0 && bytes > limits.MaxReadBytes {
 			break
 		}
 		out = append(out, f)

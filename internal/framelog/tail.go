@@ -23,7 +23,26 @@ const (
 	rereadAtMost = 2 * time.Second
 )
 
-func validate(o stream.TailOptions) error {
+// TailOptions selects what a tail delivers. The zero value follows all attempts from the first frame to the end.
+type TailOptions struct {
+	// Attempt, when set, is the only attempt delivered; the tail ends after its TailAttemptEnd, or with TailEnd
+	// when the execution ends without it. It may lie in the future.
+	Attempt *uint32
+	// From is the first attempt followed when Attempt is nil. With After or AfterFrame it resumes a tail: the Attempt
+	// and the ID of the Frame of the last event seen.
+	From uint32
+	// After is the exclusive place in the first attempt delivered.
+	After stream.Cursor
+	// AfterFrame is After with the frame itself, when it is at hand: the counts of a TailGap are exact then, and otherwise at most
+	// too large by frames that were delivered already. It excludes After.
+	AfterFrame *stream.Frame
+	// FromNow skips what is stored: it begins after the last frame of Attempt or, if that is nil, of the newest
+	// attempt, as it is when the tail begins. It excludes From, After and AfterFrame.
+	FromNow           bool
+	WithoutBestEffort bool // only durable frames and summary deltas
+}
+
+func validate(o TailOptions) error {
 	switch {
 	case o.FromNow && (o.From != 0 || o.After != stream.Cursor{} || o.AfterFrame != nil):
 		return fmt.Errorf("%w: FromNow excludes From, After and AfterFrame", flowfabric.ErrInvalidInput)
@@ -43,7 +62,7 @@ func validate(o stream.TailOptions) error {
 //
 // An error is the last thing yielded: the cause of ctx, [ErrHubClosed], [flowfabric.ErrNotFound],
 // [flowfabric.ErrInvalidInput], or another error of the server that trying again does not help.
-func (h *Hub) Tail(ctx context.Context, id flowfabric.ExecutionID, o stream.TailOptions) iter.Seq2[stream.TailEvent, error] {
+func (h *Hub) Tail(ctx context.Context, id flowfabric.ExecutionID, o TailOptions) iter.Seq2[stream.TailEvent, error] {
 	return func(yield func(stream.TailEvent, error) bool) {
 		if err := h.tail(ctx, id, o, yield); err != nil && !errors.Is(err, errLeft) {
 			yield(stream.TailEvent{}, fmt.Errorf("tail %s: %w", id, err))
@@ -57,7 +76,7 @@ var (
 	errDone = errors.New("the tail is complete")
 )
 
-func (h *Hub) tail(ctx context.Context, id flowfabric.ExecutionID, o stream.TailOptions, yield func(stream.TailEvent, error) bool) error {
+func (h *Hub) tail(ctx context.Context, id flowfabric.ExecutionID, o TailOptions, yield func(stream.TailEvent, error) bool) error {
 	if err := validate(o); err != nil {
 		return err
 	}

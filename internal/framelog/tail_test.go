@@ -72,7 +72,7 @@ type tailing struct {
 	leave context.CancelFunc
 }
 
-func follow(ctx context.Context, h *framelog.Hub, o stream.TailOptions, each ...func(stream.TailEvent)) *tailing {
+func follow(ctx context.Context, h *framelog.Hub, o framelog.TailOptions, each ...func(stream.TailEvent)) *tailing {
 	f := &tailing{}
 	ctx, f.leave = context.WithCancel(ctx)
 	begin := time.Now()
@@ -127,7 +127,7 @@ const whole = "A0 f1..30 E0:attempt_success END:T1"
 func TestTailCatchesUpAndGoesLive(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.frames(t, 10)
-		f := follow(t.Context(), h, stream.TailOptions{})
+		f := follow(t.Context(), h, framelog.TailOptions{})
 		synctest.Wait()
 		if f.seen.Load() != 10 {
 			t.Errorf("caught up to %d", f.seen.Load())
@@ -171,7 +171,7 @@ func TestTailJoinsABurst(t *testing.T) {
 	tails := make([]*tailing, cap(joins))
 	for i := range tails {
 		<-joins
-		tails[i] = follow(t.Context(), h, stream.TailOptions{})
+		tails[i] = follow(t.Context(), h, framelog.TailOptions{})
 	}
 	burst.Wait()
 	for _, f := range tails {
@@ -183,7 +183,7 @@ func TestTailersShareOneSubscription(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		tails := make([]*tailing, 50)
 		for i := range tails {
-			tails[i] = follow(t.Context(), h, stream.TailOptions{})
+			tails[i] = follow(t.Context(), h, framelog.TailOptions{})
 		}
 		synctest.Wait()
 		if s.subscribe != 1 || s.listeners() != 1 {
@@ -204,14 +204,14 @@ func TestTailersShareOneSubscription(t *testing.T) {
 		if s.listeners() != 0 {
 			t.Error("the subscription outlived its last tailer")
 		}
-		follow(t.Context(), h, stream.TailOptions{}).want(t, whole) // a new feed
+		follow(t.Context(), h, framelog.TailOptions{}).want(t, whole) // a new feed
 	})
 }
 
 // the end of the attempt wakes the tail at once.
 func TestTailEndsWhenTheAttemptEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
-		f := follow(t.Context(), h, stream.TailOptions{})
+		f := follow(t.Context(), h, framelog.TailOptions{})
 		s.frames(t, 1)
 		time.Sleep(time.Second)
 		s.settle(codes.Cancelled, "attempt_cancelled")
@@ -229,7 +229,7 @@ func TestTailOfAnAttemptWithoutFrames(t *testing.T) {
 				if muffled {
 					s.muffle = func(string, string) string { return "" }
 				}
-				f := follow(t.Context(), h, stream.TailOptions{})
+				f := follow(t.Context(), h, framelog.TailOptions{})
 				time.Sleep(time.Second)
 				s.settle(codes.Failed, "attempt_failure")
 				f.want(t, "A0 E0:attempt_failure END:T2")
@@ -244,7 +244,7 @@ func TestTailOfAnAttemptWithoutFrames(t *testing.T) {
 func TestTailRefusesItsOptions(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		one := uint32(1)
-		for name, o := range map[string]stream.TailOptions{
+		for name, o := range map[string]framelog.TailOptions{
 			"after, twice":     {AfterFrame: &stream.Frame{}, After: cursor(t, "1-0")},
 			"now and frame":    {FromNow: true, AfterFrame: &stream.Frame{}},
 			"now and after":    {FromNow: true, After: cursor(t, "5-0")},
@@ -266,10 +266,10 @@ func TestTailRefusesItsOptions(t *testing.T) {
 func TestTailFollowsAttempts(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.attempts, s.code = nil, codes.WaitingFirst
-		f := follow(t.Context(), h, stream.TailOptions{})
+		f := follow(t.Context(), h, framelog.TailOptions{})
 		second := uint32(1)
-		only := follow(t.Context(), h, stream.TailOptions{Attempt: &second})
-		from := follow(t.Context(), h, stream.TailOptions{From: 2})
+		only := follow(t.Context(), h, framelog.TailOptions{Attempt: &second})
+		from := follow(t.Context(), h, framelog.TailOptions{From: 2})
 		time.Sleep(5 * time.Second)
 		s.claim()
 		s.frames(t, 3)
@@ -286,17 +286,17 @@ func TestTailFollowsAttempts(t *testing.T) {
 		only.want(t, "A1 E1:lease_expired")
 		from.want(t, "A2 f1..10 E2:attempt_success END:T1")
 		// The same afterwards, from what is stored.
-		follow(t.Context(), h, stream.TailOptions{}).want(t,
+		follow(t.Context(), h, framelog.TailOptions{}).want(t,
 			"A0 f1..3 E0:attempt_failure A1 E1:lease_expired A2 f1..10 E2:attempt_success END:T1")
 		third := uint32(3)
-		follow(t.Context(), h, stream.TailOptions{Attempt: &third}).want(t, "END:T1")
+		follow(t.Context(), h, framelog.TailOptions{Attempt: &third}).want(t, "END:T1")
 	})
 }
 
 func TestTailOfAnExecutionThatNeverRan(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.attempts, s.code = nil, codes.DelayedFirst
-		f := follow(t.Context(), h, stream.TailOptions{})
+		f := follow(t.Context(), h, framelog.TailOptions{})
 		synctest.Wait()
 		s.settle(codes.CancelN, "")
 		f.want(t, "END:T3n")
@@ -307,7 +307,7 @@ func TestTailEndsBetweenAttempts(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.frames(t, 1)
 		s.settle(codes.RetryBackoff, "attempt_failure")
-		f := follow(t.Context(), h, stream.TailOptions{})
+		f := follow(t.Context(), h, framelog.TailOptions{})
 		time.Sleep(time.Minute)
 		s.settle(codes.Cancelled, "attempt_cancelled")
 		f.want(t, "A0 f1..1 E0:attempt_failure END:T3")
@@ -318,10 +318,10 @@ func TestTailResumesFromACursor(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.frames(t, 30)
 		at := s.stored(0)[11]
-		f := follow(t.Context(), h, stream.TailOptions{AfterFrame: &at})
-		g := follow(t.Context(), h, stream.TailOptions{After: at.ID})
-		ahead := follow(t.Context(), h, stream.TailOptions{After: stream.Cursor{Ms: 9999}})
-		now := follow(t.Context(), h, stream.TailOptions{FromNow: true})
+		f := follow(t.Context(), h, framelog.TailOptions{AfterFrame: &at})
+		g := follow(t.Context(), h, framelog.TailOptions{After: at.ID})
+		ahead := follow(t.Context(), h, framelog.TailOptions{After: stream.Cursor{Ms: 9999}})
+		now := follow(t.Context(), h, framelog.TailOptions{FromNow: true})
 		synctest.Wait()
 		s.frames(t, 10)
 		s.settle(codes.Completed, "attempt_success")
@@ -338,7 +338,7 @@ func TestTailFromNowBeginsAtTheNewestAttempt(t *testing.T) {
 		s.settle(codes.WaitingRetry, "attempt_failure")
 		s.claim()
 		s.frames(t, 4)
-		f := follow(t.Context(), h, stream.TailOptions{FromNow: true})
+		f := follow(t.Context(), h, framelog.TailOptions{FromNow: true})
 		synctest.Wait()
 		s.frames(t, 1)
 		s.settle(codes.Completed, "attempt_success")
@@ -352,12 +352,12 @@ func TestTailStalledTailer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 				stall := make(chan struct{})
-				slow := follow(t.Context(), h, stream.TailOptions{}, func(e stream.TailEvent) {
+				slow := follow(t.Context(), h, framelog.TailOptions{}, func(e stream.TailEvent) {
 					if e.Kind == stream.TailFrame && e.Frame.Sequence == 3 {
 						<-stall
 					}
 				})
-				fast := follow(t.Context(), h, stream.TailOptions{})
+				fast := follow(t.Context(), h, framelog.TailOptions{})
 				synctest.Wait()
 				w := writer(s)
 				for range c.frames {
@@ -386,15 +386,15 @@ func TestTailReportsATrimGap(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.frames(t, 100)
 		stall := make(chan struct{})
-		slow := follow(t.Context(), h, stream.TailOptions{}, func(e stream.TailEvent) {
+		slow := follow(t.Context(), h, framelog.TailOptions{}, func(e stream.TailEvent) {
 			if e.Kind == stream.TailFrame && e.Frame.Sequence == 100 {
 				<-stall
 			}
 		})
 		synctest.Wait()
 		s.trim(0, 40)
-		late := follow(t.Context(), h, stream.TailOptions{})
-		resumed := follow(t.Context(), h, stream.TailOptions{After: cursor(t, "1000-5")})
+		late := follow(t.Context(), h, framelog.TailOptions{})
+		resumed := follow(t.Context(), h, framelog.TailOptions{After: cursor(t, "1000-5")})
 		synctest.Wait()
 		s.frames(t, 900)
 		synctest.Wait()
@@ -406,7 +406,7 @@ func TestTailReportsATrimGap(t *testing.T) {
 		late.want(t, "A0 gap60 f61..1000 E0:attempt_success END:T1")
 		resumed.want(t, "A0 gap60 f61..1000 E0:attempt_success END:T1")
 		s.trim(0, 0)
-		follow(t.Context(), h, stream.TailOptions{}).want(t, "A0 gap1000 E0:attempt_success END:T1")
+		follow(t.Context(), h, framelog.TailOptions{}).want(t, "A0 gap1000 E0:attempt_success END:T1")
 	})
 }
 
@@ -417,7 +417,7 @@ func TestTailReadsWhatAMessageLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
-				f := follow(t.Context(), h, stream.TailOptions{})
+				f := follow(t.Context(), h, framelog.TailOptions{})
 				synctest.Wait()
 				s.frames(t, 10)
 				s.muffle = muffle
@@ -437,7 +437,7 @@ func TestTailReadsWhatAMessageLost(t *testing.T) {
 
 func TestTailSurvivesALostConnection(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
-		f := follow(t.Context(), h, stream.TailOptions{})
+		f := follow(t.Context(), h, framelog.TailOptions{})
 		synctest.Wait()
 		s.frames(t, 10)
 		s.disconnect(nil)
@@ -476,7 +476,7 @@ func TestTailSurvivesALostConnection(t *testing.T) {
 func TestTailErrors(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		errs := func(ctx context.Context, id flowfabric.ExecutionID) (out []error) {
-			for _, err := range h.Tail(ctx, id, stream.TailOptions{}) {
+			for _, err := range h.Tail(ctx, id, framelog.TailOptions{}) {
 				if err != nil {
 					out = append(out, err)
 				}
@@ -512,7 +512,7 @@ func TestTailBreakReleasesEverything(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.frames(t, 10)
 		for _, kind := range []stream.TailKind{stream.TailAttempt, stream.TailFrame} {
-			for e, err := range h.Tail(t.Context(), execution, stream.TailOptions{}) {
+			for e, err := range h.Tail(t.Context(), execution, framelog.TailOptions{}) {
 				must(t, err)
 				if e.Kind == kind {
 					break
@@ -528,14 +528,14 @@ func TestTailBreakReleasesEverything(t *testing.T) {
 
 func TestHubCloseEndsTails(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
-		idle := follow(t.Context(), h, stream.TailOptions{})
+		idle := follow(t.Context(), h, framelog.TailOptions{})
 		body := make(chan struct{})
-		busy := follow(t.Context(), h, stream.TailOptions{}, func(stream.TailEvent) { <-body })
+		busy := follow(t.Context(), h, framelog.TailOptions{}, func(stream.TailEvent) { <-body })
 		synctest.Wait()
 		h.Close() // does not wait for loop bodies
 		h.Close()
 		close(body)
-		for _, f := range []*tailing{idle, busy, follow(t.Context(), h, stream.TailOptions{})} {
+		for _, f := range []*tailing{idle, busy, follow(t.Context(), h, framelog.TailOptions{})} {
 			f.group.Wait()
 			f.leave()
 			wantIs(t, f.err, framelog.ErrHubClosed)
@@ -546,7 +546,7 @@ func TestHubCloseEndsTails(t *testing.T) {
 func TestWriterToTail(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		var payloads []string
-		f := follow(t.Context(), h, stream.TailOptions{}, func(e stream.TailEvent) {
+		f := follow(t.Context(), h, framelog.TailOptions{}, func(e stream.TailEvent) {
 			if e.Kind == stream.TailFrame {
 				payloads = append(payloads, string(e.Frame.Payload))
 			}

@@ -20,7 +20,7 @@ type Appender interface {
 
 // Reader is what [Read] needs; *engine.Engine is one.
 type Reader interface {
-	ReadLog(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, mode stream.FrameMode, after stream.Cursor, to *stream.Cursor, limit int) ([]stream.Frame, error)
+	ReadLog(ctx context.Context, q engine.LogRange) ([]stream.Frame, error)
 	ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (engine.StreamMeta, error)
 	ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor, limit int) ([]stream.Resumption, error)
 }

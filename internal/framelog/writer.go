@@ -47,7 +47,7 @@ type WriterConfig struct {
 	// flowfabric.ErrLeaseLost. May be nil.
 	Cancel func(cause error)
 
-	// Summaries reads the document that earlier passes of the attempt have left, once, before the first summary delta.
+	// Summaries reads the document that earlier runs of the attempt have left, once, before the first summary delta.
 	// Required for deltas when LastSequence is not 0.
 	Summaries SummaryReader
 

@@ -177,9 +177,9 @@ func (a *admission) budget(name string, h map[string]string) {
 	a.ledgers(name, h, used)
 }
 
-// unchanged tells whether the book of a budget or quota says that it is as it was made, and was not corrected.
-func (a *admission) unchanged(book string) bool {
-	entries := a.Lists[book]
+// unchanged tells whether the audit log of a budget or quota says that it is as it was made, and was not corrected.
+func (a *admission) unchanged(log string) bool {
+	entries := a.Lists[log]
 	return len(entries) > 0 && strings.Contains(entries[0], "\x1fcreated\x1f") && !slices.ContainsFunc(entries, func(e string) bool {
 		return strings.Contains(e, "\x1fchanged\x1f") || strings.Contains(e, "\x1fadjusted\x1f")
 	})

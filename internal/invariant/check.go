@@ -33,7 +33,7 @@ func NewChecker() *Checker { return &Checker{past: map[uint16]map[string]past{}}
 // Violations tells, in order, everything that breaks a rule in the dump or between it and the last one of the same
 // partition. An execution without a core is forgotten: its id may be used again once its tombstone is gone.
 func (c *Checker) Violations(d *Dump) []string {
-	l := &look{Dump: d, homes: map[string][]string{}, results: map[string][]string{}, metas: map[string][]string{},
+	l := &look{Dump: d, indexed: map[string][]string{}, results: map[string][]string{}, metas: map[string][]string{},
 		before: c.past[d.Partition], now: map[string]past{}}
 	for _, k := range d.Strange {
 		l.wrong("key %s should not exist", k)
@@ -65,7 +65,7 @@ func (c *Checker) Violations(d *Dump) []string {
 type look struct {
 	*Dump
 	bad     []string
-	homes   map[string][]string // execution → homes it is in
+	indexed map[string][]string // execution → indexes it is in
 	results map[string][]string // execution → attempts with a result
 	metas   map[string][]string // execution → attempts with a stream
 	before  map[string]past     // by execution: the last look, and this one

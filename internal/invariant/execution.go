@@ -65,7 +65,7 @@ func (x *execution) verify() {
 		x.say("route %q does not exist", x.core["r"])
 	}
 	x.want("ct", true)
-	x.home(code, state)
+	x.index(code, state)
 	x.member(code)
 	x.timers(code, state)
 	x.gate(code)
@@ -94,9 +94,9 @@ func (x *execution) kept() float64 {
 	return 86400000
 }
 
-// home: X1, X2, X3, I3, I4. A revoked execution waits for the tick: it is in no index but the alarms.
-func (x *execution) home(code flowfabric.Code, state flowfabric.State) {
-	homes := x.homes[x.id]
+// index: X1, X2, X3, I3, I4. A revoked execution waits for the tick: it is in no index but the alarms.
+func (x *execution) index(code flowfabric.Code, state flowfabric.State) {
+	indexes := x.indexed[x.id]
 	want, score := "", 0.0
 	switch {
 	case state.Terminal():
@@ -107,8 +107,8 @@ func (x *execution) home(code flowfabric.Code, state flowfabric.State) {
 		want = ":parked"
 		score, _ = strconv.ParseFloat(x.Hashes[":u:"+x.id]["cr"], 64)
 	case code == codes.Revoked:
-		if len(homes) > 0 {
-			x.say("is in %v, belongs in none", homes)
+		if len(indexes) > 0 {
+			x.say("is in %v, belongs in none", indexes)
 		}
 	case granted(code):
 		want, score = ":h:"+x.core["gs"], x.number("gn")
@@ -121,11 +121,11 @@ func (x *execution) home(code flowfabric.Code, state flowfabric.State) {
 	case state.Eligibility == "blocked_by_dependencies":
 		want, score = ":blocked", x.number("ct")
 	default:
-		x.say("has no home in this library")
+		x.say("belongs in no index of this library")
 		return
 	}
-	if want != "" && (len(homes) != 1 || homes[0] != want) {
-		x.say("is in %v, belongs in %s", homes, want)
+	if want != "" && (len(indexes) != 1 || indexes[0] != want) {
+		x.say("is in %v, belongs in %s", indexes, want)
 	} else if got := x.ZSets[want][x.id]; got != score && !x.pinned(state, got, score) && !(state.Terminal() && !x.has("rt") && x.configured(x.core["r"]) && got > x.number("en")) {
 		x.say("is in %s at %.0f, belongs at %.0f", want, got, score)
 	}

@@ -53,7 +53,7 @@ func (l *look) gateTables() {
 	}
 }
 
-// notice verifies one of the outbox. Whoever it is about may have been purged; if not, it has the gate, and does not run under that epoch.
+// notice verifies one of the outbox. The execution may have been purged; if not, it has the gate, and does not run under that epoch.
 func (l *look) notice(entry, kind, text string) {
 	shape := map[string]*regexp.Regexp{"q": noticeQuota, "b": noticeSpent}[kind]
 	if shape == nil || !shape.MatchString(text) {

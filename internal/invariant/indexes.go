@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// indexes collects homes and verifies that no entry lacks a core (X5), and that ready is exactly the queues that
+// indexes collects indexes and verifies that no entry lacks a core (X5), and that ready is exactly the queues that
 // are not empty.
 func (l *look) indexes() {
 	var nonEmpty []string
@@ -28,7 +28,7 @@ func (l *look) indexes() {
 				l.wrong("%s holds %s, which has no core", key, id)
 			}
 			if family != ":alarms" {
-				l.homes[id] = append(l.homes[id], key)
+				l.indexed[id] = append(l.indexed[id], key)
 			}
 		}
 	}
@@ -281,7 +281,7 @@ func (l *look) tombstones() {
 	}
 }
 
-// lifetimes: only interests, tombstones, the records of ended sessions, those of workers and best-effort frames expire by
+// lifetimes: only subscriptions, tombstones, the records of ended sessions, those of workers and best-effort frames expire by
 // themselves.
 func (l *look) lifetimes() {
 	for key := range l.Expires {

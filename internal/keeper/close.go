@@ -11,7 +11,7 @@ import (
 )
 
 // Unresolved repeats every claim whose reply was lost and returns what those claims had handed out, so that a
-// draining worker can hand it back. Nothing new is claimed: a repeat without an interest finds only what the
+// draining worker can hand it back. Nothing new is claimed: a repeat without a subscription finds only what the
 // number already holds. Claims that stay unanswered are reported in the error; their sessions expire.
 func (k *Keeper) Unresolved(ctx context.Context) ([]*Held, error) {
 	k.mu.Lock()

@@ -32,6 +32,8 @@ type Engine interface {
 // Config says for whom a keeper keeps. Engine and Instance are required.
 type Config struct {
 	Engine Engine
+	// Claim is made for every claim. Default Engine.ClaimNext.
+	Claim func(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error)
 	// Instance is the worker instance that sessions are minted for: 1..48 bytes, unique at any moment.
 	Instance string
 	// TTL is the lease time of every session: 1 s .. 1 h. Default 30 s.
@@ -57,6 +59,9 @@ type Config struct {
 }
 
 func (cfg Config) withDefaults() Config {
+	if cfg.Claim == nil {
+		cfg.Claim = cfg.Engine.ClaimNext
+	}
 	cfg.TTL = cmp.Or(cfg.TTL, limits.DefaultLeaseTTL)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	if cfg.Context == nil {

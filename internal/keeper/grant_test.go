@@ -64,12 +64,12 @@ func TestGrantsAreNoOrphans(t *testing.T) {
 	running.Go(func() { _ = k.Run(loop) })
 	defer func() { stop(); running.Wait() }()
 
-	digest, err := e.SetInterest(ctx, 0, []uint64{1, 2})
+	digest, err := e.SetSubscription(ctx, 0, []uint64{1, 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 2 {
-		reply, err := k.Claim(ctx, engine.ClaimRequest{Max: 5, Interest: digest, Rotation: uint64(i)})
+		reply, err := k.Claim(ctx, engine.ClaimRequest{Max: 5, Subscription: digest, Rotation: uint64(i)})
 		if err != nil || len(reply.Held) != i || reply.Duplicate {
 			t.Fatalf("claim %d: %+v, %v", i+1, reply, err)
 		}

@@ -121,7 +121,7 @@ func (k *Keeper) claim(ctx context.Context, p *partition, req engine.ClaimReques
 		return Reply{}, err
 	}
 	start := k.cfg.Clock()
-	reply, err := k.cfg.Engine.ClaimNext(ctx, req)
+	reply, err := k.cfg.Claim(ctx, req)
 	return k.finish(s, start, reply, err)
 }
 
@@ -196,7 +196,7 @@ func (k *Keeper) finish(s *session, start Instant, reply engine.ClaimReply, err 
 	return out, nil
 }
 
-// unresolved books a claim of unknown outcome: its number is repeated. An answer that cannot be read will not be
+// unresolved records a claim of unknown outcome: its number is repeated. An answer that cannot be read will not be
 // readable next time, so after a few the session is given up, and what the claim took is requeued at its expiry.
 func (k *Keeper) unresolved(s *session, err error) {
 	s.pending = true
@@ -211,7 +211,7 @@ func (k *Keeper) unresolved(s *session, err error) {
 	}
 }
 
-// hold books one claim. A hold of the same execution under an older epoch is over.
+// hold records one claim. A hold of the same execution under an older epoch is over.
 func (k *Keeper) hold(s *session, claim *engine.Claim) *Held {
 	id := claim.Fence.Execution
 	if old := k.executions[id]; old != nil {
@@ -267,7 +267,7 @@ func (k *Keeper) release(h *Held) {
 	}
 }
 
-// remove takes a hold out of the books.
+// remove takes a hold out of the accounts.
 func (k *Keeper) remove(h *Held) {
 	s, id := h.session, h.claim.Fence.Execution
 	if k.executions[id] != h {

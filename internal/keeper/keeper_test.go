@@ -53,7 +53,7 @@ func inBubble(t *testing.T, work int, body func(b *bench)) {
 }
 
 func (b *bench) claim(n int) (keeper.Reply, error) {
-	return b.keeper.Claim(b.ctx, engine.ClaimRequest{Max: n, Interest: "aa", Wait: true})
+	return b.keeper.Claim(b.ctx, engine.ClaimRequest{Max: n, Subscription: "aa", Wait: true})
 }
 
 func (b *bench) mustClaim(n int) []*keeper.Held {
@@ -241,7 +241,7 @@ func TestHealth(t *testing.T) {
 		b.server.set("renew", none)
 		time.Sleep(ttl / 3)
 		if !h.Healthy() {
-			t.Error("not healed by a renewal")
+			t.Error("not restored by a renewal")
 		}
 	})
 }

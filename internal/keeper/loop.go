@@ -165,7 +165,7 @@ func (k *Keeper) closeSession(ctx context.Context, s *session) error {
 	return err
 }
 
-// done books the end of a call and lets the loop look again: there may have been more to do than maxCalls.
+// done records the end of a call and lets the loop look again: there may have been more to do than maxCalls.
 func (k *Keeper) done(and func()) {
 	k.mu.Lock()
 	k.calls--

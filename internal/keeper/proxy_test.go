@@ -42,14 +42,14 @@ func newProxy(t *testing.T, server string) *proxy {
 
 func (p *proxy) url() string { return "redis://" + p.listener.Addr().String() }
 
-// lose cuts the next answer off; heal ends that.
+// lose cuts the next answer off; restore ends that.
 func (p *proxy) lose() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut = true
 }
 
-func (p *proxy) heal() {
+func (p *proxy) restore() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut = false

@@ -50,7 +50,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// submit creates executions of one kind and stores the interest in them.
+// submit creates executions of one kind and stores the subscription in them.
 func (r *rig) submit(n int) {
 	r.Helper()
 	for range n {
@@ -63,13 +63,13 @@ func (r *rig) submit(n int) {
 	if err != nil || len(table.Routes) != 1 {
 		r.Fatal(err, table)
 	}
-	if r.digest, err = r.direct.SetInterest(r.ctx, 0, []uint64{table.Routes[0].ID}); err != nil {
+	if r.digest, err = r.direct.SetSubscription(r.ctx, 0, []uint64{table.Routes[0].ID}); err != nil {
 		r.Fatal(err)
 	}
 }
 
 func (r *rig) claim(n int) (keeper.Reply, error) {
-	return r.keeper.Claim(r.ctx, engine.ClaimRequest{Max: n, Interest: r.digest, Wait: true})
+	return r.keeper.Claim(r.ctx, engine.ClaimRequest{Max: n, Subscription: r.digest, Wait: true})
 }
 
 func (r *rig) read(h *keeper.Held) engine.Snapshot {
@@ -113,7 +113,7 @@ func TestConnectionDiesWithAClaimsAnswer(t *testing.T) {
 	if members, err := r.direct.SessionHeld(r.ctx, 0, session); err != nil || len(members) != 3 {
 		t.Fatalf("the lost claim took %d: %v", len(members)-1, err)
 	}
-	r.proxy.heal()
+	r.proxy.restore()
 	var second keeper.Reply
 	r.eventually("the repeat is answered", func() bool {
 		second, err = r.claim(1)
@@ -152,7 +152,7 @@ func TestLateClaimOnARealServer(t *testing.T) {
 	fence := busy.Held[0].Fence()
 	r.submit(1)
 	late, err := r.direct.ClaimNext(r.ctx, engine.ClaimRequest{
-		Session: fence.Session, Number: fence.Claim + 1, TTL: time.Hour, Max: 1, Interest: r.digest,
+		Session: fence.Session, Number: fence.Claim + 1, TTL: time.Hour, Max: 1, Subscription: r.digest,
 	})
 	if err != nil || len(late.Claims) != 1 {
 		t.Fatal(err, late)

@@ -20,7 +20,7 @@ const (
 	// maxReturns is how often one execution is handed back. Whatever cannot be settled any of these times is
 	// revoked instead, which counts a reclaim, and reclaims have a cap.
 	maxReturns = 3
-	// maxRefusals is how many looks in a row may fail to hand something back for a reason that time does not mend.
+	// maxRefusals is how many looks in a row may fail to hand something back for a reason that time does not repair.
 	maxRefusals = 3
 	// maxReturned bounds the memory of what was handed back.
 	maxReturned = 1024
@@ -78,7 +78,7 @@ func (k *Keeper) compare(ctx context.Context, s *session) error {
 	if err != nil {
 		return k.returned(s, fmt.Errorf("compare session %s: %w", s.id, err))
 	}
-	k.book(s, known, members, start)
+	k.confirmed(s, known, members, start)
 	var failed []error
 	for _, m := range members {
 		if known[m] != nil {
@@ -91,11 +91,11 @@ func (k *Keeper) compare(ctx context.Context, s *session) error {
 	return k.returned(s, errors.Join(failed...))
 }
 
-// book confirms the holds that the server names and doubts the others. A page of the answer may miss a member
+// confirmed confirms the holds that the server names and doubts the others. A page of the answer may miss a member
 // because an earlier one was settled meanwhile, and a hold may be missing because its own settlement is on its way:
 // so it takes two looks, far enough apart for a call to be answered, and a renewal in between, whose notices know
 // the cause.
-func (k *Keeper) book(s *session, known map[engine.Held]*Held, members []engine.Held, start Instant) {
+func (k *Keeper) confirmed(s *session, known map[engine.Held]*Held, members []engine.Held, start Instant) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	there := make(map[engine.Held]bool, len(members))
@@ -163,7 +163,7 @@ func (k *Keeper) handBack(ctx context.Context, s *session, m engine.Held) error 
 	return nil
 }
 
-// returned books how one look and its hand-backs ended. What time may mend is tried again; after the rest the
+// returned records how one look and its hand-backs ended. What time may repair is tried again; after the rest the
 // session retires, so that it expires.
 func (k *Keeper) returned(s *session, err error) error {
 	k.mu.Lock()

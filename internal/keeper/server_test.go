@@ -168,7 +168,7 @@ func (s *server) ClaimNext(ctx context.Context, req engine.ClaimRequest) (reply 
 			return s.refuse["claim"]
 		case x != nil && req.Number != x.number+1:
 			return flowfabric.NewError("ff_claim_next", "claim_out_of_order")
-		case req.Interest == "" || len(s.queue) == 0:
+		case req.Subscription == "" || len(s.queue) == 0:
 			reply.Registered = req.Wait
 			return nil
 		}

@@ -63,17 +63,17 @@ func (p Partition) Budgets() string       { return string(p) + ":budgets" }   //
 func (p Partition) Quotas() string        { return string(p) + ":quotas" }    // zset: every quota
 func (p Partition) News() string          { return string(p) + ":news" }      // channel: the feed has grown
 
-func (p Partition) Queue(route string) string     { return string(p) + ":q:" + route }
-func (p Partition) Interest(digest string) string { return string(p) + ":int:" + digest }
-func (p Partition) Aside(name string) string      { return string(p) + ":bad:" + name } // any: what an audit could not read
-func (p Partition) Waiters(digest string) string  { return string(p) + ":w:" + digest }
-func (p Partition) Session(id string) string      { return string(p) + ":s:" + id }
-func (p Partition) Held(session string) string    { return string(p) + ":h:" + session }
-func (p Partition) Lost(session string) string    { return string(p) + ":l:" + session }
-func (p Partition) Open(kid string) string        { return string(p) + ":open:" + kid }
-func (p Partition) Worker(instance string) string { return string(p) + ":wk:" + instance }
-func (p Partition) Schedule(name string) string   { return string(p) + ":sc:" + name }
-func (p Partition) Bell(instance string) string   { return string(p) + ":bell:" + instance }
+func (p Partition) Queue(route string) string       { return string(p) + ":q:" + route }
+func (p Partition) Interest(digest string) string   { return string(p) + ":int:" + digest }
+func (p Partition) Aside(name string) string        { return string(p) + ":bad:" + name } // any: what an audit could not read
+func (p Partition) Waiters(digest string) string    { return string(p) + ":w:" + digest }
+func (p Partition) Session(id string) string        { return string(p) + ":s:" + id }
+func (p Partition) Held(session string) string      { return string(p) + ":h:" + session }
+func (p Partition) Lost(session string) string      { return string(p) + ":l:" + session }
+func (p Partition) Open(kid string) string          { return string(p) + ":open:" + kid }
+func (p Partition) Worker(instance string) string   { return string(p) + ":wk:" + instance }
+func (p Partition) Schedule(name string) string     { return string(p) + ":sc:" + name }
+func (p Partition) Doorbell(instance string) string { return string(p) + ":bell:" + instance }
 
 func (p Partition) Budget(name string) string   { return string(p) + ":bd:" + name }
 func (p Partition) Usage(name string) string    { return string(p) + ":bu:" + name }

@@ -84,7 +84,7 @@ const (
 	MaxLiveFrames   = 16384 // best-effort frames kept per attempt (approximate)
 )
 
-// Partition counts of a new deployment; whoever boots it first fixes them.
+// Partition counts of a new deployment; the process that boots it first fixes them.
 const (
 	DefaultExecutionPartitions = 64
 	MaxBudgets                 = 16 // gates of an execution

@@ -46,7 +46,7 @@ func Persist[T any](ctx context.Context, most time.Duration, call func() (T, err
 	}, backoff.WithContext(pauses, ctx))
 }
 
-// Final tells errors that waiting cannot mend. A read that failed because ctx ended is left to the wait itself.
+// Final tells errors that waiting cannot repair. A read that failed because ctx ended is left to the wait itself.
 func Final(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && flowfabric.ClassOf(err) != flowfabric.ClassRetry
 }

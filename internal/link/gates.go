@@ -10,7 +10,6 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/admission"
 )
 
 // For how long, and of how many gates, it is believed that they exist; and how many are looked up at the same time.
@@ -20,22 +19,21 @@ const (
 	gateCalls    = 16
 )
 
-// GateReader is the part of the engine that finds budgets and quotas.
-type GateReader interface {
-	ReadBudget(ctx context.Context, name string, spenders, entries int) (admission.BudgetRecord, error)
-	ReadQuota(ctx context.Context, name string, holds, entries int) (admission.QuotaRecord, error)
+// GateFinder is the part of the engine that finds budgets and quotas. It makes one try.
+type GateFinder interface {
+	FindGate(ctx context.Context, gate flowfabric.Gate) error
 }
 
 // Gates remembers which budgets and quotas exist. It may be used concurrently.
 type Gates struct {
-	store   GateReader
+	store   GateFinder
 	persist time.Duration // how long an unanswered read is repeated
 	mu      sync.Mutex
 	until   map[flowfabric.Gate]time.Time
 }
 
 // NewGates returns one that knows nothing yet; persist is how long an unanswered read is repeated.
-func NewGates(store GateReader, persist time.Duration) *Gates {
+func NewGates(store GateFinder, persist time.Duration) *Gates {
 	return &Gates{store: store, persist: persist, until: map[flowfabric.Gate]time.Time{}}
 }
 
@@ -79,7 +77,7 @@ func (g *Gates) Require(ctx context.Context, all []flowfabric.Gate) error {
 	p := pool.New().WithMaxGoroutines(gateCalls)
 	for i, gate := range unsure {
 		p.Go(func() {
-			_, err := Persist(ctx, g.persist, func() (struct{}, error) { return struct{}{}, g.Find(ctx, gate) })
+			err := g.Find(ctx, gate)
 			if err == nil {
 				g.add(gate, time.Now())
 				return
@@ -95,12 +93,8 @@ func (g *Gates) Require(ctx context.Context, all []flowfabric.Gate) error {
 	return err
 }
 
-// Find reads a gate. Errors: flowfabric.ErrBudgetNotFound, ErrQuotaNotFound.
+// Find looks for a gate, again while that is not answered. Errors: flowfabric.ErrBudgetNotFound, ErrQuotaNotFound.
 func (g *Gates) Find(ctx context.Context, gate flowfabric.Gate) error {
-	if gate.IsBudget() {
-		_, err := g.store.ReadBudget(ctx, gate.Name(), 0, 0)
-		return err
-	}
-	_, err := g.store.ReadQuota(ctx, gate.Name(), 0, 0)
+	_, err := Persist(ctx, g.persist, func() (struct{}, error) { return struct{}{}, g.store.FindGate(ctx, gate) })
 	return err
 }

@@ -21,8 +21,8 @@ const (
 // AuditConfig says what is audited. Engine is required.
 type AuditConfig struct {
 	Engine *engine.Engine
-	// Heal repairs what the records tell how to repair, in the call that finds it. Without it nothing is written.
-	Heal bool
+	// Repair repairs what the records tell how to repair, in the call that finds it. Without it nothing is written.
+	Repair bool
 	// Partitions to audit. Default (nil): all of the engine's, and those of budgets and quotas.
 	Partitions []uint16
 	// OnFinding is told every finding as it comes, from the goroutine of Audit; it must not call Audit. Those of a
@@ -36,15 +36,15 @@ type AuditConfig struct {
 
 // AuditReport is what an audit found.
 type AuditReport struct {
-	Healing    bool
+	Repairing  bool
 	Began      time.Time
 	Took       time.Duration
 	Partitions []AuditedPartition // in order
 	// Executions counts those that were seen, by state; Kinds the findings by kind, as a figure for metrics.
 	Executions map[flowfabric.Code]int
 	Kinds      map[string]int
-	Healed     int // repaired
-	Healable   int // would be, with Heal
+	Repaired   int // repaired
+	Repairable int // would be, with Repair
 	Lost       int // nothing tells how to repair them
 	Busy       int // flows of more than 100 members that changed all the time, so that their counters were not compared
 	// Gates is what was found in the partitions of budgets and quotas; it is in Kinds and in the sums as well.
@@ -55,11 +55,11 @@ type AuditReport struct {
 
 // AuditedPartition is what an audit found in one partition.
 type AuditedPartition struct {
-	Partition              uint16
-	Executions             map[flowfabric.Code]int
-	Kinds                  map[string]int
-	Healed, Healable, Lost int
-	Busy                   int
+	Partition                  uint16
+	Executions                 map[flowfabric.Code]int
+	Kinds                      map[string]int
+	Repaired, Repairable, Lost int
+	Busy                       int
 	// Err says why the partition was not audited to its end: ErrPartitionFrozen (it is refused while frozen, thaw it
 	// first), ErrPartitionMissing, ErrAuditIncomplete after three tries that a moving slot or a failover ended.
 	Err error
@@ -70,7 +70,7 @@ type AuditedPartition struct {
 var ErrAuditIncomplete = errors.New("the partition moved or could not be reached while it was audited")
 
 // Sound tells whether every partition was audited to its end and nothing is wrong any more. A retention that changed, and is
-// applied with Heal to what had ended before, is no damage.
+// applied with Repair to what had ended before, is no damage.
 func (r AuditReport) Sound() bool {
 	for _, p := range r.Partitions {
 		if p.Err != nil {
@@ -80,15 +80,15 @@ func (r AuditReport) Sound() bool {
 	if r.Gates.Err != nil {
 		return false
 	}
-	healable := r.Healable
-	if !r.Healing {
-		healable -= r.Kinds[engine.FindingRetention]
+	repairable := r.Repairable
+	if !r.Repairing {
+		repairable -= r.Kinds[engine.FindingRetention]
 	}
-	return healable == 0 && r.Lost == 0
+	return repairable == 0 && r.Lost == 0
 }
 
 // Audit lists all keys of every primary once (SCAN), derives from the records what each index must say, reports every
-// difference, and with Heal repairs it in the same pass. It may run while everything else does, and from several
+// difference, and with Repair repairs it in the same pass. It may run while everything else does, and from several
 // processes: each comparison and repair is one atomic call over at most 100 items, so a sound store has no findings under
 // load, and nothing that others write is lost. Work that became claimable again rings workers; timers wake the tick.
 //
@@ -134,7 +134,7 @@ func (a *audit) gates(ctx context.Context, r *AuditReport) {
 	for kind, n := range r.Gates.Kinds {
 		r.Kinds[kind] += n
 	}
-	r.Healed, r.Healable, r.Lost = r.Healed+r.Gates.Healed, r.Healable+r.Gates.Healable, r.Lost+r.Gates.Lost
+	r.Repaired, r.Repairable, r.Lost = r.Repaired+r.Gates.Repaired, r.Repairable+r.Gates.Repairable, r.Lost+r.Gates.Lost
 	r.Findings = append(r.Findings, list[:min(len(list), a.cfg.MaxFindings-len(r.Findings))]...)
 	r.Took = time.Since(a.began)
 }
@@ -183,7 +183,7 @@ func (a *audit) left() (list []*part) {
 }
 
 func (a *audit) report(ctx context.Context) AuditReport {
-	r := AuditReport{Healing: a.cfg.Heal, Began: a.began, Took: time.Since(a.began), Executions: map[flowfabric.Code]int{}, Kinds: map[string]int{}}
+	r := AuditReport{Repairing: a.cfg.Repair, Began: a.began, Took: time.Since(a.began), Executions: map[flowfabric.Code]int{}, Kinds: map[string]int{}}
 	for _, p := range a.parts {
 		if !p.done {
 			p.out.Err = fmt.Errorf("%w: %w", ErrAuditIncomplete, cmp.Or(ctx.Err(), p.out.Err, a.away, errMoved))
@@ -195,7 +195,7 @@ func (a *audit) report(ctx context.Context) AuditReport {
 		for kind, n := range p.out.Kinds {
 			r.Kinds[kind] += n
 		}
-		r.Healed, r.Healable, r.Lost = r.Healed+p.out.Healed, r.Healable+p.out.Healable, r.Lost+p.out.Lost
+		r.Repaired, r.Repairable, r.Lost = r.Repaired+p.out.Repaired, r.Repairable+p.out.Repairable, r.Lost+p.out.Lost
 		r.Busy += p.out.Busy
 		r.Findings = append(r.Findings, p.kept[:min(len(p.kept), a.cfg.MaxFindings-len(r.Findings))]...)
 	}

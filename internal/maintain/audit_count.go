@@ -104,6 +104,6 @@ func (p *part) endCount(ctx context.Context) {
 	if len(suspects) == 0 || p.out.Err != nil {
 		return
 	}
-	_, found, err := p.cfg.Engine.AuditRoutes(ctx, p.id, p.cfg.Heal, p.since, suspects)
+	_, found, err := p.cfg.Engine.AuditRoutes(ctx, p.id, p.cfg.Repair, p.since, suspects)
 	p.found(found, err)
 }

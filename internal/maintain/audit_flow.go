@@ -29,7 +29,7 @@ func (p *part) headers(ctx context.Context) {
 		if single {
 			batch = list[:1]
 		}
-		seen, found, err := p.cfg.Engine.AuditFlows(ctx, p.id, p.cfg.Heal, batch)
+		seen, found, err := p.cfg.Engine.AuditFlows(ctx, p.id, p.cfg.Repair, batch)
 		if errors.Is(err, flowfabric.ErrInternalScript) && !single {
 			single = true // to find out which one it is
 			continue

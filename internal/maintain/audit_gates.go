@@ -23,11 +23,11 @@ const (
 
 // AuditedGates is what an audit found in the partitions of budgets and quotas.
 type AuditedGates struct {
-	Budgets, Quotas        int
-	Holds                  int // that were asked about
-	Kinds                  map[string]int
-	Healed, Healable, Lost int
-	Err                    error // why they were not audited to their end
+	Budgets, Quotas            int
+	Holds                      int // that were asked about
+	Kinds                      map[string]int
+	Repaired, Repairable, Lost int
+	Err                        error // why they were not audited to their end
 }
 
 var gateAreas = map[string][]string{
@@ -80,10 +80,10 @@ func (g *gates) found(list []engine.Finding, err error) {
 	for _, f := range list {
 		g.out.Kinds[f.Kind]++
 		switch {
-		case f.Healed:
-			g.out.Healed++
-		case f.Healable:
-			g.out.Healable++
+		case f.Repaired:
+			g.out.Repaired++
+		case f.Repairable:
+			g.out.Repairable++
 		default:
 			g.out.Lost++
 		}
@@ -126,7 +126,7 @@ func (g *gates) indexes(ctx context.Context) {
 	index := map[string]string{"b": "budgets", "q": "quotas"}[g.kind]
 	for partition := range g.present {
 		for cursor := ""; g.out.Err == nil; {
-			next, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", partition, g.cfg.Heal, index, cursor, auditBatch)
+			next, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", partition, g.cfg.Repair, engine.IndexPage{Index: index, Cursor: cursor, Limit: auditBatch})
 			if errors.Is(err, flowfabric.ErrPartitionMissing) {
 				break // each name in it is told
 			}
@@ -152,7 +152,7 @@ func (g *gates) one(ctx context.Context, at place) {
 	if g.kind == "b" {
 		partitions, area = budgets, "bd:"
 	}
-	_, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", at.partition, g.cfg.Heal, area+at.name, "", auditBatch)
+	_, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", at.partition, g.cfg.Repair, engine.IndexPage{Index: area + at.name, Limit: auditBatch})
 	if errors.Is(err, flowfabric.ErrPartitionMissing) {
 		g.found([]engine.Finding{{Partition: at.partition, Kind: engine.FindingRecord, Index: area[:2], Member: at.name, Detail: "its partition has lost its root"}}, nil)
 		return
@@ -226,7 +226,7 @@ func (g *gates) quota(ctx context.Context, name string, partition uint16) {
 	for list := range slices.Chunk(broken, auditBatch) {
 		g.settle(ctx, name, partition, list, slices.Repeat([]engine.HoldState{engine.HoldGone}, len(list)), "it is no hold")
 	}
-	if !g.cfg.Heal { // asking takes back grants that are over
+	if !g.cfg.Repair { // asking takes back grants that are over
 		return
 	}
 	for p, holds := range by {
@@ -252,11 +252,11 @@ func (g *gates) settle(ctx context.Context, name string, partition uint16, holds
 	for i, text := range holds {
 		if states[i] != engine.HoldHeld {
 			list = append(list, engine.Finding{Partition: partition, Kind: engine.FindingPhantom, Index: "qs:" + name, Member: text, Detail: why,
-				Healed: g.cfg.Heal, Healable: true})
+				Repaired: g.cfg.Repair, Repairable: true})
 		}
 	}
 	g.found(list, nil)
-	if !g.cfg.Heal {
+	if !g.cfg.Repair {
 		return
 	}
 	_, wake, err := g.cfg.Engine.SettleHolds(ctx, name, auditHeld, holds, states)

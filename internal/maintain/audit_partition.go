@@ -62,7 +62,7 @@ func (p *part) failed(err error) {
 	}
 	p.out.Err = err
 	p.done = errors.Is(err, flowfabric.ErrPartitionFrozen) || errors.Is(err, flowfabric.ErrPartitionMissing)
-	if errors.Is(err, flowfabric.ErrPartitionFrozen) && p.cfg.Heal {
+	if errors.Is(err, flowfabric.ErrPartitionFrozen) && p.cfg.Repair {
 		p.out.Err = fmt.Errorf("a frozen partition is not repaired, thaw it first: %w", err)
 	}
 }
@@ -72,10 +72,10 @@ func (p *part) found(list []engine.Finding, err error) {
 	for _, f := range list {
 		p.out.Kinds[f.Kind]++
 		switch {
-		case f.Healed:
-			p.out.Healed++
-		case f.Healable:
-			p.out.Healable++
+		case f.Repaired:
+			p.out.Repaired++
+		case f.Repairable:
+			p.out.Repairable++
 		default:
 			p.out.Lost++
 		}
@@ -100,7 +100,7 @@ func (p *part) begin(ctx context.Context) {
 // index goes through one index, page by page.
 func (p *part) index(ctx context.Context, index string) {
 	for cursor := ""; p.out.Err == nil; {
-		next, _, found, err := p.cfg.Engine.AuditIndex(ctx, p.id, p.cfg.Heal, index, cursor, auditBatch)
+		next, _, found, err := p.cfg.Engine.AuditIndex(ctx, p.id, p.cfg.Repair, engine.IndexPage{Index: index, Cursor: cursor, Limit: auditBatch})
 		if p.unreadable(index, "", err) {
 			return
 		}
@@ -146,7 +146,7 @@ func (p *part) executions(ctx context.Context) {
 		if p.single {
 			batch = p.ids[:1]
 		}
-		list, found, err := p.cfg.Engine.AuditExecutions(ctx, p.id, p.cfg.Heal, batch)
+		list, found, err := p.cfg.Engine.AuditExecutions(ctx, p.id, p.cfg.Repair, batch)
 		if errors.Is(err, flowfabric.ErrInternalScript) && !p.single {
 			p.single = true // to find out which one it is
 			continue
@@ -179,7 +179,7 @@ func (p *part) unreadable(index, member string, err error) bool {
 
 func (p *part) satellites(ctx context.Context) {
 	if len(p.keys) > 0 && p.out.Err == nil {
-		found, err := p.cfg.Engine.AuditKeys(ctx, p.id, p.cfg.Heal, p.keys)
+		found, err := p.cfg.Engine.AuditKeys(ctx, p.id, p.cfg.Repair, p.keys)
 		if !p.unreadable("keys", p.keys[0].Area, err) {
 			p.found(found, err)
 		}

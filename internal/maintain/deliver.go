@@ -70,7 +70,7 @@ func (d *delivery) start(ctx context.Context, partitions map[uint16]*partition) 
 	}
 }
 
-// stop waits for the workers; what they did not get to is found by whoever ticks next.
+// stop waits for the workers; what they did not get to is found by the next tick.
 func (d *delivery) stop() {
 	close(d.jobs)
 	d.workers.Wait()
@@ -120,7 +120,7 @@ func (d *delivery) deliver(ctx context.Context, job parcel) (more bool, err erro
 			if err = e; err != nil || n == 0 {
 				return
 			}
-			if job.entries -= n; job.entries <= 0 { // whoever adds one rings
+			if job.entries -= n; job.entries <= 0 { // the next entry rings
 				return
 			}
 		}

@@ -26,7 +26,7 @@ type post struct {
 	mu       sync.Mutex
 	entries  []string
 	told     []string // holds that the quota was told of
-	deaf     bool     // the quota does not answer
+	down     bool     // the quota does not answer
 	tries    int
 	panicked bool
 }
@@ -69,8 +69,8 @@ func (p *post) ReleaseHolds(_ context.Context, items []engine.Released) (int, []
 		p.panicked = true
 		panic("of the test")
 	}
-	if p.deaf {
-		return 0, nil, errors.New("deaf")
+	if p.down {
+		return 0, nil, errors.New("down")
 	}
 	for _, x := range items {
 		p.told = append(p.told, x.Quota)
@@ -92,7 +92,7 @@ func TestOutboxIsDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		p := newPost(2250) // more than one go
-		p.deaf = true
+		p.down = true
 		delivered := 0
 		l := maintain.New(maintain.Config{Engine: p, Owner: "me", Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			OnDeliver: func(_ uint16, n int, _ error) { delivered += n }})
@@ -105,7 +105,7 @@ func TestOutboxIsDelivered(t *testing.T) {
 		if len(p.entries) != 2250 || p.tries < 4 || p.tries > 21 {
 			t.Errorf("%d entries after %d tries", len(p.entries), p.tries)
 		}
-		p.deaf = false
+		p.down = false
 		p.mu.Unlock()
 		if n := len(p.of(0)); n < 20 {
 			t.Errorf("%d ticks in 20 s", n)

@@ -80,7 +80,7 @@ func (f *firing) start(ctx context.Context, partitions map[uint16]*partition) {
 	}
 }
 
-// stop waits for the workers; what they did not get to is found due by whoever ticks next.
+// stop waits for the workers; what they did not get to is found due by the next tick.
 func (f *firing) stop() {
 	close(f.jobs)
 	f.workers.Wait()

@@ -19,8 +19,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
-// book is a fake server with schedules in partition 0: its ticks tell how many are due.
-type book struct {
+// timetable is a fake server with schedules in partition 0: its ticks tell how many are due.
+type timetable struct {
 	*ticker
 
 	mu      sync.Mutex
@@ -32,9 +32,9 @@ type book struct {
 	block   chan struct{}     // firings wait for it, if not nil
 }
 
-func newBook(t *testing.T, names ...string) *book {
+func newTimetable(t *testing.T, names ...string) *timetable {
 	t.Helper()
-	b := &book{refuse: func(int) error { return nil }}
+	b := &timetable{refuse: func(int) error { return nil }}
 	b.ticker = newTicker(1, func(context.Context, uint16, int) (engine.TickReply, error) {
 		return engine.TickReply{Owner: true, Next: time.Second, Schedules: len(b.due())}, nil
 	})
@@ -49,7 +49,7 @@ func newBook(t *testing.T, names ...string) *book {
 	return b
 }
 
-func (b *book) due() (out []engine.Schedule) {
+func (b *timetable) due() (out []engine.Schedule) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.records {
@@ -60,7 +60,7 @@ func (b *book) due() (out []engine.Schedule) {
 	return out
 }
 
-func (b *book) Schedules(_ context.Context, _ uint16, q engine.ScheduleQuery) (engine.SchedulePage, error) {
+func (b *timetable) Schedules(_ context.Context, _ uint16, q engine.ScheduleQuery) (engine.SchedulePage, error) {
 	due := b.due()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,7 +69,7 @@ func (b *book) Schedules(_ context.Context, _ uint16, q engine.ScheduleQuery) (e
 	return engine.SchedulePage{Now: time.Now(), Schedules: due[:min(100, len(due))], More: len(due) > 100}, nil
 }
 
-func (b *book) FireSchedule(ctx context.Context, f engine.Firing) (engine.Fired, error) {
+func (b *timetable) FireSchedule(ctx context.Context, f engine.Firing) (engine.Fired, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fires = append(b.fires, f)
@@ -95,7 +95,7 @@ func (b *book) FireSchedule(ctx context.Context, f engine.Firing) (engine.Fired,
 }
 
 // fired tells what was fired, in the order of calls.
-func (b *book) fired() (out []string) {
+func (b *timetable) fired() (out []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, f := range b.fires {
@@ -106,7 +106,7 @@ func (b *book) fired() (out []string) {
 
 func TestLoopFiresWhatTicksReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBook(t, "a", "b")
+		b := newTimetable(t, "a", "b")
 		due := b.records[0].Next
 		told := 0
 		run(t, maintain.Config{Engine: b, OnFire: func(uint16, engine.Firing, engine.Fired) { told++ }}, 90*time.Second, nil)
@@ -130,7 +130,7 @@ func TestLoopFiresWhatTicksReport(t *testing.T) {
 // A tick follows what was fired at once, so that the server is told when the next one is due.
 func TestFiringIsFollowedByATick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBook(t, "a")
+		b := newTimetable(t, "a")
 		b.answer = func(context.Context, uint16, int) (engine.TickReply, error) {
 			return engine.TickReply{Owner: true, Next: 10 * time.Minute, Schedules: len(b.due())}, nil
 		}
@@ -146,7 +146,7 @@ func TestFiringIsFollowedByATick(t *testing.T) {
 
 func TestFailedFiringsBackOffAndTicksGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBook(t, "a")
+		b := newTimetable(t, "a")
 		var log bytes.Buffer
 		b.refuse = func(n int) error {
 			switch {
@@ -172,7 +172,7 @@ func TestFailedFiringsBackOffAndTicksGoOn(t *testing.T) {
 
 func TestSlowFiringHoldsBackNoTick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBook(t, "a")
+		b := newTimetable(t, "a")
 		b.block = make(chan struct{})
 		run(t, maintain.Config{Engine: b}, 5*time.Minute, nil)
 		if n := len(b.fired()); n != 1 {
@@ -191,7 +191,7 @@ func TestUnreadableSchedulesAreLeftToOthers(t *testing.T) {
 		for i := range 250 {
 			names = append(names, fmt.Sprintf("newer%d", i))
 		}
-		b := newBook(t, append(names, "mine")...)
+		b := newTimetable(t, append(names, "mine")...)
 		for i := range names {
 			b.records[i].Definition = []byte(`{"v":99}`)
 		}
@@ -207,7 +207,7 @@ func TestUnreadableSchedulesAreLeftToOthers(t *testing.T) {
 // A schedule that refuses what this process plans holds back no other.
 func TestOneBadScheduleHoldsBackNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBook(t, "bad", "good")
+		b := newTimetable(t, "bad", "good")
 		b.refuse = func(int) error {
 			if b.fires[len(b.fires)-1].Name == "bad" {
 				return fmt.Errorf("fire: %w", flowfabric.ErrInvalidInput)

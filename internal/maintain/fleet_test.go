@@ -98,7 +98,7 @@ func (p process) tick(ctx context.Context, partition uint16, owner string, relea
 	return reply, wait()
 }
 
-// overdue lists the partitions whose tick somebody must take over: what the replies of a server tell whoever calls.
+// overdue lists the partitions whose tick somebody must take over: what the replies of a server tell their callers.
 func (f *fleet) overdue() (ids []uint16) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

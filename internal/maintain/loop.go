@@ -134,7 +134,7 @@ func New(cfg Config) *Loop {
 
 // Ring asks for a tick of a partition soon: the process heard a "t" bell or a "tick overdue" hint. It never
 // blocks; rings that arrive before the tick began count as one, and partitions of others are ignored. A
-// partition in backoff after an error is tried again a second after it failed: whoever heard the hint has reached
+// partition in backoff after an error is tried again a second after it failed: the process that heard the hint has reached
 // the server.
 func (l *Loop) Ring(partition uint16) { l.note(partition, false) }
 
@@ -327,7 +327,7 @@ func (r *run) ring(p *partition) {
 	}
 }
 
-// ask makes the partition's next tick one that asks, unless it is ours. Whoever asks has reached the server.
+// ask makes the partition's next tick one that asks, unless it is ours. The process that asks has reached the server.
 func (r *run) ask(p *partition) {
 	p.ask = true
 	if p.state == failing {

@@ -438,7 +438,7 @@ func TestReleaseIsBounded(t *testing.T) {
 	}
 }
 
-// After an outage the pause may be long. Whoever hears that a tick is overdue has reached the server: the next try
+// After an outage the pause may be long. A process that hears that a tick is overdue has reached the server: the next try
 // comes within a second, but a server that goes on failing is asked no more than once a second.
 func TestRingShortensALongPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

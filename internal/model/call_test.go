@@ -24,7 +24,7 @@ type call struct {
 	Failure  model.Failure
 	Cancel   model.Cancellation
 	Replay   model.Replay
-	Name     string // step, interest, owner, message, who asks
+	Name     string // step, subscription, owner, message, who asks
 	Value    string // step value, reason
 	Number   int64  // bytes, ms, percent or priority
 	Number2  uint64 // first sequence, generation, request
@@ -211,7 +211,7 @@ var kinds = map[string]kind{
 			args = append(args, strconv.Itoa(r))
 		}
 		return args
-	}, func(p *model.Partition, c call) model.Reply { return p.SetInterest(c.Name, c.Routes) }, nil},
+	}, func(p *model.Partition, c call) model.Reply { return p.SetSubscription(c.Name, c.Routes) }, nil},
 	"suspend": {"ff_suspend_execution", func(c call) []string { return append(fence(c), suspension(c.usual().Wait)...) },
 		func(p *model.Partition, c call) model.Reply { return p.Suspend(c.ID, c.Fence, c.usual().Wait) }, nil},
 	"pend": {"ff_create_pending_waitpoint", func(c call) []string {
@@ -275,7 +275,7 @@ func completion(c call, claims string) []string {
 }
 
 func request(q model.ClaimRequest) []string {
-	return []string{q.Session, strconv.FormatUint(q.Number, 10), text(q.TTL), strconv.Itoa(q.Max), q.Interest, text(q.Table), bit(q.Wait), "0", "0"}
+	return []string{q.Session, strconv.FormatUint(q.Number, 10), text(q.TTL), strconv.Itoa(q.Max), q.Subscription, text(q.Table), bit(q.Wait), "0", "0"}
 }
 
 func submission(s model.Submission) []string {

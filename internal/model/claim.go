@@ -10,15 +10,15 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// ClaimRequest asks for up to Max executions of the routes of an interest.
+// ClaimRequest asks for up to Max executions of the routes of a subscription.
 type ClaimRequest struct {
-	Session  string
-	Number   uint64 // the session's next, or its last again after a lost reply
-	TTL      int64
-	Max      int
-	Interest string // "" asks for the route table only
-	Table    int64  // version of the route table that the worker knows
-	Wait     bool   // be rung when work comes
+	Session      string
+	Number       uint64 // the session's next, or its last again after a lost reply
+	TTL          int64
+	Max          int
+	Subscription string // "" asks for the route table only
+	Table        int64  // version of the route table that the worker knows
+	Wait         bool   // be rung when work comes
 }
 
 var (
@@ -28,7 +28,7 @@ var (
 
 func (q ClaimRequest) invalid() bool {
 	return len(q.Session) > 64 || q.Number < 1 || badTTL(q.TTL) || q.Max < 1 || q.Max > 100 || q.Table < 0 ||
-		q.Interest != "" && !hex.MatchString(q.Interest)
+		q.Subscription != "" && !hex.MatchString(q.Subscription)
 }
 
 // Claim hands out what waits, best first, and opens the session when it finds work. Claim numbers
@@ -56,16 +56,16 @@ func (p *Partition) Claim(q ClaimRequest) Reply {
 	case q.Number != s.Last+1:
 		return answer("claim_out_of_order", number(s.Last))
 	}
-	if q.Interest == "" {
+	if q.Subscription == "" {
 		return p.claimed(q, nil, false, false)
 	}
-	interest, known := p.Interests[q.Interest]
-	picked, left := p.pick(interest.Routes, q.Max)
+	subscription, known := p.Subscriptions[q.Subscription]
+	picked, left := p.pick(subscription.Routes, q.Max)
 	if !known && len(picked) == 0 {
 		return answer("interest_unknown")
 	}
 	if q.waits(len(picked), left) {
-		p.Interests[q.Interest] = Interest{Routes: interest.Routes, Until: p.Now + interestMs}
+		p.Subscriptions[q.Subscription] = Subscription{Routes: subscription.Routes, Until: p.Now + interestMs}
 	}
 	if len(picked) == 0 {
 		return p.claimed(q, nil, false, false)
@@ -85,7 +85,7 @@ func (p *Partition) Claim(q ClaimRequest) Reply {
 
 // waits tells whether a claim that got n registers as a waiter: it came up short, and nothing is left.
 func (q ClaimRequest) waits(n int, left bool) bool {
-	return q.Interest != "" && q.Wait && (n == 0 || n < q.Max && !left)
+	return q.Subscription != "" && q.Wait && (n == 0 || n < q.Max && !left)
 }
 
 // unknown counts the routes that were added after a version of the table.

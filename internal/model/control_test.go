@@ -42,7 +42,7 @@ func (s *script) do(c call) int {
 }
 
 func (s *script) claim(session string) model.Fence {
-	i := s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: session, Number: 1, TTL: lease, Max: 1, Interest: "aa", Table: 1}})
+	i := s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: session, Number: 1, TTL: lease, Max: 1, Subscription: "aa", Table: 1}})
 	return s.reply(i).Claims[0].Fence
 }
 
@@ -106,7 +106,7 @@ func TestControl(t *testing.T) {
 		}},
 		{"one execution is claimed twice", false, func(s *script) {
 			s.claim("w1~1")
-			i := s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w2~1", Number: 1, TTL: lease, Max: 1, Interest: "aa", Table: 1}})
+			i := s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w2~1", Number: 1, TTL: lease, Max: 1, Subscription: "aa", Table: 1}})
 			s.reply(i).Claims = s.reply(2).Claims
 		}},
 		{"an epoch goes back", false, func(s *script) {
@@ -162,7 +162,7 @@ func TestControl(t *testing.T) {
 		{"a closed lane takes no work, and hands out what it has once it is open again", true, func(s *script) {
 			s.lane("disabled")
 			s.create(unknown)
-			s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w1~1", Number: 1, TTL: lease, Max: 1, Interest: "aa", Table: 1}})
+			s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w1~1", Number: 1, TTL: lease, Max: 1, Subscription: "aa", Table: 1}})
 			s.lane("active")
 			s.complete(s.claim("w1~1"))
 		}},
@@ -175,7 +175,7 @@ func TestControl(t *testing.T) {
 			claimed := s.ops[len(s.ops)-1]
 			s.requeue()
 			s.lane("paused")
-			i := s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w2~1", Number: 1, TTL: lease, Max: 1, Interest: "aa", Table: 1}})
+			i := s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w2~1", Number: 1, TTL: lease, Max: 1, Subscription: "aa", Table: 1}})
 			s.reply(i).Claims = claimed.Output.(*outcome).reply.Claims
 		}},
 		{"what ended is purged before its time", false, func(s *script) {
@@ -196,7 +196,7 @@ func TestControl(t *testing.T) {
 			s.do(call{Kind: "purge", ID: subject, Number: 86_400_000})
 			s.create(unknown)
 			s.do(call{Kind: "interest", Name: "aa", Routes: []int{1, 2}})
-			i := s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w2~1", Number: 1, TTL: lease, Max: 1, Interest: "aa", Table: 1}})
+			i := s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w2~1", Number: 1, TTL: lease, Max: 1, Subscription: "aa", Table: 1}})
 			s.reply(i).Claims[0].Route = 1
 		}},
 	} {

@@ -22,7 +22,7 @@ type oracle struct {
 	now     int64
 	ticked  bool // the call was a tick: time may have had its effects
 	flows   []*flowTruth
-	members []*member // in an order in which whoever depends on others comes after them
+	members []*member // each after those that it depends on
 	by      map[string]*member
 	pending map[*member]bool // whose groups or waits were pending before the call, or as they came
 }
@@ -157,7 +157,7 @@ func (m *member) decide() {
 	}
 }
 
-// end is a member's end; whoever depends on it is owed the outcome, unless the flow was cancelled.
+// end is a member's end; its dependants are owed the outcome, unless the flow was cancelled.
 func (m *member) end(code string) {
 	m.code, m.holder = code, nil
 	if !m.flow.barred() {
@@ -210,7 +210,7 @@ func (m *member) replay(now int64) {
 	if m.group == 'i' {
 		m.group = 'p'
 		m.decide()
-		m.clears = false // whoever it did not need may be needed again
+		m.clears = false // members that it did not need may be needed again
 	}
 	m.kids, m.wait, m.waitName = nil, 0, "" // a wait that is asked for again looks at the children anew
 	m.code = "R1p"

@@ -456,14 +456,14 @@ func (x *flows) claim(most int) int {
 	}
 	for {
 		q := engine.ClaimRequest{Partition: partition, Session: h.session, Number: h.number + 1, TTL: lease * time.Millisecond, Max: most,
-			Interest: x.digest, Wait: true}
+			Subscription: x.digest, Wait: true}
 		out, err := x.s.e.ClaimNext(x.ctx, q)
-		if x.digest == "" || err != nil && errors.Is(err, flowfabric.ErrUnknownInterest) {
+		if x.digest == "" || err != nil && errors.Is(err, flowfabric.ErrUnknownSubscription) {
 			var all []uint64
 			for i := range uint64(20) {
 				all = append(all, i+1)
 			}
-			x.digest, err = x.s.e.SetInterest(x.ctx, partition, all)
+			x.digest, err = x.s.e.SetSubscription(x.ctx, partition, all)
 			x.no(err)
 			continue
 		}
@@ -611,7 +611,7 @@ func (x *flows) wait(m *member, mine bool) error {
 		return nil
 	}
 	if m.wait == 'd' {
-		m.waitName = "" // it is answered, and whoever asks for it again is told the same
+		m.waitName = "" // it is answered, and the next one that asks for it is told the same
 	}
 	q := engine.ChildWait{Name: m.waitName, Mode: engine.WaitMode([]string{"all", "first", "success"}[x.r.IntN(3)]), Leave: x.chance(30), Park: x.chance(80)}
 	if q.Name == "" || x.chance(40) {

@@ -77,10 +77,10 @@ func (x *shaped) staged() {
 func (x *shaped) take() {
 	x.t.Helper()
 	h := x.holders[0]
-	digest, err := x.s.e.SetInterest(x.ctx, partition, []uint64{1})
+	digest, err := x.s.e.SetSubscription(x.ctx, partition, []uint64{1})
 	x.no(err)
 	out, err := x.s.e.ClaimNext(x.ctx, engine.ClaimRequest{Partition: partition, Session: h.session, Number: h.number + 1, TTL: time.Hour, Max: 100,
-		Interest: digest})
+		Subscription: digest})
 	x.no(err)
 	h.number++
 	for _, c := range out.Claims {

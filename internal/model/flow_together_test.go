@@ -34,7 +34,7 @@ func TestFlowsTogether(t *testing.T) {
 // tolerated are the answers that others who work on the same flows may cause.
 var tolerated = []error{flowfabric.ErrNotActive, flowfabric.ErrStaleLease, flowfabric.ErrLeaseExpired, flowfabric.ErrLeaseRevoked, flowfabric.ErrNotTerminal,
 	flowfabric.ErrFlowCancelled, flowfabric.ErrResolutionPending, flowfabric.ErrReplayNotAllowed, flowfabric.ErrReplaysExhausted, flowfabric.ErrFlowTerminal,
-	flowfabric.ErrFlowSealed, flowfabric.ErrUnknownInterest}
+	flowfabric.ErrFlowSealed, flowfabric.ErrUnknownSubscription}
 
 // crowd is one round; each of its hands has numbers of its own.
 type crowd struct {
@@ -61,7 +61,7 @@ func together(t *testing.T, s *server, seed uint64) {
 		c.ids = append(c.ids, m.id)
 	}
 	var err error
-	c.digest, err = s.e.SetInterest(x.ctx, partition, []uint64{1, 2, 3, 4})
+	c.digest, err = s.e.SetSubscription(x.ctx, partition, []uint64{1, 2, 3, 4})
 	x.no(err)
 	var all sync.WaitGroup
 	for i := range 8 {
@@ -104,7 +104,7 @@ func (c *crowd) worker(r *rand.Rand, name string, calls int) {
 	session, number := engine.NewSessionID(name), uint64(0)
 	for range calls {
 		out, err := c.s.e.ClaimNext(c.ctx, engine.ClaimRequest{Partition: partition, Session: session, Number: number + 1, TTL: lease * time.Millisecond,
-			Max: 1 + r.IntN(4), Interest: c.digest})
+			Max: 1 + r.IntN(4), Subscription: c.digest})
 		c.note("claim", err)
 		if errors.Is(err, flowfabric.ErrLeaseExpired) {
 			session, number = engine.NewSessionID(name), 0
@@ -213,7 +213,7 @@ func (c *crowd) quiet() {
 		out, err := c.s.e.Tick(c.ctx, partition, "ticker", false)
 		c.no(err)
 		claimed, err := c.s.e.ClaimNext(c.ctx, engine.ClaimRequest{Partition: partition, Session: engine.NewSessionID("last"), Number: 1,
-			TTL: lease * time.Millisecond, Max: 100, Interest: c.digest})
+			TTL: lease * time.Millisecond, Max: 100, Subscription: c.digest})
 		c.no(err)
 		var done []engine.Completion
 		for _, claim := range claimed.Claims {

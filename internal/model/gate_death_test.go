@@ -78,10 +78,10 @@ func (l *life) calls() []func() {
 	}
 	return []func(){
 		func() {
-			digest, err := x.s.e.SetInterest(x.ctx, partition, []uint64{1})
+			digest, err := x.s.e.SetSubscription(x.ctx, partition, []uint64{1})
 			x.no(err)
 			out, err := x.s.e.ClaimNext(x.ctx, engine.ClaimRequest{Partition: partition, Session: l.session, Number: 1, TTL: lease * time.Millisecond, Max: 1,
-				Interest: digest, Gates: true})
+				Subscription: digest, Gates: true})
 			x.no(err)
 			x.same(len(out.Grants), 1)
 			l.grant = out.Grants[0]

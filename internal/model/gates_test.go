@@ -178,7 +178,7 @@ func (x *gateRun) create(p uint16) {
 	for i := range uint64(10) {
 		all = append(all, i+1)
 	}
-	x.digest[p], err = x.e.SetInterest(x.ctx, p, all)
+	x.digest[p], err = x.e.SetSubscription(x.ctx, p, all)
 	x.no(err)
 }
 
@@ -256,7 +256,7 @@ func (x *gateRun) call(a *actor) {
 
 func (x *gateRun) claim(w *gateWorker) task {
 	q := engine.ClaimRequest{Partition: w.partition, Session: w.session, Number: w.number + 1, TTL: lease * time.Millisecond, Max: 1 + x.r.IntN(5),
-		Interest: x.digest[w.partition], Gates: true, Rotation: uint64(x.r.IntN(10))}
+		Subscription: x.digest[w.partition], Gates: true, Rotation: uint64(x.r.IntN(10))}
 	return func() func() {
 		x.at(q.Partition)
 		out, err := x.e.ClaimNext(x.ctx, q)
@@ -620,12 +620,12 @@ func (x *gateRun) operate() {
 		x.say("revoke %s: %v", id, err)
 		x.did["revoke"] += bool01(err == nil)
 	case 3:
-		_, err = x.e.PauseExecution(x.ctx, id, "me", "test")
-		x.say("pause %s: %v", id, err)
+		_, err = x.e.HoldExecution(x.ctx, id, "me", "test")
+		x.say("hold %s: %v", id, err)
 		x.did["pause"] += bool01(err == nil)
 	case 4:
-		_, err = x.e.UnpauseExecution(x.ctx, id, "me")
-		x.say("unpause %s: %v", id, err)
+		_, err = x.e.UnholdExecution(x.ctx, id, "me")
+		x.say("unhold %s: %v", id, err)
 	case 5:
 		if w := x.workers[x.r.IntN(len(x.workers))]; w.number > 0 {
 			_, err = x.e.MarkSessionDead(x.ctx, w.partition, w.session, "test")
@@ -758,7 +758,7 @@ func (x *gateRun) drain() {
 		}
 		for _, id := range x.ids {
 			if strings.HasPrefix(x.code2(id), "R4") {
-				_, err := x.e.UnpauseExecution(x.ctx, id, "me")
+				_, err := x.e.UnholdExecution(x.ctx, id, "me")
 				x.at(id.Partition())
 				x.no(err)
 			}

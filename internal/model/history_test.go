@@ -185,7 +185,7 @@ func (h *history) worker(c *client, calls int) {
 	session, number := fmt.Sprintf("w%d~0", c.id), uint64(1)
 	var held []model.Claim
 	for i := range calls {
-		request := model.ClaimRequest{Session: session, Number: number, TTL: lease, Max: 1 + c.r.IntN(2), Interest: "aa", Table: 1}
+		request := model.ClaimRequest{Session: session, Number: number, TTL: lease, Max: 1 + c.r.IntN(2), Subscription: "aa", Table: 1}
 		claimed := func(r model.Reply) {
 			switch {
 			case r.Code == "lease_expired":

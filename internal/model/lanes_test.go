@@ -16,7 +16,7 @@ var (
 	lanes = []model.LaneName{usual, {Namespace: "n", Name: "m"}, {Namespace: "n", Name: "z"}}
 )
 
-// every is the interest in any route: those that are removed come back under ids that were not used before.
+// every is the subscription in any route: those that are removed come back under ids that were not used before.
 var every = func() (ids []int) {
 	for id := 1; id <= 64; id++ {
 		ids = append(ids, id)
@@ -52,7 +52,7 @@ func (x *pair) closed() {
 		x.make(call{Kind: "create", Submit: model.Submission{ID: id, Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}, Digest: "d"}})
 	}
 	empty := func() {
-		x.make(call{Kind: "claim", Claim: model.ClaimRequest{Session: "none~1", Number: 1, TTL: 30_000, Max: 1, Interest: "aa", Wait: true}})
+		x.make(call{Kind: "claim", Claim: model.ClaimRequest{Session: "none~1", Number: 1, TTL: 30_000, Max: 1, Subscription: "aa", Wait: true}})
 	}
 	x.wait = 1500
 	for _, from := range []string{"", "active", "paused", "draining", "disabled"} {

@@ -119,15 +119,15 @@ func (p *Partition) Revoke(id, session, by, reason, request string) Reply {
 	return answer(OK, "revoked", x.Held.Session, number(x.Held.Epoch))
 }
 
-// SetInterest stores the routes that a kind of worker serves.
-func (p *Partition) SetInterest(digest string, routes []int) Reply {
+// SetSubscription stores the routes that a kind of worker serves.
+func (p *Partition) SetSubscription(digest string, routes []int) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
 	if !hex.MatchString(digest) || len(routes) > maxRoutes {
 		return answer("invalid_input")
 	}
-	p.Interests = maps.Clone(p.Interests)
-	p.Interests[digest] = Interest{Routes: routes, Until: p.Now + interestMs}
+	p.Subscriptions = maps.Clone(p.Subscriptions)
+	p.Subscriptions[digest] = Subscription{Routes: routes, Until: p.Now + interestMs}
 	return answer(OK, digest)
 }

@@ -15,25 +15,25 @@ const (
 	glance     = 1000                   // while anything is ready, the tick looks this often
 	span       = 10_000                 // and this often while anything waits for its time
 	late       = 2000                   // a tick that is later than this may be taken over
-	interestMs = 600_000                // an interest lives this long after it was last used by an idle claim
+	interestMs = 600_000                // a subscription lives this long after it was last used by an idle claim
 	recordMs   = 600_000                // so does the record of an ended session
 )
 
 // Partition is everything the model knows. Make it with [New]; move Now with [Partition.Advance].
 type Partition struct {
-	Now        int64 // ms
-	Gate       Gate
-	Routes     map[int]Row // by id
-	Issued     int         // route ids so far
-	Table      int64       // version of the route table: a time, so that a worker notices when a failover lost a route
-	Lanes      map[LaneName]Lane
-	Interests  map[string]Interest
-	Executions map[string]*Execution
-	Tombstones map[string]Tombstone
-	Sessions   map[string]*Session
-	Owner      string // who ticks
-	Wake       int64  // when the tick is due, 0 = nothing to wait for
-	Ticked     int64  // when the last tick was
+	Now           int64 // ms
+	Gate          Gate
+	Routes        map[int]Row // by id
+	Issued        int         // route ids so far
+	Table         int64       // version of the route table: a time, so that a worker notices when a failover lost a route
+	Lanes         map[LaneName]Lane
+	Subscriptions map[string]Subscription
+	Executions    map[string]*Execution
+	Tombstones    map[string]Tombstone
+	Sessions      map[string]*Session
+	Owner         string // who ticks
+	Wake          int64  // when the tick is due, 0 = nothing to wait for
+	Ticked        int64  // when the last tick was
 
 	over map[string]Tombstone // tombstones whose time was over, which a clock that steps back restores
 
@@ -53,8 +53,8 @@ const (
 	Mismatch Gate = "protocol_mismatch"
 )
 
-// Interest is the set of routes that a kind of worker serves.
-type Interest struct {
+// Subscription is the set of routes that a kind of worker serves.
+type Subscription struct {
 	Routes []int
 	Until  int64
 }
@@ -68,7 +68,7 @@ type Tombstone struct {
 
 // New is an empty partition.
 func New(now int64) *Partition {
-	return &Partition{Now: now, Routes: map[int]Row{}, Lanes: map[LaneName]Lane{}, Interests: map[string]Interest{}, Executions: map[string]*Execution{},
+	return &Partition{Now: now, Routes: map[int]Row{}, Lanes: map[LaneName]Lane{}, Subscriptions: map[string]Subscription{}, Executions: map[string]*Execution{},
 		Tombstones: map[string]Tombstone{}, Sessions: map[string]*Session{}}
 }
 
@@ -76,7 +76,7 @@ func New(now int64) *Partition {
 func (p *Partition) Clone() *Partition {
 	c := *p
 	c.Routes, c.Lanes = maps.Clone(p.Routes), maps.Clone(p.Lanes)
-	c.Interests, c.Tombstones = maps.Clone(p.Interests), maps.Clone(p.Tombstones)
+	c.Subscriptions, c.Tombstones = maps.Clone(p.Subscriptions), maps.Clone(p.Tombstones)
 	c.Executions = make(map[string]*Execution, len(p.Executions))
 	for id, x := range p.Executions {
 		c.Executions[id] = x.clone()
@@ -105,7 +105,7 @@ func (p *Partition) Advance(now int64) {
 	if !p.ClockTTL {
 		return
 	}
-	maps.DeleteFunc(p.Interests, func(_ string, i Interest) bool { return i.Until <= p.Now })
+	maps.DeleteFunc(p.Subscriptions, func(_ string, i Subscription) bool { return i.Until <= p.Now })
 	maps.DeleteFunc(p.Sessions, func(_ string, s *Session) bool { return s.Forget != 0 && s.Forget <= p.Now })
 }
 
@@ -174,7 +174,7 @@ func (p *Partition) late() bool {
 	return p.Wake != 0 && p.Now >= p.Wake && (p.Now > p.Wake+late || p.Owner == "")
 }
 
-// move changes an execution's code, and tells whoever has to know when it is due next.
+// move changes an execution's code, and tells the tick when it is due next.
 func (p *Partition) move(x *Execution, to Code) {
 	if !slices.Contains(Legal[x.Code], to) {
 		panic("model: no move from " + string(x.Code) + " to " + string(to))

@@ -245,7 +245,7 @@ func (x *pair) drain() {
 		x.make(call{Kind: "set lane", Lane: model.LaneChange{LaneName: name, State: "active", Keep: -1}})
 	}
 	for worker := range 20 {
-		q := model.ClaimRequest{Session: "drain~" + strconv.Itoa(worker), Number: 1, TTL: 30_000, Max: 1, Interest: "aa", Table: x.p.Table}
+		q := model.ClaimRequest{Session: "drain~" + strconv.Itoa(worker), Number: 1, TTL: 30_000, Max: 1, Subscription: "aa", Table: x.p.Table}
 		r := x.make(call{Kind: "claim", Claim: q})
 		if r.Code == "interest_unknown" {
 			x.make(call{Kind: "interest", Name: "aa", Routes: every})

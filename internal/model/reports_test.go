@@ -133,7 +133,7 @@ func TestReports(t *testing.T) {
 			}
 		}
 		if ended != b.Period || ended < resets/4 {
-			t.Errorf("%d periods in the book, %d resets", ended, b.Period)
+			t.Errorf("%d periods in the audit log, %d resets", ended, b.Period)
 		}
 		if books[name].refused == 0 || books[name].again == 0 {
 			t.Errorf("%d refused, %d known again: nothing was proved", books[name].refused, books[name].again)
@@ -180,7 +180,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestReportsAndCrashes kills the server while reporters spend. Whoever has no answer sends the same key again, so the amounts accepted
+// TestReportsAndCrashes kills the server while reporters spend. A reporter without an answer sends the same key again, so the amounts accepted
 // are what was used: a report that was written before the crash is known again.
 func TestReportsAndCrashes(t *testing.T) {
 	t.Parallel()

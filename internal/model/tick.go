@@ -10,7 +10,7 @@ import (
 )
 
 // Tick does everything that happens because time passed: what dead sessions held is requeued, delays come
-// due, then alarms fire in their order, and what was kept long enough is purged. Only the owner ticks, or whoever finds it late. Slots: is the owner, more,
+// due, then alarms fire in their order, and what was kept long enough is purged. Only the owner ticks, or a process that finds it late. Slots: is the owner, more,
 // ms until the next, nothing to wait for, then the counts requeued, exhausted, promoted, timed out, expired,
 // suspensions that timed out, pending waitpoints that expired, purged, schedules that are due and entries of the outbox (the model knows neither).
 func (p *Partition) Tick(owner string, release bool) Reply {

@@ -63,7 +63,7 @@ func (x *pair) begin(delay int64) {
 
 func (x *pair) claim(ttl int64) model.Fence {
 	x.t.Helper()
-	q := model.ClaimRequest{Session: "tour~1", Number: 1, TTL: ttl, Max: 1, Interest: "aa"}
+	q := model.ClaimRequest{Session: "tour~1", Number: 1, TTL: ttl, Max: 1, Subscription: "aa"}
 	for {
 		r := x.make(call{Kind: "claim", Claim: q})
 		switch {
@@ -258,7 +258,7 @@ func (x *pair) bounds() {
 	}{
 		{"claim", func(c *call) { c.Claim.TTL = 999 }}, {"claim", func(c *call) { c.Claim.TTL = 3_600_001 }}, {"claim", func(c *call) { c.Claim.Max = 101 }},
 		{"claim", func(c *call) { c.Claim.Max = 0 }}, {"claim", func(c *call) { c.Claim.Session = "none" }}, {"claim", func(c *call) { c.Claim.Number = 0 }},
-		{"claim", func(c *call) { c.Claim.Interest = "xyz" }}, {"complete and claim", func(c *call) { c.Claim.TTL = 999 }},
+		{"claim", func(c *call) { c.Claim.Subscription = "xyz" }}, {"complete and claim", func(c *call) { c.Claim.TTL = 999 }},
 		{"fail", func(c *call) { c.Failure.Category = "" }}, {"fail", func(c *call) { c.Failure.Category = "a b" }},
 		{"fail", func(c *call) { c.Failure.Reason = strings.Repeat("x", 1025) }}, {"delay", func(c *call) { c.Number = -1 }},
 		{"delay", func(c *call) { c.Number = 315_360_000_001 }}, {"cancel", func(c *call) { c.Cancel.Source = "me" }},
@@ -294,7 +294,7 @@ func (x *pair) bounds() {
 
 // refusals reaches what is refused for the state of things and has nothing to do with fences.
 func (x *pair) refusals() {
-	claim := model.ClaimRequest{Session: "tour~1", Number: 3, TTL: 30_000, Max: 1, Interest: "aa"}
+	claim := model.ClaimRequest{Session: "tour~1", Number: 3, TTL: 30_000, Max: 1, Subscription: "aa"}
 	id := func(kind string, all ...string) {
 		for _, id := range append(all, subject) {
 			x.make(call{Kind: kind, ID: id, Number: 86_400_000, Replay: model.Replay{Request: unknown}, Set: map[string]string{"a.b": "1"}})
@@ -307,7 +307,7 @@ func (x *pair) refusals() {
 	}
 	x.claim(30_000)
 	x.make(call{Kind: "claim", Claim: claim})
-	claim.Number, claim.Interest = 2, "ff"
+	claim.Number, claim.Subscription = 2, "ff"
 	x.make(call{Kind: "claim", Claim: claim})
 	x.make(call{Kind: "close", Session: "tour~1"})
 	x.make(call{Kind: "mark dead", Session: "none~1"})

@@ -91,7 +91,7 @@ func (p *Partition) shutPoint(x *Execution, w Waitpoint, state, reason string) {
 	x.put(w)
 }
 
-// Pend opens a waitpoint for some ms while the attempt goes on, under a name that later passes find it by.
+// Pend opens a waitpoint for some ms while the attempt goes on, under a name that later runs find it by.
 func (p *Partition) Pend(id string, f Fence, name string, w Point, life int64) Reply {
 	if r, shut := p.enter(); shut {
 		return r

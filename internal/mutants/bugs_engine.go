@@ -10,18 +10,18 @@ var engineMutants = []Mutant{
 		`	if err == nil || f.once || !errors.Is(err, flowfabric.ErrTransport) {
 		return r, err`, `	if err == nil {
 		return r, err`, in("internal/engine", "^TestOneCallOneRefusal$")},
-	{"engine: a create call is repeated, as its caller does, too", "internal/engine.Engine.run",
-		` || f.once`, ``, in("internal/engine", "^TestCallsThatSubmitAreMadeOnce$")},
-	{"engine: a lost library is not loaded again", "internal/engine.Engine.once",
-		`	r, err := e.do(ctx, client, f, e.command(client, f, keys, args))
-	if missingFunction(err) {`, `	r, err := e.do(ctx, client, f, e.command(client, f, keys, args))
-	if missingFunction(err) && false {`, in("internal/engine", "^TestReload$")},
+	{"engine: what its caller repeats is repeated, too", "internal/engine.Engine.run",
+		` || f.once`, ``, in("internal/engine", "^TestACallThatItsCallerRepeatsIsMadeOnce$")},
+	{"engine: a lost library is not loaded again", "internal/engine.Engine.equipped",
+		`	if missingFunction(err) {
+		r, err`, `	if missingFunction(err) && false {
+		r, err`, in("internal/engine", "^TestReload$")},
 	{"engine: each call boots a lost store for itself", "internal/engine.Engine.bootAgain",
 		`	if e.reboots.count.Load() != seen {`, `	if seen > 1<<62 {`, in("internal/engine", "^TestFlushedStoreIsBootedAgain$")},
 	{"engine: a store of other counts is booted", "internal/engine.Engine.sameCounts",
 		`	if err == nil && stored != used {`, `	if err == nil && stored.Executions == 0 {`, in("internal/engine", "^TestStoreMadeAnewWithOtherCounts$")},
-	{"runtime: token keys stay unknown after a flush", "runtime.run.signing",
-		`	if r.keyring == nil || !errors.Is(err, flowfabric.ErrNoTokenKeys) {`, `	if err != nil {`, in("runtime", "^TestAHandlerThatWaitsOutlivesAFlush$")},
+	{"runtime: token keys stay unknown after a flush", "runtime.tokenSeeds.signing",
+		`	if s.keyring == nil || !errors.Is(err, flowfabric.ErrNoTokenKeys) {`, `	if s.keyring == nil || err == nil || errors.Is(err, flowfabric.ErrNoTokenKeys) {`, in("runtime", "^TestAHandlerThatWaitsOutlivesAFlush$")},
 	{"client: a subscription is not recorded again after a flush", "admin.follower.again",
 		`	if err == nil && !slices.Equal(now, f.booted) {`, `	if err == nil && !slices.Equal(now, f.booted) && len(now) == 0 {`, in("admin", "^TestAClientOutlivesAFlush$")},
 	{"engine: what already held looks new", "internal/engine.decode",

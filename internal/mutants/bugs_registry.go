@@ -58,7 +58,7 @@ var registryMutants = []Mutant{
 		`if until.After(first) {`, `if !until.IsZero() {`, in("runtime", "^TestCrashedPredecessor")},
 	{"runtime: does not renew its registration", "runtime.membership.start",
 		`			err := g.register(ctx)
-			if g.stopIfFatal(err) {
+			if g.fatal(err) {
 				return
 			}
 			g.report(ctx, err)

@@ -44,7 +44,7 @@ type FrameWriter interface {
 
 // FrameReader reads stored frames in order; *engine.Engine is one.
 type FrameReader interface {
-	ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor, to *stream.Cursor, limit int) ([]stream.Frame, error)
+	ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor, limit int) ([]stream.Frame, error)
 }
 
 // Lease tells whether the execution may still be acted on; *keeper.Held is one.

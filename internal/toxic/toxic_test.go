@@ -52,11 +52,11 @@ var toxics = map[string]toxic{
 var names = []string{"latency", "narrow", "resets", "half-open", "mute", "slow close"}
 
 // Every toxic comes over every connection of workers, producer and readers, alone and together, and both workers are
-// cut off for longer than their leases last. After healing everything settles, once.
+// cut off for longer than their leases last. After the connection is restored everything settles, once.
 func TestToxics(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	w := newWorld(t, ctx)
+	w := newEnv(t, ctx)
 	began := time.Now()
 	w.run(func() {
 		for range 2 {
@@ -88,15 +88,15 @@ func TestToxics(t *testing.T) {
 	for _, p := range w.proxies {
 		resets += p.resets
 	}
-	t.Logf("%d jobs acknowledged, %d without an answer, %d resets, %d attempts interrupted; healed and settled after %v",
+	t.Logf("%d jobs acknowledged, %d without an answer, %d resets, %d attempts interrupted; restored and settled after %v",
 		w.acked, w.unknown, resets, w.reclaims.Load(), time.Since(began).Round(time.Millisecond))
 	if resets == 0 || w.reclaims.Load() == 0 {
 		t.Error("no connection was reset or no lease was lost: nothing was proved")
 	}
 }
 
-// world is a server, its proxies and everybody behind them.
-type world struct {
+// env is a server, its proxies and everybody behind them.
+type env struct {
 	t       *testing.T
 	ctx     context.Context
 	url     string // without a proxy
@@ -113,7 +113,7 @@ type world struct {
 	reclaims       atomic.Int64
 }
 
-func newWorld(t *testing.T, ctx context.Context) *world {
+func newEnv(t *testing.T, ctx context.Context) *env {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("FLOWFABRIC_SEED"); text != "" {
@@ -123,7 +123,7 @@ func newWorld(t *testing.T, ctx context.Context) *world {
 		}
 	}
 	t.Logf("FLOWFABRIC_SEED=%d", seed)
-	w := &world{t: t, ctx: ctx, url: testserver.Redis(t), random: rand.New(rand.NewPCG(seed, 0)), ends: map[string]int{}}
+	w := &env{t: t, ctx: ctx, url: testserver.Redis(t), random: rand.New(rand.NewPCG(seed, 0)), ends: map[string]int{}}
 	path := strings.TrimPrefix(w.url, "unix://")
 	var err error
 	if w.audit, err = engine.Open(ctx, engine.Config{URL: w.url, Partitions: partitions}); err != nil {
@@ -145,7 +145,7 @@ func newWorld(t *testing.T, ctx context.Context) *world {
 }
 
 // pass lets a toxic have its time, which is what it is about.
-func (w *world) pass(d time.Duration) {
+func (w *env) pass(d time.Duration) {
 	select {
 	case <-w.ctx.Done():
 		w.t.Fatal("the time of the test is up")
@@ -154,7 +154,7 @@ func (w *world) pass(d time.Duration) {
 }
 
 // run starts everybody, lets poison do its work, heals, waits until all has settled, stops everybody and looks.
-func (w *world) run(poison func()) {
+func (w *env) run(poison func()) {
 	t := w.t
 	t.Helper()
 	watching, unwatch := context.WithCancel(w.ctx)
@@ -196,7 +196,7 @@ func (w *world) run(poison func()) {
 	watcher.Wait()
 }
 
-func (w *world) connect(i int) *client.Client {
+func (w *env) connect(i int) *client.Client {
 	w.t.Helper()
 	c, err := client.Connect(w.ctx, client.Config{URL: w.proxies[i].url(), SubmitTimeout: 2 * time.Second, CallTimeout: time.Second,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
@@ -207,7 +207,7 @@ func (w *world) connect(i int) *client.Client {
 }
 
 // watch counts the end events of all jobs that may come, without a proxy.
-func (w *world) watch(ctx context.Context, owner *sync.WaitGroup) {
+func (w *env) watch(ctx context.Context, owner *sync.WaitGroup) {
 	w.t.Helper()
 	var channels []string
 	for i := range most {
@@ -233,8 +233,8 @@ func (w *world) watch(ctx context.Context, owner *sync.WaitGroup) {
 	}
 }
 
-// produce submits batches of ten until ctx ends; whoever is acknowledged gets a waiter, and a stream a tail, too.
-func (w *world) produce(ctx context.Context, submits, reads *client.Client) {
+// produce submits batches of ten until ctx ends; an acknowledged one gets a waiter, and a stream a tail, too.
+func (w *env) produce(ctx context.Context, submits, reads *client.Client) {
 	again := time.NewTicker(40 * time.Millisecond)
 	defer again.Stop()
 	for ctx.Err() == nil && w.jobs+10 <= most {
@@ -264,7 +264,7 @@ func (w *world) produce(ctx context.Context, submits, reads *client.Client) {
 }
 
 // await wants the result of a job, or the failure that it must come to.
-func (w *world) await(job crash.Job, x *client.Execution[crash.Answer]) {
+func (w *env) await(job crash.Job, x *client.Execution[crash.Answer]) {
 	got, err := x.Result(w.ctx)
 	switch {
 	case job.Ends() == codes.Failed:
@@ -279,7 +279,7 @@ func (w *world) await(job crash.Job, x *client.Execution[crash.Answer]) {
 }
 
 // tail follows a stream to its end: no attempt may have a hole, and the last one all frames.
-func (w *world) tail(x *client.Execution[crash.Answer]) {
+func (w *env) tail(x *client.Execution[crash.Answer]) {
 	frames, last, ended := map[uint32]int{}, uint32(0), false
 	for event, err := range x.Tail(w.ctx) {
 		if err != nil {
@@ -305,7 +305,7 @@ func (w *world) tail(x *client.Execution[crash.Answer]) {
 }
 
 // settled waits until what was submitted without an answer has ended, too, if it is there at all.
-func (w *world) settled() {
+func (w *env) settled() {
 	w.t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
@@ -324,7 +324,7 @@ func (w *world) settled() {
 }
 
 // look counts and checks everything that is stored; nobody writes any more.
-func (w *world) look() {
+func (w *env) look() {
 	t := w.t
 	t.Helper()
 	existing := 0

@@ -10,7 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// maxLinks bounds the signals that one pass is linked to; a condition may take thousands.
+// maxLinks bounds the signals that one run is linked to; a condition may take thousands.
 const maxLinks = 32
 
 // Span is a span that was begun; nil when tracing is off, and then all methods do nothing.
@@ -78,7 +78,7 @@ func (t *Tracer) Signal(ctx context.Context, how string, w Work) (context.Contex
 	return begin(ctx, tracer, how, trace.SpanKindProducer, w.attributes(opSignal), nil)
 }
 
-// Process begins the span of one pass of a handler: a child of what the execution's tags carry.
+// Process begins the span of one run of a handler: a child of what the execution's tags carry.
 func (t *Tracer) Process(ctx context.Context, tags map[string]string, w Work) (context.Context, *Span) {
 	tracer := t.current()
 	if tracer == nil {

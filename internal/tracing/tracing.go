@@ -2,8 +2,8 @@
 // other: in tags of the execution, and beside a signal.
 //
 //	client.Submit       producer span "send <kind>"    ── tags otel.traceparent, … ──▶  claim
-//	runtime, each pass  consumer span "process <kind>", child of the above, in the handler's ctx
-//	client.Signal       producer span "signal"         ── Signal.Trace ──▶  link of the pass that it resumed
+//	runtime, each run  consumer span "process <kind>", child of the above, in the handler's ctx
+//	client.Signal       producer span "signal"         ── Signal.Trace ──▶  link of the run that it resumed
 //
 // Without a tracer provider nothing is made, nothing is carried, and nothing is allocated. Only the API is linked.
 // docs/how-to/trace.md, ADR 18.

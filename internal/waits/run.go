@@ -26,7 +26,7 @@ type Opener interface {
 	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
 }
 
-// Config is what a pass is made of. The zero value waits for nothing that was ever answered. With a Keyring, Development()
+// Config is what a run is made of. The zero value waits for nothing that was ever answered. With a Keyring, Development()
 // for example, it opens waitpoints in memory only, which is enough for a unit test of a handler; fftest is more.
 type Config struct {
 	Claim   engine.Claim
@@ -36,11 +36,11 @@ type Config struct {
 	Inside func(ctx context.Context) string
 	// Refused looks at an error of Opener and may end the handler's context. May be nil.
 	Refused func(err error) error
-	// Ended says that the handler has returned before the pass was made.
+	// Ended says that the handler has returned before the run was made.
 	Ended bool
 }
 
-// Run is what waits know while a handler runs: what earlier passes were answered, and which waitpoints are open. Package
+// Run is what waits know while a handler runs: what earlier runs were answered, and which waitpoints are open. Package
 // handler makes one for each task; handlers use it through the functions of this package. Safe for concurrent use.
 type Run struct {
 	cfg Config
@@ -51,8 +51,8 @@ type Run struct {
 	last    *suspend.Result           // of the last suspension, with or without a name
 	opened  map[string]engine.Opened  // pending waitpoints by key
 	closed  map[uuid.UUID]bool        // those of opened that the store says are closed
-	asked   map[string]bool           // names of this pass, with the prefix of what they are
-	wanted  string                    // the wait that this pass asked for
+	asked   map[string]bool           // names of this run, with the prefix of what they are
+	wanted  string                    // the wait that this run asked for
 	ended   bool
 }
 
@@ -72,7 +72,7 @@ func New(cfg Config) *Run {
 	return p
 }
 
-// Begin opens a pass: names may be used again.
+// Begin opens a run: names may be used again.
 func (p *Run) Begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,7 +87,7 @@ func (p *Run) End() {
 	p.ended = true
 }
 
-// Resumed notes that a suspension was answered at once, because signals had come early: another pass follows, with what was
+// Resumed notes that a suspension was answered at once, because signals had come early: another run follows, with what was
 // answered before and with this.
 func (p *Run) Resumed(r suspend.Result) {
 	p.mu.Lock()
@@ -98,7 +98,7 @@ func (p *Run) Resumed(r suspend.Result) {
 	p.last = &r
 }
 
-// Wanted is the name of a wait that this pass asked for, "" for none: a handler that completes nevertheless has lost the
+// Wanted is the name of a wait that this run asked for, "" for none: a handler that completes nevertheless has lost the
 // error of its wait.
 func (p *Run) Wanted() string {
 	p.mu.Lock()
@@ -106,7 +106,7 @@ func (p *Run) Wanted() string {
 	return p.wanted
 }
 
-// Unasked is the name of the answer that resumed this pass if it was not asked for; "" if it was, or there is none.
+// Unasked is the name of the answer that resumed this run if it was not asked for; "" if it was, or there is none.
 func (p *Run) Unasked() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +116,7 @@ func (p *Run) Unasked() string {
 	return p.last.Name
 }
 
-// Unused lists, sorted, the answers and pending waitpoints that earlier passes left and this one did not ask for.
+// Unused lists, sorted, the answers and pending waitpoints that earlier runs left and this one did not ask for.
 func (p *Run) Unused() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +143,7 @@ func (p *Run) Unused() []string {
 func waitName(name string) string   { return "wait\x00" + name }
 func pendingName(key string) string { return "pending\x00" + key }
 
-// Ask takes a wait's name for this pass and returns what it was answered, nil if it was not.
+// Ask takes a wait's name for this run and returns what it was answered, nil if it was not.
 func (p *Run) Ask(ctx context.Context, name string) (*suspend.Result, error) {
 	if err := waithook.CheckName(name); err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (p *Run) Ask(ctx context.Context, name string) (*suspend.Result, error) {
 		return nil, fmt.Errorf("wait %s: %w: the handler has returned", name, flowfabric.ErrTaskConsumed)
 	}
 	if p.asked[waitName(name)] {
-		return nil, fmt.Errorf("%w: wait %s was already used in this pass; names are unique (number those of a loop)", flowfabric.ErrInvalidInput, name)
+		return nil, fmt.Errorf("%w: wait %s was already used in this run; names are unique (number those of a loop)", flowfabric.ErrInvalidInput, name)
 	}
 	p.asked[waitName(name)] = true
 	if p.last != nil && p.last.Name == name {
@@ -187,7 +187,7 @@ func (p *Run) inside(ctx context.Context, what string) error {
 	return nil
 }
 
-// Want notes that this pass asked for a wait that has no answer yet.
+// Want notes that this run asked for a wait that has no answer yet.
 func (p *Run) Want(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,15 +20,15 @@ import (
 
 // task is the part of a handler's task that waiting needs.
 type task struct {
-	id   flowfabric.ExecutionID
-	pass *Run
+	id  flowfabric.ExecutionID
+	run *Run
 }
 
 func (t task) ID() flowfabric.ExecutionID { return t.id }
 
-func init() { waithook.Of = func(t any) any { return t.(task).pass } }
+func init() { waithook.Of = func(t any) any { return t.(task).run } }
 
-// newTask makes a task of one pass with a key k1 and, behind it, k2.
+// newTask makes a task of one run with a key k1 and, behind it, k2.
 func newTask(t *testing.T, cfg Config) task {
 	t.Helper()
 	if cfg.Claim.Fence.Execution.IsZero() {
@@ -63,16 +63,16 @@ func TestAwaitAsksThenAnswers(t *testing.T) {
 	x := newTask(t, Config{})
 	value, err := suspend.Await[bool](t.Context(), x, "approve")
 	w, ok := errors.AsType[*waithook.Wanted](err)
-	if value || !ok || w.Name != "approve" || x.pass.Wanted() != "approve" || !suspend.IsWanted(err) {
-		t.Fatalf("%t, %v, wanted %q", value, err, x.pass.Wanted())
+	if value || !ok || w.Name != "approve" || x.run.Wanted() != "approve" || !suspend.IsWanted(err) {
+		t.Fatalf("%t, %v, wanted %q", value, err, x.run.Wanted())
 	}
-	q, err := x.pass.Suspension(w)
+	q, err := x.run.Suspension(w)
 	if err != nil || q.Name != "approve" || len(q.Bindings) != 1 || q.Bindings[0].Key != "approve" || q.Bindings[0].Pending || q.Bindings[0].Kid != "k1" ||
 		q.Behaviour != "fail" || q.Reason != "waiting_for_signal" || q.Timeout != 0 || q.ID == uuid.Nil {
 		t.Errorf("%+v, %v", q, err)
 	}
 	x = newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "approve", suspend.CauseSignal, "true")}})
-	if value, err = suspend.Await[bool](t.Context(), x, "approve"); err != nil || !value || x.pass.Wanted() != "" {
+	if value, err = suspend.Await[bool](t.Context(), x, "approve"); err != nil || !value || x.run.Wanted() != "" {
 		t.Errorf("%t, %v", value, err)
 	}
 }
@@ -81,16 +81,16 @@ func TestAwaitAsksThenAnswers(t *testing.T) {
 func TestAWaitWhoseErrorIsLost(t *testing.T) {
 	x := newTask(t, Config{})
 	_, _ = suspend.Await[bool](t.Context(), x, "approve")
-	if x.pass.Wanted() != "approve" {
+	if x.run.Wanted() != "approve" {
 		t.Error("nobody would notice")
 	}
-	x.pass.Begin()
-	if x.pass.Wanted() != "" {
-		t.Error("the next pass begins with the wait of the one before")
+	x.run.Begin()
+	if x.run.Wanted() != "" {
+		t.Error("the next run begins with the wait of the one before")
 	}
 }
 
-// Answers of earlier passes are kept as steps; the last one comes with the claim.
+// Answers of earlier runs are kept as steps; the last one comes with the claim.
 func TestAnswersOfEarlierPasses(t *testing.T) {
 	x := newTask(t, Config{Claim: engine.Claim{
 		Steps:  map[string][]byte{engine.StepAwait + "first": told("first", suspend.CauseSignal, "1"), "mine": []byte("x"), engine.StepAwait + "torn": []byte("?")},
@@ -107,18 +107,18 @@ func TestAnswersOfEarlierPasses(t *testing.T) {
 	if _, err := suspend.Await[int](t.Context(), x, "third"); !suspend.IsWanted(err) {
 		t.Errorf("the next one: %v", err)
 	}
-	if got := x.pass.Unused(); len(got) != 0 {
+	if got := x.run.Unused(); len(got) != 0 {
 		t.Errorf("unused: %v", got)
 	}
 }
 
-// When signals had come early, the next pass runs under the same hold: it must know this answer and those before.
+// When signals had come early, the next run runs under the same hold: it must know this answer and those before.
 func TestAnswersUnderTheSameHold(t *testing.T) {
 	x := newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "a", suspend.CauseSignal, "1")}})
 	for i, name := range []string{"b", "c"} {
-		x.pass.Resumed(*answered(t, name, suspend.CauseAlreadySatisfied, strconv.Itoa(i+2)))
+		x.run.Resumed(*answered(t, name, suspend.CauseAlreadySatisfied, strconv.Itoa(i+2)))
 	}
-	x.pass.Begin()
+	x.run.Begin()
 	for i, name := range []string{"a", "b", "c"} {
 		if n, err := suspend.Await[int](t.Context(), x, name); err != nil || n != i+1 {
 			t.Errorf("%s: %d, %v", name, n, err)
@@ -128,14 +128,14 @@ func TestAnswersUnderTheSameHold(t *testing.T) {
 
 func TestNamesAreUsedOnceInAPass(t *testing.T) {
 	x := newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "a", suspend.CauseSignal, "true")}})
-	for pass := range 2 {
+	for run := range 2 {
 		if _, err := suspend.Await[bool](t.Context(), x, "a"); err != nil {
-			t.Fatalf("pass %d: %v", pass, err)
+			t.Fatalf("run %d: %v", run, err)
 		}
-		if _, err := suspend.Await[bool](t.Context(), x, "a"); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "wait a was already used in this pass") {
-			t.Errorf("pass %d, again: %v", pass, err)
+		if _, err := suspend.Await[bool](t.Context(), x, "a"); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "wait a was already used in this run") {
+			t.Errorf("run %d, again: %v", run, err)
 		}
-		x.pass.Begin()
+		x.run.Begin()
 	}
 }
 
@@ -154,8 +154,8 @@ func TestNamesThatAreRefused(t *testing.T) {
 			t.Errorf("Pending for %v: %v", life, err)
 		}
 	}
-	if _, err := suspend.Await[bool](t.Context(), x, "bad options", suspend.Within(-1)); !errors.Is(err, flowfabric.ErrInvalidInput) || x.pass.Wanted() != "" {
-		t.Errorf("%v; wanted %q", err, x.pass.Wanted())
+	if _, err := suspend.Await[bool](t.Context(), x, "bad options", suspend.Within(-1)); !errors.Is(err, flowfabric.ErrInvalidInput) || x.run.Wanted() != "" {
+		t.Errorf("%v; wanted %q", err, x.run.Wanted())
 	}
 }
 
@@ -172,7 +172,7 @@ func TestWaitsInsideAStep(t *testing.T) {
 
 func TestWaitsAfterTheHandlerReturned(t *testing.T) {
 	x := newTask(t, Config{})
-	x.pass.End()
+	x.run.End()
 	late := newTask(t, Config{Ended: true})
 	for _, x := range []task{x, late} {
 		_, wait := suspend.Await[bool](t.Context(), x, "a")
@@ -181,9 +181,9 @@ func TestWaitsAfterTheHandlerReturned(t *testing.T) {
 			t.Errorf("%v, %v", wait, pending)
 		}
 	}
-	x.pass.Begin()
+	x.run.Begin()
 	if _, err := suspend.Await[bool](t.Context(), x, "a"); !suspend.IsWanted(err) {
-		t.Errorf("in the next pass: %v", err)
+		t.Errorf("in the next run: %v", err)
 	}
 }
 
@@ -267,14 +267,14 @@ func TestPendingIsOpenedOnce(t *testing.T) {
 		if two, err := suspend.Pending(t.Context(), x, "approve", time.Hour); err != nil || two != one {
 			t.Errorf("again: %v, %v", two, err)
 		}
-		x.pass.Begin()
+		x.run.Begin()
 	}
 	if other, err := suspend.Pending(t.Context(), x, "other", time.Hour); err != nil || other == one || len(o.asked) != 2 {
 		t.Errorf("another key: %v, %v, %d calls", other, err, len(o.asked))
 	}
 	_, err = suspend.Await[bool](t.Context(), x, "approve")
 	w, _ := errors.AsType[*waithook.Wanted](err)
-	q, err := x.pass.Suspension(w)
+	q, err := x.run.Suspension(w)
 	if err != nil || len(q.Bindings) != 1 || !q.Bindings[0].Pending || q.Bindings[0].ID != one.Waitpoint() || q.Bindings[0].Digest != "" {
 		t.Errorf("the wait does not use it: %+v, %v", q.Bindings, err)
 	}
@@ -287,17 +287,17 @@ func TestPendingIsKeptAcrossAttempts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := first.pass.opened["approve"]
+	w := first.run.opened["approve"]
 	kept := strings.Join([]string{w.ID.String(), w.Kid, w.Nonce, "1000", "approve"}, " ")
 	o := &opener{}
 	claim := engine.Claim{Fence: flowfabric.Fence{Execution: first.id}, Steps: map[string][]byte{engine.StepWaitpoint + "approve": []byte(kept)}}
 	second := newTask(t, Config{Opener: o, Claim: claim})
-	if got := second.pass.Unused(); !slices.Equal(got, []string{"waitpoint approve"}) {
+	if got := second.run.Unused(); !slices.Equal(got, []string{"waitpoint approve"}) {
 		t.Errorf("unused: %v", got)
 	}
 	two, err := suspend.Pending(t.Context(), second, "approve", time.Hour)
-	if err != nil || two != one || len(o.asked) != 0 || len(second.pass.Unused()) != 0 {
-		t.Errorf("%v, %v; asked %v, unused %v", two, err, o.asked, second.pass.Unused())
+	if err != nil || two != one || len(o.asked) != 0 || len(second.run.Unused()) != 0 {
+		t.Errorf("%v, %v; asked %v, unused %v", two, err, o.asked, second.run.Unused())
 	}
 	third := newTask(t, Config{Claim: claim, Keyring: keyring(t, "k9:"+secretB)})
 	if _, err := suspend.Pending(t.Context(), third, "approve", time.Hour); !errors.Is(err, flowfabric.ErrNoTokenKeys) || !strings.Contains(err.Error(), `signed with kid "k1"`) {
@@ -348,17 +348,17 @@ func TestRemint(t *testing.T) {
 	}
 	_, err := suspend.Wait(t.Context(), x, "both", suspend.AllOf(suspend.Signal("early"), suspend.Signal("late")))
 	w, _ := errors.AsType[*waithook.Wanted](err)
-	q, err := x.pass.Suspension(w)
+	q, err := x.run.Suspension(w)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := slices.Clone(q.Bindings)
 	for _, err := range []error{flowfabric.NewError("fake", "kid_not_current", "k9"), flowfabric.NewError("fake", "invalid_input", "k2"), flowfabric.ErrTransport} {
-		if x.pass.Remint(&q, err) || !slices.Equal(q.Bindings, before) {
+		if x.run.Remint(&q, err) || !slices.Equal(q.Bindings, before) {
 			t.Errorf("minted anew after %v", err)
 		}
 	}
-	if !x.pass.Remint(&q, flowfabric.NewError("fake", "kid_not_current", "k2")) {
+	if !x.run.Remint(&q, flowfabric.NewError("fake", "kid_not_current", "k2")) {
 		t.Fatal("not minted anew")
 	}
 	if q.Bindings[0] != before[0] || q.Bindings[1].Kid != "k2" || q.Bindings[1].Digest == before[1].Digest || q.Bindings[1].Key != "late" {
@@ -366,29 +366,29 @@ func TestRemint(t *testing.T) {
 	}
 }
 
-// A handler that changed between two passes leaves answers that nobody asks for.
+// A handler that changed between two runs leaves answers that nobody asks for.
 func TestUnused(t *testing.T) {
 	x := newTask(t, Config{Claim: engine.Claim{
 		Steps:  map[string][]byte{engine.StepAwait + "old": told("old", suspend.CauseSignal, "1"), engine.StepAwait + "older": told("older", suspend.CauseSignal, "1")},
 		Resume: answered(t, "new", suspend.CauseSignal, "1"),
 	}})
-	if got := x.pass.Unused(); !slices.Equal(got, []string{"wait new", "wait old", "wait older"}) {
+	if got := x.run.Unused(); !slices.Equal(got, []string{"wait new", "wait old", "wait older"}) {
 		t.Errorf("%v", got)
 	}
 	_, _ = suspend.Await[int](t.Context(), x, "old")
 	_, _ = suspend.Await[int](t.Context(), x, "new")
-	if got := x.pass.Unused(); !slices.Equal(got, []string{"wait older"}) {
+	if got := x.run.Unused(); !slices.Equal(got, []string{"wait older"}) {
 		t.Errorf("%v", got)
 	}
 }
 
 // Without a key a handler can still wait for an operator, but for no signal.
 func TestWaitsWithoutKeys(t *testing.T) {
-	pass := New(Config{})
-	if _, err := pass.Suspension(suspend.On(suspend.Operator()).(*waithook.Wanted)); err != nil {
+	run := New(Config{})
+	if _, err := run.Suspension(suspend.On(suspend.Operator()).(*waithook.Wanted)); err != nil {
 		t.Error(err)
 	}
-	if _, err := pass.Suspension(suspend.On(suspend.Signal("a")).(*waithook.Wanted)); !errors.Is(err, flowfabric.ErrNoTokenKeys) {
+	if _, err := run.Suspension(suspend.On(suspend.Signal("a")).(*waithook.Wanted)); !errors.Is(err, flowfabric.ErrNoTokenKeys) {
 		t.Error(err)
 	}
 }

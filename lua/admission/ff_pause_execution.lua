@@ -1,7 +1,7 @@
 -- ff_pause_execution: an operator keeps an execution that could be claimed from being handed out, until ff_unpause_execution. Others are refused: one that
 -- runs, is suspended or delayed, waits for others, or has ended.
 -- Flags:   allow-oom
--- Go:      Engine.PauseExecution
+-- Go:      Engine.HoldExecution
 -- Args:    protocol id by reason
 -- Replies: OK code; ALREADY_SATISFIED code
 -- Errors:  invalid_input execution_not_found execution_not_active execution_not_eligible partition_missing partition_frozen protocol_mismatch

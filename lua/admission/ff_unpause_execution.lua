@@ -1,6 +1,6 @@
 -- ff_unpause_execution: an execution that an operator paused may be claimed again, in its old place.
 -- Flags:   allow-oom
--- Go:      Engine.UnpauseExecution
+-- Go:      Engine.UnholdExecution
 -- Args:    protocol id by
 -- Replies: OK code; ALREADY_SATISFIED code
 -- Errors:  invalid_input execution_not_found execution_not_active execution_not_eligible partition_missing partition_frozen protocol_mismatch

@@ -1,7 +1,7 @@
 -- ff_pass_ring: a worker that was woken and has no free slot forwards that: one other waiter is woken for each ready
 -- route of its interest.
 -- Flags:   allow-oom
--- Go:      Engine.PassRing
+-- Go:      Engine.ForwardRing
 -- Args:    protocol interest
 -- Replies: OK heard
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch

@@ -2,7 +2,7 @@
 -- nowhere; it keeps the set of a worker that can serve nothing yet from vanishing. Expires 10 minutes after the
 -- last idle claim that used it.
 -- Flags:   allow-oom
--- Go:      Engine.SetInterest
+-- Go:      Engine.SetSubscription
 -- Args:    protocol digest count {route}
 -- Replies: OK digest
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch

@@ -10,12 +10,12 @@ import (
 
 // claimant claims from every partition whose number modulo of is its own, one after the other.
 type claimant struct {
-	store    *store
-	at, step uint16
-	settle   bool
-	session  string
-	number   uint64
-	interest string
+	store        *store
+	at, step     uint16
+	settle       bool
+	session      string
+	number       uint64
+	subscription string
 }
 
 // Claimant implements [driver.Claimer]: sessions and claims of package engine, as a worker makes them.
@@ -51,7 +51,7 @@ func (c *claimant) claim(ctx context.Context, most int) (int, error) {
 
 // open makes a session, and learns the routes of the partition.
 func (c *claimant) open(ctx context.Context) error {
-	c.session, c.number, c.interest = engine.NewSessionID("claimant"), 0, ""
+	c.session, c.number, c.subscription = engine.NewSessionID("claimant"), 0, ""
 	reply, err := c.store.engine.ClaimNext(ctx, c.request(1))
 	if err != nil {
 		return err
@@ -60,12 +60,12 @@ func (c *claimant) open(ctx context.Context) error {
 	for _, r := range reply.Routes {
 		routes = append(routes, r.ID)
 	}
-	c.interest, err = c.store.engine.SetInterest(ctx, c.at, routes)
+	c.subscription, err = c.store.engine.SetSubscription(ctx, c.at, routes)
 	return err
 }
 
 func (c *claimant) request(most int) engine.ClaimRequest {
-	return engine.ClaimRequest{Partition: c.at, Session: c.session, Number: c.number + 1, TTL: time.Minute, Max: most, Interest: c.interest}
+	return engine.ClaimRequest{Partition: c.at, Session: c.session, Number: c.number + 1, TTL: time.Minute, Max: most, Subscription: c.subscription}
 }
 
 func (c *claimant) complete(ctx context.Context, claims []engine.Claim) error {

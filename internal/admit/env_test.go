@@ -30,8 +30,8 @@ const (
 	leaseTTL   = time.Hour
 )
 
-// world is a server whose clock the test moves.
-type world struct {
+// env is a server whose clock the test moves.
+type env struct {
 	*testing.T
 	ctx     context.Context
 	url     string
@@ -41,12 +41,12 @@ type world struct {
 }
 
 // servers runs a test on the embedded server and on a real one.
-func servers(t *testing.T, f func(w *world)) {
-	t.Run("embedded", func(t *testing.T) { f(newWorld(t)) })
-	t.Run("redis", func(t *testing.T) { f(realWorld(t, testserver.Redis(t))) })
+func servers(t *testing.T, f func(w *env)) {
+	t.Run("embedded", func(t *testing.T) { f(newEnv(t)) })
+	t.Run("redis", func(t *testing.T) { f(realEnv(t, testserver.Redis(t))) })
 }
 
-func newWorld(t *testing.T) *world {
+func newEnv(t *testing.T) *env {
 	t.Helper()
 	s, err := embedded.Start(t.Context(), embedded.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -63,7 +63,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func realWorld(t *testing.T, url string) *world {
+func realEnv(t *testing.T, url string) *env {
 	t.Helper()
 	w := open(t, url, true)
 	path, local := strings.CutPrefix(url, "unix://")
@@ -105,7 +105,7 @@ func realWorld(t *testing.T, url string) *world {
 	return w
 }
 
-func open(t *testing.T, url string, testClock bool) *world {
+func open(t *testing.T, url string, testClock bool) *env {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
@@ -114,17 +114,17 @@ func open(t *testing.T, url string, testClock bool) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	return &world{T: t, ctx: ctx, url: url, e: e}
+	return &env{T: t, ctx: ctx, url: url, e: e}
 }
 
-func (w *world) no(err error) {
+func (w *env) no(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
 	}
 }
 
-func (w *world) quota(q admission.Quota) flowfabric.Gate {
+func (w *env) quota(q admission.Quota) flowfabric.Gate {
 	w.Helper()
 	_, _, _, err := w.e.PutQuota(w.ctx, q, 0, "test")
 	w.no(err)
@@ -132,7 +132,7 @@ func (w *world) quota(q admission.Quota) flowfabric.Gate {
 	return flowfabric.QuotaGate(q.Name)
 }
 
-func (w *world) budget(b admission.Budget) flowfabric.Gate {
+func (w *env) budget(b admission.Budget) flowfabric.Gate {
 	w.Helper()
 	if b.Limits == nil {
 		b.Limits = map[string]admission.Limit{"tokens": {Hard: 100}}
@@ -144,7 +144,7 @@ func (w *world) budget(b admission.Budget) flowfabric.Gate {
 }
 
 // create makes an execution in a partition.
-func (w *world) create(partition uint16, gates ...flowfabric.Gate) flowfabric.ExecutionID {
+func (w *env) create(partition uint16, gates ...flowfabric.Gate) flowfabric.ExecutionID {
 	w.Helper()
 	x := engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "default", Lane: "default", Kind: "k", Payload: []byte("{}"), Gates: gates}
 	created, err := w.e.CreateExecutions(w.ctx, partition, []engine.NewExecution{x})
@@ -154,21 +154,21 @@ func (w *world) create(partition uint16, gates ...flowfabric.Gate) flowfabric.Ex
 	return x.ID
 }
 
-func (w *world) code(id flowfabric.ExecutionID) flowfabric.Code {
+func (w *env) code(id flowfabric.ExecutionID) flowfabric.Code {
 	w.Helper()
 	x, err := w.e.ReadExecution(w.ctx, id)
 	w.no(err)
 	return x.State.Code
 }
 
-func (w *world) held(quota flowfabric.Gate) int {
+func (w *env) held(quota flowfabric.Gate) int {
 	w.Helper()
 	q, err := w.e.ReadQuota(w.ctx, quota.Name(), 0, 0)
 	w.no(err)
 	return q.Held
 }
 
-func (w *world) started(quota flowfabric.Gate) int {
+func (w *env) started(quota flowfabric.Gate) int {
 	w.Helper()
 	q, err := w.e.ReadQuota(w.ctx, quota.Name(), 0, 0)
 	w.no(err)
@@ -176,7 +176,7 @@ func (w *world) started(quota flowfabric.Gate) int {
 }
 
 // why tells why routes of a partition are closed.
-func (w *world) why(partition uint16) (list []string) {
+func (w *env) why(partition uint16) (list []string) {
 	w.Helper()
 	for _, p := range w.e.Gates(w.ctx) {
 		w.no(p.Err)
@@ -189,8 +189,8 @@ func (w *world) why(partition uint16) (list []string) {
 	return list
 }
 
-// tick lets the time of a partition pass, whoever owned it.
-func (w *world) tick(partition uint16) (outbox int) {
+// tick lets the time of a partition pass, whichever process owned it.
+func (w *env) tick(partition uint16) (outbox int) {
 	w.Helper()
 	for more := true; more; {
 		reply, err := w.e.Tick(w.ctx, partition, "owner", false)
@@ -200,7 +200,7 @@ func (w *world) tick(partition uint16) (outbox int) {
 	return outbox
 }
 
-func (w *world) deliver(partition uint16) (n int) {
+func (w *env) deliver(partition uint16) (n int) {
 	w.Helper()
 	for {
 		some, err := admit.Deliver(w.ctx, w.e, partition)
@@ -219,7 +219,7 @@ type store interface {
 
 // worker claims in one partition.
 type worker struct {
-	*world
+	*env
 	gate      *admit.Admitter
 	partition uint16
 	session   string
@@ -231,8 +231,8 @@ type worker struct {
 	more      bool
 }
 
-func (w *world) worker(s store, partition uint16) *worker {
-	k := &worker{world: w, partition: partition, session: engine.NewSessionID("w")}
+func (w *env) worker(s store, partition uint16) *worker {
+	k := &worker{env: w, partition: partition, session: engine.NewSessionID("w")}
 	k.gate = admit.New(admit.Config{Engine: s, Logger: slog.New(slog.DiscardHandler), OnRefused: func(r admit.Refusal, _ int) {
 		k.refusals = append(k.refusals, r.Text())
 	}})
@@ -242,9 +242,9 @@ func (w *world) worker(s store, partition uint16) *worker {
 // try makes one claim, of the same number as before if that was not answered.
 func (k *worker) try(max int) ([]engine.Claim, error) {
 	reply, err := k.gate.ClaimNext(k.ctx, engine.ClaimRequest{Partition: k.partition, Session: k.session, Number: k.number + 1, TTL: leaseTTL, Max: max,
-		Interest: k.digest, Table: k.table})
-	if errors.Is(err, flowfabric.ErrUnknownInterest) {
-		k.digest, err = k.e.SetInterest(k.ctx, k.partition, k.routes)
+		Subscription: k.digest, Table: k.table})
+	if errors.Is(err, flowfabric.ErrUnknownSubscription) {
+		k.digest, err = k.e.SetSubscription(k.ctx, k.partition, k.routes)
 		k.no(err)
 		return k.try(max)
 	}
@@ -264,7 +264,7 @@ func (k *worker) try(max int) ([]engine.Claim, error) {
 		k.digest = ""
 	}
 	if k.digest == "" {
-		k.digest, err = k.e.SetInterest(k.ctx, k.partition, k.routes)
+		k.digest, err = k.e.SetSubscription(k.ctx, k.partition, k.routes)
 		k.no(err)
 		if len(reply.Claims) == 0 && !reply.Granted {
 			return k.try(max)
@@ -297,14 +297,14 @@ func (k *worker) nothing() {
 	}
 }
 
-func (w *world) complete(c engine.Claim) {
+func (w *env) complete(c engine.Claim) {
 	w.Helper()
 	settled, _, err := w.e.CompleteExecutions(w.ctx, c.Fence.Execution.Partition(), []engine.Completion{{Fence: c.Fence}}, nil)
 	w.no(err)
 	w.no(settled[0].Err)
 }
 
-func same[T comparable](w *world, what string, got, want T) {
+func same[T comparable](w *env, what string, got, want T) {
 	w.Helper()
 	if got != want {
 		w.Fatalf("%s: %v, want %v", what, got, want)

@@ -15,16 +15,16 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// gates are scenarios of work that asks budgets and quotas: a world with budgets and quotas of its own, whose clocks move together.
+// gates are scenarios of work that asks budgets and quotas: an environment with budgets and quotas of its own, whose clocks move together.
 type gates struct {
-	*world
+	*env
 	name string // in the names of budgets and quotas
 	n    int
 	used map[string]bool // roots of partitions of budgets and quotas
 }
 
-func newGates(w *world) *gates {
-	g := &gates{world: w, name: "t" + strconv.FormatInt(time.Now().UnixNano(), 36), used: map[string]bool{}}
+func newGates(w *env) *gates {
+	g := &gates{env: w, name: "t" + strconv.FormatInt(time.Now().UnixNano(), 36), used: map[string]bool{}}
 	w.gated = true
 	w.Cleanup(g.clean)
 	return g
@@ -108,7 +108,7 @@ func (g *gates) follow(root string) {
 // advance moves the clocks of all partitions of the scenario.
 func (g *gates) advance(d time.Duration) {
 	g.Helper()
-	g.world.advance(d)
+	g.env.advance(d)
 	for root := range g.used {
 		g.set("HINCRBY", root, "clock_offset", strconv.FormatInt(d.Milliseconds(), 10))
 	}
@@ -187,7 +187,7 @@ func (g *gates) admit(quota string, want int, list ...engine.Grant) engine.Admit
 	}
 	a, err := g.e.Admit(g.ctx, quota, g.p, list[0].Route, 10*time.Second, holds)
 	g.no(err)
-	same(g.world, "admitted", a.Count, want)
+	same(g.env, "admitted", a.Count, want)
 	return a
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// census reports what is, at the moment of a scrape: gauges that are sums over the workers of this process. What belongs
+// gaugeCollector reports how things are, at the moment of a scrape: gauges that are sums over the workers of this process. What belongs
 // to a partition is told by the process that owns its tick, so that sums over processes count each partition once.
-type census struct {
+type gaugeCollector struct {
 	workers, ready, slots, partitions, owned, overdue, schedules, serving, stuck *prometheus.Desc
 	waiting, oldest, executions, timers, purge, frozen                           *prometheus.Desc
 	flows, backlog, behind                                                       *prometheus.Desc
@@ -25,11 +25,11 @@ type census struct {
 
 var queueLabels = []string{"namespace", "lane", "kind", "state"}
 
-func newCensus(prefix string) *census {
+func newGaugeCollector(prefix string) *gaugeCollector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(prefix+name, help, labels, nil)
 	}
-	return &census{
+	return &gaugeCollector{
 		workers:    desc("workers", "Workers of this process that run or drain."),
 		ready:      desc("workers_ready", "Workers of this process whose Ready says yes."),
 		slots:      desc("slots", "Handlers that may run at once: Concurrency, over all workers of this process."),
@@ -42,7 +42,7 @@ func newCensus(prefix string) *census {
 
 		waiting:    desc("queue_waiting", "Executions that wait to be claimed, in the partitions this process owns.", queueLabels...),
 		oldest:     desc("queue_oldest_age_seconds", "Time since the creation of the oldest execution that waits.", queueLabels...),
-		executions: desc("executions", "Executions in the partitions this process owns, by home: delayed, suspended, blocked (members of flows that wait for others), ended (kept until they are purged).", "home"),
+		executions: desc("executions", "Executions in the partitions this process owns, by index: delayed, suspended, blocked (members of flows that wait for others), ended (kept until they are purged).", "index"),
 		timers:     desc("timer_lag_seconds", "For how long the first thing that a tick should have done has been due."),
 		purge:      desc("purge_lag_seconds", "For how long the first execution that should have been purged has been due."),
 		frozen:     desc("partitions_frozen", "Partitions this process owns that are frozen."),
@@ -55,20 +55,20 @@ func newCensus(prefix string) *census {
 	}
 }
 
-func (c *census) add(r *run) {
+func (c *gaugeCollector) add(r *run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.runs[r] = struct{}{}
 }
 
-func (c *census) remove(r *run) {
+func (c *gaugeCollector) remove(r *run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.runs, r)
 }
 
 // Describe implements [prometheus.Collector].
-func (c *census) Describe(out chan<- *prometheus.Desc) {
+func (c *gaugeCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.workers, c.ready, c.slots, c.partitions, c.owned, c.overdue, c.schedules, c.serving, c.stuck,
 		c.waiting, c.oldest, c.executions, c.timers, c.purge, c.frozen, c.flows, c.backlog, c.behind, c.outbox, c.outboxLag} {
 		out <- d
@@ -76,7 +76,7 @@ func (c *census) Describe(out chan<- *prometheus.Desc) {
 }
 
 // Collect implements [prometheus.Collector]. It asks nobody but this process; samples are taken for the next time.
-func (c *census) Collect(out chan<- prometheus.Metric) {
+func (c *gaugeCollector) Collect(out chan<- prometheus.Metric) {
 	c.mu.Lock()
 	runs := slices.Collect(maps.Keys(c.runs))
 	c.mu.Unlock()
@@ -93,16 +93,16 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 		s := r.tended.sum()
 		owned, schedules, outbox = owned+s.owned, schedules+s.schedules, outbox+s.outbox
 		behind = max(behind, r.tended.undelivered(now))
-		overdue = max(overdue, int(r.late.Load()))
+		overdue = max(overdue, int(r.polls.late.Load()))
 		all.add(r.samples, now)
 		r.samples.ask()
-		for kind := range r.offer.kinds {
+		for kind := range r.claims.offer.kinds {
 			stuck[kind] += 0 // so that an alert sees it go down
 		}
 		r.watch.kinds(stuck)
-		for namespace := range r.offer.namespaces {
-			for lane := range r.offer.lanes {
-				for kind := range r.offer.kinds {
+		for namespace := range r.claims.offer.namespaces {
+			for lane := range r.claims.offer.lanes {
+				for kind := range r.claims.offer.kinds {
 					serving[work{namespace, lane, kind}]++
 				}
 			}
@@ -132,8 +132,8 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 		gauge(c.waiting, d.waiting, q.namespace, q.lane, q.kind, q.state)
 		seconds(c.oldest, d.oldest, q.namespace, q.lane, q.kind, q.state)
 	}
-	for home, n := range all.homes {
-		gauge(c.executions, n, home)
+	for index, n := range all.indexes {
+		gauge(c.executions, n, index)
 	}
 	seconds(c.outboxLag, behind)
 	seconds(c.timers, all.timers)
@@ -190,7 +190,7 @@ func (t *tended) noted(partition uint16, entries int) {
 	}
 }
 
-// delivered books a delivery of a partition's outbox.
+// delivered records a delivery of a partition's outbox.
 func (t *tended) delivered(partition uint16, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

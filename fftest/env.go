@@ -31,10 +31,10 @@ const defaultPatience = 24 * time.Hour
 // longNap is how far away the next due time must be for the worker to be stopped until then.
 const longNap = 30 * time.Second
 
-// World is a store and one worker at a time, in a testing/synctest bubble. Create it with [New]; it ends with the
+// Env is a store and one worker at a time, in a testing/synctest bubble. Create it with [New]; it ends with the
 // test. Methods may be called from any goroutine of the bubble; what may end the test (Submit, and the methods of
 // [Execution]) is best called from the test's own.
-type World struct {
+type Env struct {
 	// Patience is how long Wait goes on, in virtual time, while no execution is merely waiting for a due time; see
 	// [Execution.Wait]. Default 24 h. Set it before the first Wait.
 	Patience time.Duration
@@ -77,20 +77,20 @@ type World struct {
 // cfg is the worker's, as in production; its URL must be empty, Instance and Registerer are ignored. What is zero has the
 // worker's defaults, but Lanes and Capabilities are those that the bindings' definitions ask for, Partitions is 1,
 // and Logger writes warnings and errors to the test's output. A mistake in cfg or bindings ends the test.
-func New(t testing.TB, cfg runtime.Config, bindings ...handler.Binding) *World {
+func New(t testing.TB, cfg runtime.Config, bindings ...handler.Binding) *Env {
 	t.Helper()
-	return newWorld(t, cfg, bindings, newJournal(crash{}))
+	return newEnv(t, cfg, bindings, newJournal(crash{}))
 }
 
-func newWorld(t testing.TB, cfg runtime.Config, bindings []handler.Binding, j *journal) *World {
+func newEnv(t testing.TB, cfg runtime.Config, bindings []handler.Binding, j *journal) *Env {
 	t.Helper()
 	switch {
 	case !bubbled():
 		t.Fatal("fftest: New must be called in a bubble: synctest.Test(t, func(t *testing.T) { … })")
 	case cfg.URL != "":
-		t.Fatalf("fftest: Config.URL is %q; the store is the world's own", cfg.URL)
+		t.Fatalf("fftest: Config.URL is %q; the store is the environment's own", cfg.URL)
 	}
-	w := &World{
+	w := &Env{
 		Patience: defaultPatience, t: t, cfg: withDefaults(t, cfg, bindings), bindings: bindings,
 		journal: j, turn: make(chan struct{}, 1), poke: make(chan struct{}), release: func() {},
 		answer: map[flowfabric.ExecutionID][]Answer{}, dues: map[time.Time]int{},
@@ -131,7 +131,7 @@ func withDefaults(t testing.TB, cfg runtime.Config, bindings []handler.Binding) 
 }
 
 // start opens the store, connects the client, and starts the first worker.
-func (w *World) start(ctx context.Context) (err error) {
+func (w *Env) start(ctx context.Context) (err error) {
 	if w.server, err = embedded.Start(ctx, embedded.Config{InProcess: true, Logger: w.cfg.Logger}); err != nil {
 		return err
 	}
@@ -154,38 +154,38 @@ func (w *World) start(ctx context.Context) (err error) {
 	return w.startWorker()
 }
 
-// take gets the turn, waking the world if it naps.
-func (w *World) take() {
+// take gets the turn, waking the environment if it naps.
+func (w *Env) take() {
 	w.want(+1)
 	defer w.want(-1)
 	w.wake()
 	w.turn <- struct{}{}
 }
 
-func (w *World) want(n int) {
+func (w *Env) want(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.takers += n
 }
 
 // poked returns a channel that is closed when something changes from now on, and whether somebody wants the turn already.
-func (w *World) poked() (changed <-chan struct{}, wanted bool) {
+func (w *Env) poked() (changed <-chan struct{}, wanted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.poke, w.takers > 0
 }
 
-func (w *World) give() { <-w.turn }
+func (w *Env) give() { <-w.turn }
 
 // wrote is told that the client sends something that changes the store. Time passes only when the server has carried it out, so
 // that a look which was too early for it is followed by another one.
-func (w *World) wrote() {
+func (w *Env) wrote() {
 	w.wake()
 	time.AfterFunc(settleTime, w.wake)
 }
 
 // wake ends the naps that began before.
-func (w *World) wake() {
+func (w *Env) wake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	close(w.poke)
@@ -193,7 +193,7 @@ func (w *World) wake() {
 }
 
 // startWorker starts the next worker process. The caller has the turn.
-func (w *World) startWorker() error {
+func (w *Env) startWorker() error {
 	if w.closed {
 		return nil
 	}
@@ -216,7 +216,7 @@ func (w *World) startWorker() error {
 }
 
 // replace starts a worker in the place of a dead one, unless somebody has.
-func (w *World) replace(dead *process) {
+func (w *Env) replace(dead *process) {
 	w.take()
 	defer w.give()
 	if w.worker != dead {
@@ -228,7 +228,7 @@ func (w *World) replace(dead *process) {
 }
 
 // stopWorker drains the worker; one that had not even started has nothing to say. The caller has the turn.
-func (w *World) stopWorker() {
+func (w *Env) stopWorker() {
 	if w.worker == nil {
 		return
 	}
@@ -238,13 +238,13 @@ func (w *World) stopWorker() {
 	}
 }
 
-// Client is a client of the world's store, for what [Submit] and [Execution] do not offer.
-func (w *World) Client() *client.Client { return w.client }
+// Client is a client of the environment's store, for what [Submit] and [Execution] do not offer.
+func (w *Env) Client() *client.Client { return w.client }
 
 // Kill lets the worker process die on the spot: no more calls, connections broken, nothing handed back. Another one
 // takes its place at once, and gets what the dead one held when the lease has run out. It returns when the new
 // one was started.
-func (w *World) Kill() {
+func (w *Env) Kill() {
 	w.take()
 	dead := w.worker
 	if dead != nil {
@@ -257,7 +257,7 @@ func (w *World) Kill() {
 // LoseLease cuts the worker off from the store until every lease it holds has run out, and connects it again; it returns
 // then, Config.LeaseTTL later. Handlers see their contexts end with [flowfabric.ErrLeaseLost] shortly before, and
 // what they return is dropped. Their executions are given out again as attempts of type reclaim.
-func (w *World) LoseLease() {
+func (w *Env) LoseLease() {
 	w.take()
 	defer w.give()
 	if w.worker == nil {
@@ -266,14 +266,14 @@ func (w *World) LoseLease() {
 	w.worker.link.cut()
 	time.Sleep(w.cfg.LeaseTTL)
 	if !w.worker.dead.Load() {
-		w.worker.link.mend()
+		w.worker.link.restore()
 	}
 }
 
 // Drain stops the worker as a deployment does, see [runtime.Worker.Run], and starts another one. Handlers that do not
 // end within Config.DrainTimeout see their contexts end with [flowfabric.ErrDraining], and their executions go on as
 // the same attempt. It returns when the new worker was started. A handler that ignores its context fails the test.
-func (w *World) Drain() {
+func (w *Env) Drain() {
 	w.t.Helper()
 	w.take()
 	defer w.give()
@@ -283,8 +283,8 @@ func (w *World) Drain() {
 	}
 }
 
-// close ends everything the world has started, handlers included. Idempotent.
-func (w *World) close() {
+// close ends everything the environment has started, handlers included. Idempotent.
+func (w *Env) close() {
 	w.shut.Do(func() {
 		w.take()
 		w.closed = true

@@ -17,16 +17,16 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
-// heirs counts how members of flows are claimed: with a completion, or by a call of its own. With lose every completion that claims
+// dependants counts how members of flows are claimed: with a completion, or by a call of its own. With lose every completion that claims
 // takes effect and its first reply is lost.
-type heirs struct {
+type dependants struct {
 	store
 	lose               bool
 	seen               sync.Map
 	joined, own, found atomic.Int64
 }
 
-func (h *heirs) CompleteExecutions(ctx context.Context, p uint16, items []engine.Completion, next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error) {
+func (h *dependants) CompleteExecutions(ctx context.Context, p uint16, items []engine.Completion, next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error) {
 	s, c, err := h.store.CompleteExecutions(ctx, p, items, next)
 	if next == nil || err != nil {
 		return s, c, err
@@ -39,7 +39,7 @@ func (h *heirs) CompleteExecutions(ctx context.Context, p uint16, items []engine
 	return s, c, nil
 }
 
-func (h *heirs) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error) {
+func (h *dependants) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error) {
 	h.own.Add(1)
 	return h.store.ClaimNext(ctx, req)
 }
@@ -66,7 +66,7 @@ func TestChainsNeedNoClaims(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := &heirs{lose: lose}
+			h := &dependants{lose: lose}
 			worker.open = func(ctx context.Context, cfg Config) (store, func(), error) {
 				s, release, err := open(ctx, cfg)
 				h.store = s
@@ -114,7 +114,7 @@ func TestChainsNeedNoClaims(t *testing.T) {
 			if !lose && (joined < length-2 || found < length-2 || own > length/3) {
 				t.Errorf("%d completions claimed, and found %d members, want nearly all of %d; and %d claims of their own, want few", joined, found, length, own)
 			}
-			if lose && joined < length/6 { // each that is lost is settled again alone, and claimed for by a visit
+			if lose && joined < length/6 { // each that is lost is settled again alone, and claimed for by a claim round
 				t.Errorf("%d completions claimed: no reply worth mentioning was lost", joined)
 			}
 		})

@@ -27,7 +27,7 @@ import (
 )
 
 // The driver draws a new map of the cluster up to a second after it was told to, and closes the connections that this
-// makes superfluous five seconds later, whoever has closed the client meanwhile.
+// makes superfluous five seconds later, even if the client was closed meanwhile.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
@@ -52,8 +52,8 @@ type answer struct{ Index, Frames int }
 // of any kind shows.
 var streaming = handler.Define[job, answer]("cluster-stream", handler.NoRetry())
 
-// world is a cluster of one test, an engine and a client on it, and plain clients that look past them.
-type world struct {
+// env is a cluster of one test, an engine and a client on it, and plain clients that look past them.
+type env struct {
 	*testing.T
 	ctx    context.Context
 	nodes  *testserver.Nodes
@@ -67,11 +67,11 @@ type world struct {
 	runs map[flowfabric.ExecutionID]int // how often a handler began
 }
 
-func newWorld(t *testing.T, nodes *testserver.Nodes) *world {
+func newEnv(t *testing.T, nodes *testserver.Nodes) *env {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
-	w := &world{T: t, ctx: ctx, nodes: nodes, runs: map[flowfabric.ExecutionID]int{}}
+	w := &env{T: t, ctx: ctx, nodes: nodes, runs: map[flowfabric.ExecutionID]int{}}
 	w.engine = w.open()
 	c, err := client.Connect(ctx, client.Config{URL: nodes.URL(), Logger: quiet, SubmitTimeout: patience})
 	w.no(err)
@@ -84,7 +84,7 @@ func newWorld(t *testing.T, nodes *testserver.Nodes) *world {
 }
 
 // open opens an engine on the cluster that lives as long as the test.
-func (w *world) open() *engine.Engine {
+func (w *env) open() *engine.Engine {
 	w.Helper()
 	e, err := engine.Open(w.ctx, engine.Config{URL: w.nodes.URL(), Partitions: partitions, Logger: quiet})
 	w.no(err)
@@ -94,7 +94,7 @@ func (w *world) open() *engine.Engine {
 
 func addresses(url string) []string { return strings.Split(strings.TrimPrefix(url, "redis://"), ",") }
 
-func (w *world) no(err error) {
+func (w *env) no(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -102,7 +102,7 @@ func (w *world) no(err error) {
 }
 
 // until polls for something that other processes do.
-func (w *world) until(what string, done func() bool) {
+func (w *env) until(what string, done func() bool) {
 	w.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
@@ -114,13 +114,15 @@ func (w *world) until(what string, done func() bool) {
 }
 
 // slot is the slot that a partition lives in.
-func (w *world) slot(partition uint16) int { return w.nodes.SlotOf(keys.Root(partition)) }
+func (w *env) slot(partition uint16) int { return w.nodes.SlotOf(keys.Root(partition)) }
 
-// home is the primary of a partition.
-func (w *world) home(partition uint16) *testserver.Server { return w.nodes.NodeOf(w.slot(partition)) }
+// primary is the node that serves a partition.
+func (w *env) primary(partition uint16) *testserver.Server {
+	return w.nodes.NodeOf(w.slot(partition))
+}
 
 // at runs a plain command on one node.
-func (w *world) at(s *testserver.Server, args ...string) rueidis.RedisResult {
+func (w *env) at(s *testserver.Server, args ...string) rueidis.RedisResult {
 	w.Helper()
 	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Address()}, DisableCache: true, ForceSingleClient: true})
 	w.no(err)
@@ -135,7 +137,7 @@ type worker struct {
 }
 
 // start runs a worker until the test ends or stops it.
-func (w *world) start(name string, ttl time.Duration) *worker {
+func (w *env) start(name string, ttl time.Duration) *worker {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
 	r, err := runtime.New(runtime.Config{URL: w.nodes.URL(), Instance: name, LeaseTTL: ttl, Concurrency: 8, Logger: quiet},
@@ -156,13 +158,13 @@ func (w *world) start(name string, ttl time.Duration) *worker {
 }
 
 // quiesce stops all workers, so that nobody writes.
-func (w *world) quiesce() {
+func (w *env) quiesce() {
 	for _, k := range w.workers {
 		k.stop()
 	}
 }
 
-func (w *world) stream(ctx context.Context, t *handler.Task, in job) (answer, error) {
+func (w *env) stream(ctx context.Context, t *handler.Task, in job) (answer, error) {
 	w.mu.Lock()
 	w.runs[t.ID()]++
 	w.mu.Unlock()
@@ -187,7 +189,7 @@ func (w *world) stream(ctx context.Context, t *handler.Task, in job) (answer, er
 }
 
 // read is ReadExecution that a cluster which is down for a moment does not fail.
-func (w *world) read(id flowfabric.ExecutionID) (s engine.Snapshot, err error) {
+func (w *env) read(id flowfabric.ExecutionID) (s engine.Snapshot, err error) {
 	w.Helper()
 	w.until("an execution can be read", func() bool {
 		s, err = w.engine.ReadExecution(w.ctx, id)
@@ -197,14 +199,14 @@ func (w *world) read(id flowfabric.ExecutionID) (s engine.Snapshot, err error) {
 }
 
 // ran is how often a handler began an execution.
-func (w *world) ran(id flowfabric.ExecutionID) int {
+func (w *env) ran(id flowfabric.ExecutionID) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.runs[id]
 }
 
 // subscribers counts who listens to a channel at a node.
-func (w *world) subscribers(s *testserver.Server, channel string) int64 {
+func (w *env) subscribers(s *testserver.Server, channel string) int64 {
 	w.Helper()
 	reply, err := w.at(s, "PUBSUB", "SHARDNUMSUB", channel).ToArray()
 	w.no(err)
@@ -214,20 +216,20 @@ func (w *world) subscribers(s *testserver.Server, channel string) int64 {
 }
 
 // listening waits until every worker's doorbell of every partition rings where the partition lives.
-func (w *world) listening(workers ...string) {
+func (w *env) listening(workers ...string) {
 	w.Helper()
 	for p := range uint16(partitions) {
-		home := w.home(p)
+		node := w.primary(p)
 		for _, name := range workers {
 			w.until(fmt.Sprintf("%s listens for partition %d", name, p), func() bool {
-				return w.subscribers(home, engine.BellChannel(p, name)) == 1
+				return w.subscribers(node, engine.BellChannel(p, name)) == 1
 			})
 		}
 	}
 }
 
 // sound holds every partition against the invariants. Nobody may be writing.
-func (w *world) sound() {
+func (w *env) sound() {
 	w.Helper()
 	checker := invariant.NewChecker()
 	for p := range uint16(partitions) {

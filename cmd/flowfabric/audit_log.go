@@ -11,8 +11,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 )
 
-// bookEntry is an admission.AuditEntry for --json: what its detail says, by name.
-type bookEntry struct {
+// auditEntry is an admission.AuditEntry for --json: what its detail says, by name.
+type auditEntry struct {
 	At        time.Time        `json:"at"`
 	What      string           `json:"what"` // created, changed, adjusted, period, release, soft_limit
 	By        string           `json:"by,omitempty"`
@@ -62,8 +62,8 @@ type periodEnd struct {
 	Used   map[string]int64 `json:"used"`
 }
 
-func bookOf(entries []admission.AuditEntry) []bookEntry {
-	var out []bookEntry
+func auditLog(entries []admission.AuditEntry) []auditEntry {
+	var out []auditEntry
 	for _, e := range entries {
 		out = append(out, newEntry(e))
 	}
@@ -71,8 +71,8 @@ func bookOf(entries []admission.AuditEntry) []bookEntry {
 }
 
 // newEntry reads the detail of an entry; one that is not as expected is left as it is.
-func newEntry(e admission.AuditEntry) bookEntry {
-	v := bookEntry{At: utc(e.At), What: e.What, By: e.By}
+func newEntry(e admission.AuditEntry) auditEntry {
+	v := auditEntry{At: utc(e.At), What: e.What, By: e.By}
 	known := false
 	switch e.What {
 	case "created", "changed":
@@ -95,14 +95,14 @@ func newEntry(e admission.AuditEntry) bookEntry {
 		}
 	}
 	if !known {
-		return bookEntry{At: v.At, What: e.What, By: e.By, Detail: e.Detail}
+		return auditEntry{At: v.At, What: e.What, By: e.By, Detail: e.Detail}
 	}
 	return v
 }
 
 // settings reads the settings of a budget: scope, mode, on hard, on soft, interval, strict, refund and limits; or of a quota: scope,
 // rate, window, cap and jitter. A scope may have spaces, the rest has none.
-func (e *bookEntry) settings(w []string) bool {
+func (e *auditEntry) settings(w []string) bool {
 	n := len(w)
 	if n == 0 {
 		return false
@@ -124,7 +124,7 @@ func (e *bookEntry) settings(w []string) bool {
 }
 
 // ended reads a period: its number, its beginning, how many were missed after it, and what was used.
-func (e *bookEntry) ended(w []string) bool {
+func (e *auditEntry) ended(w []string) bool {
 	if len(w) != 4 {
 		return false
 	}
@@ -169,7 +169,7 @@ func readLimits(text string) map[string]limit {
 }
 
 // words is what an entry says, for people.
-func (e bookEntry) words() string {
+func (e auditEntry) words() string {
 	switch {
 	case e.Budget != nil:
 		return limitsText(e.Budget.Dimensions)
@@ -221,14 +221,14 @@ func limitsText(limits map[string]limit) string {
 	return "limits " + strings.Join(out, " ")
 }
 
-// bookTable writes a book, if there is anything in it.
-func bookTable(p *page, book []bookEntry) {
-	if len(book) == 0 {
+// auditTable writes an audit log, if there is anything in it.
+func auditTable(p *page, log []auditEntry) {
+	if len(log) == 0 {
 		return
 	}
 	p.say("\nbook:")
-	rows := make([][]any, len(book))
-	for i, e := range book {
+	rows := make([][]any, len(log))
+	for i, e := range log {
 		rows[i] = []any{instant(e.At), e.What, e.By, e.words()}
 	}
 	p.table([]string{"AT", "WHAT", "BY", "DETAIL"}, rows)

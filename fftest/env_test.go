@@ -38,8 +38,8 @@ func (w *working) Handle(ctx context.Context, task *handler.Task, _ string) (str
 	return "worked", nil
 }
 
-// scenario is a world in which one execution has been at work for 50 s: two steps are recorded.
-func scenario(t *testing.T, cfg runtime.Config, then func(w *fftest.World, x *fftest.Execution[string])) *fftest.Report[string] {
+// scenario is an environment in which one execution has been at work for 50 s: two steps are recorded.
+func scenario(t *testing.T, cfg runtime.Config, then func(w *fftest.Env, x *fftest.Execution[string])) *fftest.Report[string] {
 	t.Helper()
 	work := &working{steps: map[string]int{}}
 	var r *fftest.Report[string]
@@ -72,7 +72,7 @@ func scenario(t *testing.T, cfg runtime.Config, then func(w *fftest.World, x *ff
 
 func TestLoseLease(t *testing.T) {
 	var took time.Duration
-	r := scenario(t, runtime.Config{LeaseTTL: 10 * time.Second}, func(w *fftest.World, x *fftest.Execution[string]) {
+	r := scenario(t, runtime.Config{LeaseTTL: 10 * time.Second}, func(w *fftest.Env, x *fftest.Execution[string]) {
 		began := time.Now()
 		w.LoseLease()
 		took = time.Since(began)
@@ -90,7 +90,7 @@ func TestLoseLease(t *testing.T) {
 }
 
 func TestKill(t *testing.T) {
-	r := scenario(t, runtime.Config{}, func(w *fftest.World, x *fftest.Execution[string]) { w.Kill() })
+	r := scenario(t, runtime.Config{}, func(w *fftest.Env, x *fftest.Execution[string]) { w.Kill() })
 	if len(r.Attempts) != 2 || r.Attempts[1].Type != flowfabric.AttemptReclaim || r.Attempts[0].Worker == r.Attempts[1].Worker {
 		t.Errorf("attempts %+v", r.Attempts)
 	}
@@ -98,7 +98,7 @@ func TestKill(t *testing.T) {
 }
 
 func TestDrainHandsBack(t *testing.T) {
-	r := scenario(t, runtime.Config{DrainTimeout: 5 * time.Second}, func(w *fftest.World, x *fftest.Execution[string]) {
+	r := scenario(t, runtime.Config{DrainTimeout: 5 * time.Second}, func(w *fftest.Env, x *fftest.Execution[string]) {
 		began := time.Now()
 		w.Drain()
 		if took := time.Since(began); took != 5*time.Second {
@@ -111,7 +111,7 @@ func TestDrainHandsBack(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	r := scenario(t, runtime.Config{}, func(w *fftest.World, x *fftest.Execution[string]) { x.Cancel(flowfabric.Reason("stop it")) })
+	r := scenario(t, runtime.Config{}, func(w *fftest.Env, x *fftest.Execution[string]) { x.Cancel(flowfabric.Reason("stop it")) })
 	r.WantState(flowfabric.Cancelled)
 	r.WantElapsed(50*time.Second, 51*time.Second)
 	if !errors.Is(r.Err, flowfabric.ErrCancelled) || r.Snapshot.CancelReason != "stop it" {
@@ -122,13 +122,13 @@ func TestCancel(t *testing.T) {
 // What a handler sees of all that is the cause of its context.
 func TestCauses(t *testing.T) {
 	for name, c := range map[string]struct {
-		do   func(*fftest.World, *fftest.Execution[string])
+		do   func(*fftest.Env, *fftest.Execution[string])
 		want error
 	}{
-		"kill":   {func(w *fftest.World, _ *fftest.Execution[string]) { w.Kill() }, flowfabric.ErrLeaseLost},
-		"lose":   {func(w *fftest.World, _ *fftest.Execution[string]) { w.LoseLease() }, flowfabric.ErrLeaseLost},
-		"drain":  {func(w *fftest.World, _ *fftest.Execution[string]) { w.Drain() }, flowfabric.ErrDraining},
-		"cancel": {func(_ *fftest.World, x *fftest.Execution[string]) { x.Cancel() }, flowfabric.ErrCancelled},
+		"kill":   {func(w *fftest.Env, _ *fftest.Execution[string]) { w.Kill() }, flowfabric.ErrLeaseLost},
+		"lose":   {func(w *fftest.Env, _ *fftest.Execution[string]) { w.LoseLease() }, flowfabric.ErrLeaseLost},
+		"drain":  {func(w *fftest.Env, _ *fftest.Execution[string]) { w.Drain() }, flowfabric.ErrDraining},
+		"cancel": {func(_ *fftest.Env, x *fftest.Execution[string]) { x.Cancel() }, flowfabric.ErrCancelled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var causes []error
@@ -183,7 +183,7 @@ func TestTheDeadWriteNothing(t *testing.T) {
 	}
 }
 
-// Several executions, one of them delayed for long and one at work: the world naps only when nothing else goes on.
+// Several executions, one of them delayed for long and one at work: the environment naps only when nothing else goes on.
 func TestSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := fftest.New(t, runtime.Config{}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, d string) (string, error) {
@@ -220,8 +220,8 @@ func TestSeveral(t *testing.T) {
 	})
 }
 
-// A submit while the world naps is served at once.
-func TestSubmitWakesTheWorld(t *testing.T) {
+// A submit while the environment naps is served at once.
+func TestSubmitWakesTheEnv(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := fftest.New(t, runtime.Config{}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
 			if in == "later" && task.AttemptType() != flowfabric.AttemptResumed {

@@ -21,7 +21,7 @@ import (
 
 func (m *metrics) claimFailed() { m.claims.WithLabelValues("error").Inc() }
 
-// claimed books an answered claim; one that only asked for the route table is neither work nor empty.
+// claimed records an answered claim; one that only asked for the route table is neither work nor empty.
 func (m *metrics) claimed(n int, forWork bool, took time.Duration) {
 	switch {
 	case n > 0:
@@ -33,14 +33,14 @@ func (m *metrics) claimed(n int, forWork bool, took time.Duration) {
 	m.claimSeconds.Observe(took.Seconds())
 }
 
-// asked books what one claim was granted, and how much of it runs.
+// asked records what one claim was granted, and how much of it runs.
 func (m *metrics) asked(granted, admitted int, took time.Duration) {
 	m.grants.Add(float64(granted))
 	m.admissions.WithLabelValues("admitted").Add(float64(admitted))
 	m.gateSeconds.Observe(took.Seconds())
 }
 
-// refused books a route that is closed.
+// refused records a route that is closed.
 func (m *metrics) refused(r admit.Refusal, grants int) {
 	m.admissions.WithLabelValues(string(r.Kind)).Add(float64(grants))
 	switch r.Kind {
@@ -51,7 +51,7 @@ func (m *metrics) refused(r admit.Refusal, grants int) {
 	}
 }
 
-// spent books the answer to a report of a handler.
+// spent records the answer to a report of a handler.
 func (m *metrics) spent(r admission.Reported) { m.reports.WithLabelValues(reportLabels(r)...).Inc() }
 
 // reportLabels are the verdict and, of a hard breach, what it leads to.
@@ -68,7 +68,7 @@ func reportLabels(r admission.Reported) []string {
 	}
 }
 
-// delivered books what budgets and quotas were told.
+// delivered records what budgets and quotas were told.
 func (m *metrics) delivered(_ int, err error) {
 	if err != nil {
 		m.deliveries.WithLabelValues("error").Inc()
@@ -77,7 +77,7 @@ func (m *metrics) delivered(_ int, err error) {
 	m.deliveries.WithLabelValues("ok").Inc()
 }
 
-// began books the first pass over a claim. Both times are the server's, so no clocks are compared.
+// began records the first run of a claim. Both times are the server's, so no clocks are compared.
 func (k *served) began(kind string, claim *engine.Claim) {
 	if claim.Type == flowfabric.AttemptInitial {
 		k.waited().Observe(max(claim.ClaimedAt.Sub(claim.CreatedAt), 0).Seconds())
@@ -87,13 +87,13 @@ func (k *served) began(kind string, claim *engine.Claim) {
 	}
 }
 
-// goesOn books a pass that follows a wait.
+// goesOn records a run that follows a wait.
 func (m *metrics) goesOn(kind string, r *suspend.Result) {
 	m.resumed.WithLabelValues(kind, r.Cause).Inc()
 }
 
-// pass books the end of a handler's pass.
-func (k *served) pass(took time.Duration) { k.handled().Observe(took.Seconds()) }
+// ran records the end of a handler's run.
+func (k *served) ran(took time.Duration) { k.handled().Observe(took.Seconds()) }
 
 func (m *metrics) settle(kind, outcome, category string) {
 	m.settled.WithLabelValues(kind, outcome, m.category(category)).Inc()
@@ -135,7 +135,7 @@ func (m *metrics) sessionLost(_ uint16, cause string) { m.sessions.WithLabelValu
 
 func (m *metrics) lag(_ uint16, lag time.Duration) { m.tickLag.Observe(max(lag, 0).Seconds()) }
 
-// ticked books an answered tick.
+// ticked records an answered tick.
 func (m *metrics) ticked(reply engine.TickReply) {
 	if !reply.Owner {
 		m.ticks.WithLabelValues("refused").Inc()
@@ -156,7 +156,7 @@ func (m *metrics) ticked(reply engine.TickReply) {
 	}
 }
 
-// flowed books what happened to flows between two looks at a partition. What happened before the first look of a process is not its own.
+// flowed records what happened to flows between two looks at a partition. What happened before the first look of a process is not its own.
 func (m *metrics) flowed(last, now engine.FlowTally) {
 	add := func(c *prometheus.CounterVec, label string, last, now int) {
 		if now > last { // a store that was emptied begins anew
@@ -175,7 +175,7 @@ func (m *metrics) flowed(last, now engine.FlowTally) {
 	}
 }
 
-// fired books a step of a schedule.
+// fired records a step of a schedule.
 func (m *metrics) fired(_ uint16, call engine.Firing, answer engine.Fired) {
 	if call.Missed.Count > 0 {
 		m.missed.WithLabelValues(m.category(call.Missed.Reason)).Add(float64(call.Missed.Count))
@@ -193,7 +193,7 @@ func (m *metrics) fired(_ uint16, call engine.Firing, answer engine.Fired) {
 	}
 }
 
-// called books a call of a server function.
+// called records a call of a server function.
 func (m *metrics) called(function string, took time.Duration, err error) {
 	m.calls.WithLabelValues(function).Observe(took.Seconds())
 	if err != nil {
@@ -235,7 +235,7 @@ func (m *metrics) appended(frames []stream.Frame) {
 	}
 }
 
-// unsent books what a writer that is closed did not get to the server.
+// unsent records what a writer that is closed did not get to the server.
 func (m *metrics) unsent(w *framelog.Writer) {
 	if n := w.Shed(); n > 0 {
 		m.framesLost.WithLabelValues("shed").Add(float64(n))

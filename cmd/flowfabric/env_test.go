@@ -37,8 +37,8 @@ func testKey(kid string) string {
 	return kid + ":" + hex.EncodeToString(sum[:])
 }
 
-// world is a small deployment with executions in many states, in which nothing moves by itself: its worker has stopped.
-type world struct {
+// env is a small deployment with executions in many states, in which nothing moves by itself: its worker has stopped.
+type env struct {
 	*testing.T
 	ctx    context.Context
 	url    string
@@ -54,8 +54,8 @@ var (
 	ask    = handler.Define[map[string]any, suspend.Answer]("ask", handler.NoRetry())
 )
 
-// newWorld boots a store of four partitions and fills it.
-func newWorld(t *testing.T, url string) *world {
+// newEnv boots a store of four partitions and fills it.
+func newEnv(t *testing.T, url string) *env {
 	t.Helper()
 	t.Setenv("FLOWFABRIC_URL", url)
 	t.Setenv("FLOWFABRIC_TOKEN_KEYS", testKey("k1")+","+testKey("k2"))
@@ -63,7 +63,7 @@ func newWorld(t *testing.T, url string) *world {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	quiet := slog.New(slog.DiscardHandler)
-	w := &world{T: t, ctx: ctx, url: url, names: map[string]string{}}
+	w := &env{T: t, ctx: ctx, url: url, names: map[string]string{}}
 	var err error
 	if w.client, err = client.Connect(ctx, client.Config{URL: url, Partitions: 4, Logger: quiet, Creator: "tester"}); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func newWorld(t *testing.T, url string) *world {
 }
 
 // wait submits what nobody runs.
-func (w *world) wait(name, kind string, opts ...client.SubmitOption) {
+func (w *env) wait(name, kind string, opts ...client.SubmitOption) {
 	w.Helper()
 	x, err := client.Submit(w.ctx, w.client, handler.Define[map[string]any, map[string]any](kind), map[string]any{"n": 1},
 		append(opts, flowfabric.IdempotencyKey(name))...)
@@ -93,7 +93,7 @@ func (w *world) wait(name, kind string, opts ...client.SubmitOption) {
 }
 
 // work runs a worker until three executions are where they should be: done, failed and asking.
-func (w *world) work() {
+func (w *env) work() {
 	w.Helper()
 	worker, err := runtime.New(runtime.Config{URL: w.url, Instance: "w1", Worker: "pool", Logger: slog.New(slog.DiscardHandler)},
 		handler.Bind(echo, func(ctx context.Context, t *handler.Task, in map[string]any) (map[string]any, error) {
@@ -143,7 +143,7 @@ func (w *world) work() {
 }
 
 // hold claims one execution and keeps it.
-func (w *world) hold() {
+func (w *env) hold() {
 	w.Helper()
 	w.wait("held", "held")
 	id, err := flowfabric.ParseExecutionID(w.names["held"])
@@ -157,7 +157,7 @@ func (w *world) hold() {
 	}
 	for _, r := range table.Routes {
 		if r.Kind == "held" {
-			if request.Interest, err = w.engine.SetInterest(w.ctx, id.Partition(), []uint64{r.ID}); err != nil {
+			if request.Subscription, err = w.engine.SetSubscription(w.ctx, id.Partition(), []uint64{r.ID}); err != nil {
 				w.Fatal(err)
 			}
 		}
@@ -169,7 +169,7 @@ func (w *world) hold() {
 }
 
 // run executes one command line. A word may be quoted with ', and <name> in it is the id of that execution.
-func (w *world) run(line, stdin string) (code int, stdout, stderr string) {
+func (w *env) run(line, stdin string) (code int, stdout, stderr string) {
 	w.Helper()
 	args := words(w.Fatalf, line)
 	for i, arg := range args {
@@ -232,7 +232,7 @@ var varying = []struct {
 var anyUUID = regexp.MustCompile(`(\{fp:\d+\}:)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
 // normal takes out of an output what differs from run to run.
-func (w *world) normal(text string) string {
+func (w *env) normal(text string) string {
 	for name, id := range w.names {
 		text = strings.ReplaceAll(text, id, "<"+name+">")
 	}

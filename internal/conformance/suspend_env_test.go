@@ -42,7 +42,7 @@ func minted(key string) engine.Minted { return mintedBy(kid, key) }
 func tokenOf(m engine.Minted) string { return m.Kid + ":" + digestOf(m.ID.String()+m.Nonce) }
 
 // setKey makes a token key known to this partition; mode is seed or rotate. The secret is one that belongs to the kid.
-func (w *world) setKey(mode, kid string, grace time.Duration, force bool) answer {
+func (w *env) setKey(mode, kid string, grace time.Duration, force bool) answer {
 	w.Helper()
 	flag := "0"
 	if force {
@@ -54,19 +54,19 @@ func (w *world) setKey(mode, kid string, grace time.Duration, force bool) answer
 }
 
 // seed makes the usual key current.
-func (w *world) seed() {
+func (w *env) seed() {
 	w.Helper()
 	same(w, "seeded", w.setKey("seed", kid, 0, false).code, "OK")
 }
 
 // rotate makes another key current; that must not be refused.
-func (w *world) rotate(kid string, grace time.Duration) {
+func (w *env) rotate(kid string, grace time.Duration) {
 	w.Helper()
 	same(w, "rotated", w.setKey("rotate", kid, grace, false).code, "OK")
 }
 
 // keyState is what this partition knows of its token keys, by kid; current is "" when there is none.
-func (w *world) keyState() (current string, keys map[string]engine.KeyState) {
+func (w *env) keyState() (current string, keys map[string]engine.KeyState) {
 	w.Helper()
 	p := w.e.TokenKeys(w.ctx)[w.p]
 	w.no(p.Err)
@@ -78,7 +78,7 @@ func (w *world) keyState() (current string, keys map[string]engine.KeyState) {
 }
 
 // holder creates an execution and claims it with a worker of its own.
-func (w *world) holder(opts ...option) (*worker, engine.Claim) {
+func (w *env) holder(opts ...option) (*worker, engine.Claim) {
 	w.Helper()
 	id := w.create(opts...)
 	k := w.worker("w" + strconv.FormatUint(uint64(uuid.New().ID()), 36))
@@ -166,7 +166,7 @@ func suspension(opts ...suspending) engine.Suspension {
 }
 
 // suspend suspends and fails unless the lease was given up. It returns what was asked and what was answered.
-func (w *world) suspend(f flowfabric.Fence, opts ...suspending) (engine.Suspension, engine.Suspended) {
+func (w *env) suspend(f flowfabric.Fence, opts ...suspending) (engine.Suspension, engine.Suspended) {
 	w.Helper()
 	q := suspension(opts...)
 	s, err := w.e.SuspendExecution(w.ctx, f, q)
@@ -177,21 +177,21 @@ func (w *world) suspend(f flowfabric.Fence, opts ...suspending) (engine.Suspensi
 }
 
 // stopped is suspend for those who need the first waitpoint only.
-func (w *world) stopped(f flowfabric.Fence, opts ...suspending) engine.Minted {
+func (w *env) stopped(f flowfabric.Fence, opts ...suspending) engine.Minted {
 	w.Helper()
 	q, _ := w.suspend(f, opts...)
 	return q.Bindings[0].Minted
 }
 
 // waiting creates an execution that waits for go, and returns it with its waitpoint.
-func (w *world) waiting(opts ...suspending) (*worker, engine.Claim, engine.Minted) {
+func (w *env) waiting(opts ...suspending) (*worker, engine.Claim, engine.Minted) {
 	w.Helper()
 	k, c := w.holder()
 	return k, c, w.stopped(c.Fence, opts...)
 }
 
 // pend opens a pending waitpoint for an hour.
-func (w *world) pend(f flowfabric.Fence, key string) engine.Minted {
+func (w *env) pend(f flowfabric.Fence, key string) engine.Minted {
 	w.Helper()
 	m := minted(key)
 	o, err := w.e.CreatePendingWaitpoint(w.ctx, f, "", m, time.Hour)
@@ -202,7 +202,7 @@ func (w *world) pend(f flowfabric.Fence, key string) engine.Minted {
 }
 
 // deliver brings a signal with the right token.
-func (w *world) deliver(id flowfabric.ExecutionID, m engine.Minted, s suspend.SentSignal) (suspend.Delivered, error) {
+func (w *env) deliver(id flowfabric.ExecutionID, m engine.Minted, s suspend.SentSignal) (suspend.Delivered, error) {
 	w.Helper()
 	d, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, s)
 	w.check()
@@ -210,13 +210,13 @@ func (w *world) deliver(id flowfabric.ExecutionID, m engine.Minted, s suspend.Se
 }
 
 // signal delivers a new signal by name and fails unless it has the wanted effect.
-func (w *world) signal(id flowfabric.ExecutionID, m engine.Minted, name, effect string) suspend.Delivered {
+func (w *env) signal(id flowfabric.ExecutionID, m engine.Minted, name, effect string) suspend.Delivered {
 	w.Helper()
 	return w.send(id, m, suspend.SentSignal{Name: name}, effect)
 }
 
 // send delivers a new signal and fails unless it has the wanted effect.
-func (w *world) send(id flowfabric.ExecutionID, m engine.Minted, s suspend.SentSignal, effect string) suspend.Delivered {
+func (w *env) send(id flowfabric.ExecutionID, m engine.Minted, s suspend.SentSignal, effect string) suspend.Delivered {
 	w.Helper()
 	d, err := w.deliver(id, m, s)
 	w.no(err)
@@ -225,7 +225,7 @@ func (w *world) send(id flowfabric.ExecutionID, m engine.Minted, s suspend.SentS
 }
 
 // resume resumes on the word of an operator.
-func (w *world) resume(id flowfabric.ExecutionID) {
+func (w *env) resume(id flowfabric.ExecutionID) {
 	w.Helper()
 	already, err := w.e.ResumeExecution(w.ctx, id, engine.ResumeRequest{By: "op", Reason: "told to"})
 	w.no(err)
@@ -234,7 +234,7 @@ func (w *world) resume(id flowfabric.ExecutionID) {
 }
 
 // record reads the current or last suspension.
-func (w *world) record(id flowfabric.ExecutionID) suspend.Record {
+func (w *env) record(id flowfabric.ExecutionID) suspend.Record {
 	w.Helper()
 	r, err := w.e.ReadSuspension(w.ctx, id)
 	w.no(err)
@@ -242,7 +242,7 @@ func (w *world) record(id flowfabric.ExecutionID) suspend.Record {
 }
 
 // waitpoint reads one waitpoint.
-func (w *world) waitpoint(id flowfabric.ExecutionID, m engine.Minted) suspend.Waitpoint {
+func (w *env) waitpoint(id flowfabric.ExecutionID, m engine.Minted) suspend.Waitpoint {
 	w.Helper()
 	all := w.record(id).Waitpoints
 	i := slices.IndexFunc(all, func(p suspend.Waitpoint) bool { return p.ID == m.ID })
@@ -253,7 +253,7 @@ func (w *world) waitpoint(id flowfabric.ExecutionID, m engine.Minted) suspend.Wa
 }
 
 // logged lists "name effect" of what was delivered to a waitpoint, oldest first, joined by commas.
-func (w *world) logged(id flowfabric.ExecutionID, m engine.Minted) string {
+func (w *env) logged(id flowfabric.ExecutionID, m engine.Minted) string {
 	w.Helper()
 	var out []string
 	for total := 1; len(out) < total; {

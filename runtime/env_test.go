@@ -33,15 +33,15 @@ func hello(_ context.Context, _ *handler.Task, name string) (string, error) {
 	return "hello " + name, nil
 }
 
-// world is an embedded server, an engine to submit and look with, and the workers that a test starts.
-type world struct {
+// env is an embedded server, an engine to submit and look with, and the workers that a test starts.
+type env struct {
 	*testing.T
 	ctx    context.Context
 	url    string
 	engine *engine.Engine
 }
 
-func newWorld(t *testing.T) *world {
+func newEnv(t *testing.T) *env {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	t.Cleanup(cancel)
@@ -55,7 +55,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	return &world{T: t, ctx: ctx, url: server.URL(), engine: e}
+	return &env{T: t, ctx: ctx, url: server.URL(), engine: e}
 }
 
 // running is a worker of a test. stop asks it to drain and returns what Run returned.
@@ -65,7 +65,7 @@ type running struct {
 }
 
 // start runs a worker until the test ends or stops it.
-func (w *world) start(cfg runtime.Config, bindings ...handler.Binding) *running {
+func (w *env) start(cfg runtime.Config, bindings ...handler.Binding) *running {
 	w.Helper()
 	cfg.URL = w.url
 	if cfg.Logger == nil {
@@ -86,7 +86,7 @@ func (w *world) start(cfg runtime.Config, bindings ...handler.Binding) *running 
 }
 
 // submit creates one execution of the kind greet.
-func (w *world) submit(in any, change ...func(*engine.NewExecution)) flowfabric.ExecutionID {
+func (w *env) submit(in any, change ...func(*engine.NewExecution)) flowfabric.ExecutionID {
 	w.Helper()
 	payload, err := json.Marshal(in)
 	if err != nil {
@@ -111,7 +111,7 @@ func retries(n int) func(*engine.NewExecution) {
 }
 
 // reach waits until an execution has one of the given codes.
-func (w *world) reach(id flowfabric.ExecutionID, codes ...flowfabric.Code) engine.Snapshot {
+func (w *env) reach(id flowfabric.ExecutionID, codes ...flowfabric.Code) engine.Snapshot {
 	w.Helper()
 	var last engine.Snapshot
 	w.eventually("the execution reaches "+string(codes[0]), func() bool {
@@ -130,7 +130,7 @@ func (w *world) reach(id flowfabric.ExecutionID, codes ...flowfabric.Code) engin
 }
 
 // eventually polls a condition for at most ten seconds.
-func (w *world) eventually(what string, ok func() bool) {
+func (w *env) eventually(what string, ok func() bool) {
 	w.Helper()
 	deadline := time.Now().Add(10 * time.Second)
 	for !ok() {
@@ -141,7 +141,7 @@ func (w *world) eventually(what string, ok func() bool) {
 	}
 }
 
-func (w *world) submitKind(kind string, in any) flowfabric.ExecutionID {
+func (w *env) submitKind(kind string, in any) flowfabric.ExecutionID {
 	w.Helper()
 	return w.submit(in, func(x *engine.NewExecution) { x.Kind = kind })
 }

@@ -11,7 +11,7 @@ import (
 
 // graph puts flows together and works on them.
 type graph struct {
-	*world
+	*env
 	looks int
 	id    flowfabric.FlowID
 	nodes []engine.FlowMember
@@ -20,8 +20,8 @@ type graph struct {
 }
 
 // flow begins a flow in this partition.
-func (w *world) flow() *graph {
-	return &graph{world: w, id: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), w: w.worker("flow")}
+func (w *env) flow() *graph {
+	return &graph{env: w, id: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), w: w.worker("flow")}
 }
 
 type nodeOption func(*engine.FlowMember)
@@ -184,7 +184,7 @@ func (g *graph) are(want flowfabric.PublicState, nodes ...string) {
 func (g *graph) ends(want flowfabric.FlowState) {
 	g.Helper()
 	_, got := g.states()
-	same(g.world, "flow", got, want)
+	same(g.env, "flow", got, want)
 }
 
 // join stages one more member into the flow.
@@ -310,17 +310,17 @@ func wireWait(name, mode, rest, park string, children ...engine.FlowMember) []st
 }
 
 // child is one that an execution makes, which nobody can claim for an hour.
-func (w *world) child(parent flowfabric.ExecutionID, wait, name string, opts ...option) engine.FlowMember {
+func (w *env) child(parent flowfabric.ExecutionID, wait, name string, opts ...option) engine.FlowMember {
 	x := w.item(opts...)
 	x.ID = parent.Child(wait, name)
 	return engine.FlowMember{NewExecution: x, Node: name}
 }
 
-// check is that of the world; the slowest server, where flows are large, is looked at after every fifth step.
+// check is that of the environment; the slowest server, where flows are large, is looked at after every fifth step.
 func (g *graph) check() {
 	g.Helper()
 	if g.looks++; g.srv.Share >= 10 && g.looks%5 != 0 {
 		return
 	}
-	g.world.check()
+	g.env.check()
 }

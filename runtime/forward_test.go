@@ -17,9 +17,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
-// ids lists the partitions of passes.
-func ids(passes []pass) (out []uint16) {
-	for _, x := range passes {
+// ids lists the partitions of forwards.
+func ids(forwards []forward) (out []uint16) {
+	for _, x := range forwards {
 		out = append(out, x.partition.id)
 	}
 	return out
@@ -40,8 +40,8 @@ func TestRingsThatAreOwed(t *testing.T) {
 	}
 	expect := func(what string, s *scheduler, at time.Time, leaving bool, again time.Duration, want ...uint16) {
 		t.Helper()
-		if passes, pause := s.owed(at, leaving); !slices.Equal(ids(passes), want) || pause != again {
-			t.Errorf("%s: passes %v, asks again in %v; want %v, %v", what, ids(passes), pause, want, again)
+		if forwards, pause := s.owed(at, leaving); !slices.Equal(ids(forwards), want) || pause != again {
+			t.Errorf("%s: forwards %v, asks again in %v; want %v, %v", what, ids(forwards), pause, want, again)
 		}
 	}
 	fill := func(s *scheduler) { // a handler has what was reserved
@@ -52,7 +52,7 @@ func TestRingsThatAreOwed(t *testing.T) {
 	expect("a slot is free", s, now, false, time.Hour)
 	fill(s)
 	expect("full", s, now, false, time.Hour, 2)
-	expect("passed once", s, now, false, time.Hour)
+	expect("forwarded once", s, now, false, time.Hour)
 	s.ringWork(s.partitions[2], now)
 	expect("rung again", s, now, false, time.Hour, 2)
 
@@ -63,23 +63,23 @@ func TestRingsThatAreOwed(t *testing.T) {
 
 	s = rung(1, 1, 3)
 	first, _, _ := s.pick(now)
-	expect("a visit may bring its slot back", s, now, false, passPatience)
-	expect("a visit that takes long", s, now.Add(passPatience), false, time.Hour, 3)
-	s.ringWork(s.partitions[0], now.Add(passPatience))
-	expect("a ring that is younger", s, now.Add(passPatience), false, passPatience)
+	expect("a claim round may bring its slot back", s, now, false, forwardPatience)
+	expect("a claim round that takes long", s, now.Add(forwardPatience), false, time.Hour, 3)
+	s.ringWork(s.partitions[0], now.Add(forwardPatience))
+	expect("a ring that is younger", s, now.Add(forwardPatience), false, forwardPatience)
 	s.partitions[0].owed = time.Time{}
 	s.ringWork(first, now)
-	expect("a partition under visit", s, now.Add(passPatience), false, time.Hour)
+	expect("a partition that is being claimed from", s, now.Add(forwardPatience), false, time.Hour)
 	s.slots.enter(&job{}, now)
 	s.ended(first)
-	expect("its visit used the slot", s, now, false, time.Hour, first.id)
+	expect("its claim round used the slot", s, now, false, time.Hour, first.id)
 
 	s = rung(1, 1)
-	visited, n, _ := s.pick(now)
+	asked, n, _ := s.pick(now)
 	s.slots.put(n)
-	s.ended(visited)
+	s.ended(asked)
 	fill(s)
-	expect("a visit has answered the ring", s, now, false, time.Hour)
+	expect("a claim round has answered the ring", s, now, false, time.Hour)
 
 	expect("leaving, with free slots", rung(4, 0, 1), now, true, time.Hour, 0, 1)
 	s = rung(1, 0)
@@ -88,8 +88,8 @@ func TestRingsThatAreOwed(t *testing.T) {
 	expect("never registered", s, now, false, time.Hour)
 }
 
-// Whoever must look again is told: when a ring comes, when a visit takes slots, and when it ends.
-func TestOwedRingsWakeThePasser(t *testing.T) {
+// The forwarder is told when it must look again: when a ring comes, when a claim round takes slots, and when it ends.
+func TestOwedRingsWakeTheForwarder(t *testing.T) {
 	s := newScheduler(2, newSlots(1))
 	pokes := 0
 	s.onOwed = func() { pokes++ }
@@ -104,42 +104,42 @@ func TestOwedRingsWakeThePasser(t *testing.T) {
 	p, _, _ = s.pick(time.Now()) // of partition 0, which is still hot
 	s.ended(p)
 	if pokes != 3 || p.id != 0 {
-		t.Errorf("%d wake-ups, visited %d; want 3 of partition 0", pokes, p.id)
+		t.Errorf("%d wake-ups, asked %d; want 3 of partition 0", pokes, p.id)
 	}
 }
 
-// deafToPolls is a store whose polls find nothing, so that work is found by rings alone. It tells where this worker
+// withoutPolls is a store whose polls find nothing, so that work is found by rings alone. It tells where this worker
 // is registered since it last found something.
-type deafToPolls struct {
+type withoutPolls struct {
 	store
-	worker *Worker
-	passed atomic.Int64
-	mu     sync.Mutex
-	worked map[uint16]bool
-	waits  map[uint16]bool
+	worker    *Worker
+	forwarded atomic.Int64
+	mu        sync.Mutex
+	worked    map[uint16]bool
+	waits     map[uint16]bool
 }
 
-func (d *deafToPolls) Poll(context.Context, []uint16) ([]engine.PollState, int, error) {
+func (d *withoutPolls) Poll(context.Context, []uint16) ([]engine.PollState, int, error) {
 	return nil, 0, nil
 }
 
-func (d *deafToPolls) PassRing(ctx context.Context, partition uint16, interest string) (int, error) {
-	d.passed.Add(1)
-	return d.store.PassRing(ctx, partition, interest)
+func (d *withoutPolls) ForwardRing(ctx context.Context, partition uint16, subscription string) (int, error) {
+	d.forwarded.Add(1)
+	return d.store.ForwardRing(ctx, partition, subscription)
 }
 
-func (d *deafToPolls) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error) {
+func (d *withoutPolls) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error) {
 	reply, err := d.store.ClaimNext(ctx, req)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err == nil && len(reply.Claims) > 0 {
 		d.worked[req.Partition] = true
 	}
-	d.waits[req.Partition] = err == nil && reply.Registered && len(reply.Routes) == 0 // the interest covers the table
+	d.waits[req.Partition] = err == nil && reply.Registered && len(reply.Routes) == 0 // the subscription covers the table
 	return reply, err
 }
 
-func (d *deafToPolls) waitsIn(partition uint16, worked bool) bool {
+func (d *withoutPolls) waitsIn(partition uint16, worked bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.waits[partition] && d.worked[partition] == worked
@@ -166,13 +166,13 @@ func newCrew(t *testing.T, url string) *crew {
 }
 
 // start runs a worker until the test ends; stop begins its drain.
-func (c *crew) start(concurrency int, fn func(context.Context, *handler.Task, string) (string, error)) (d *deafToPolls, stop func()) {
+func (c *crew) start(concurrency int, fn func(context.Context, *handler.Task, string) (string, error)) (d *withoutPolls, stop func()) {
 	c.Helper()
 	w, err := New(Config{URL: c.url, Concurrency: concurrency, DisableMaintenance: true, Logger: slog.New(slog.DiscardHandler)}, handler.Bind(c.kind, fn))
 	if err != nil {
 		c.Fatal(err)
 	}
-	d = &deafToPolls{worker: w, worked: map[uint16]bool{}, waits: map[uint16]bool{}}
+	d = &withoutPolls{worker: w, worked: map[uint16]bool{}, waits: map[uint16]bool{}}
 	w.open = func(ctx context.Context, cfg Config) (store, func(), error) {
 		s, release, err := open(ctx, cfg)
 		d.store = s
@@ -207,9 +207,9 @@ func (c *crew) eventually(what string, ok func() bool) {
 	}
 }
 
-// A worker that was rung and cannot follow passes the ring on to one that can: because it is full, or because it drains
+// A worker that was rung and cannot follow forwards the ring to one that can: because it is full, or because it drains
 // . No poll and no tick helps here.
-func TestRingIsPassedOn(t *testing.T) {
+func TestRingIsForwarded(t *testing.T) {
 	for name, url := range map[string]func(*testing.T) string{
 		"embedded": func(t *testing.T) string { return testserver.Embedded(t) },
 		"redis":    func(t *testing.T) string { return testserver.Redis(t) },
@@ -242,15 +242,15 @@ func TestRingIsPassedOn(t *testing.T) {
 					stop()
 					c.eventually("the first worker drains", func() bool { return first.worker.Ready() != nil })
 				}
-				before := first.passed.Load()
-				c.submit(0, "passed")
+				before := first.forwarded.Load()
+				c.submit(0, "forwarded")
 				select {
 				case in := <-ran:
-					if n := first.passed.Load() - before; in != "passed" || n != 1 {
-						t.Errorf("the second worker ran %q after %d passes, want one", in, n)
+					if n := first.forwarded.Load() - before; in != "forwarded" || n != 1 {
+						t.Errorf("the second worker ran %q after %d forwards, want one", in, n)
 					}
 				case <-c.ctx.Done():
-					t.Errorf("the second worker was never rung, after %d passes", first.passed.Load()-before)
+					t.Errorf("the second worker was never rung, after %d forwards", first.forwarded.Load()-before)
 				}
 			})
 		}

@@ -32,8 +32,8 @@ var proto = strconv.Itoa(limits.Protocol)
 // ttl is the lease of a test worker; it is moved past with advance, never waited for.
 const ttl = 30 * time.Second
 
-// world is one scenario's partition, empty at the start.
-type world struct {
+// env is one scenario's partition, empty at the start.
+type env struct {
 	*testing.T
 	srv     *Server
 	e       *engine.Engine
@@ -51,10 +51,10 @@ type world struct {
 	gated   bool               // budgets and quotas belong to the scenario: they are audited at its end
 }
 
-func newWorld(t *testing.T, s *Server, e *engine.Engine, raw rueidis.Client, partition uint16) *world {
+func newEnv(t *testing.T, s *Server, e *engine.Engine, raw rueidis.Client, partition uint16) *env {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(number("FLOWFABRIC_SOAK", 0))*20*time.Millisecond)
 	t.Cleanup(cancel)
-	w := &world{T: t, srv: s, e: e, raw: raw, ctx: ctx, p: partition, k: keys.Of(partition)}
+	w := &env{T: t, srv: s, e: e, raw: raw, ctx: ctx, p: partition, k: keys.Of(partition)}
 	w.reset()
 	t.Cleanup(func() { // later looks at the keyspace are cheaper; the test's own context has ended
 		after, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -66,7 +66,7 @@ func newWorld(t *testing.T, s *Server, e *engine.Engine, raw rueidis.Client, par
 }
 
 // reset empties the partition and boots it again.
-func (w *world) reset() {
+func (w *env) reset() {
 	w.Helper()
 	w.checker = invariant.NewChecker()
 	if all := w.keys(); len(all) > 0 {
@@ -78,7 +78,7 @@ func (w *world) reset() {
 }
 
 // no fails on an error.
-func (w *world) no(err error) {
+func (w *env) no(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -86,14 +86,14 @@ func (w *world) no(err error) {
 }
 
 // is fails unless err is the wanted sentinel.
-func (w *world) is(err, want error) {
+func (w *env) is(err, want error) {
 	w.Helper()
 	if !errors.Is(err, want) {
 		w.Fatalf("got error %v, want %v", err, want)
 	}
 }
 
-func same[T comparable](w *world, what string, got, want T) {
+func same[T comparable](w *env, what string, got, want T) {
 	w.Helper()
 	if got != want {
 		w.Fatalf("%s: got %v, want %v", what, got, want)
@@ -104,12 +104,12 @@ func same[T comparable](w *world, what string, got, want T) {
 func words(values ...any) string { return strings.TrimSuffix(fmt.Sprintln(values...), "\n") }
 
 // do runs a raw command.
-func (w *world) do(args ...string) rueidis.RedisResult {
+func (w *env) do(args ...string) rueidis.RedisResult {
 	return w.raw.Do(w.ctx, w.raw.B().Arbitrary(args...).Build())
 }
 
 // set runs a raw command that must succeed.
-func (w *world) set(args ...string) {
+func (w *env) set(args ...string) {
 	w.Helper()
 	if w.editLinks(args) {
 		return
@@ -133,7 +133,7 @@ func (w *world) set(args ...string) {
 }
 
 // edit changes fields of a record as if it were a hash: HSET, HDEL or HINCRBY. One that is not there is made.
-func (w *world) edit(key, command string, args []string) {
+func (w *env) edit(key, command string, args []string) {
 	w.Helper()
 	r := record.Record{Fields: map[string]string{}}
 	text, err := w.do("GET", key).ToString()
@@ -151,7 +151,7 @@ func (w *world) edit(key, command string, args []string) {
 }
 
 // alter does to fields what a command does to a hash.
-func (w *world) alter(fields map[string]string, command string, args []string) {
+func (w *env) alter(fields map[string]string, command string, args []string) {
 	w.Helper()
 	switch command {
 	case "HSET":
@@ -174,7 +174,7 @@ func (w *world) alter(fields map[string]string, command string, args []string) {
 
 // editLinks changes the group, the edges or the dependants of a member as if they had keys of their own: field g of the execution, hash
 // fi and list fo. It returns false if the command is about something else, or if they have such keys.
-func (w *world) editLinks(args []string) bool {
+func (w *env) editLinks(args []string) bool {
 	w.Helper()
 	if len(args) < 2 {
 		return false
@@ -238,7 +238,7 @@ func linked(key string) (area, id string, ok bool) {
 }
 
 // waits is what an execution waits for, as it is stored.
-func (w *world) waits(id flowfabric.ExecutionID) record.Waits {
+func (w *env) waits(id flowfabric.ExecutionID) record.Waits {
 	w.Helper()
 	text, err := w.do("GET", w.k.Waits(id.UUID())).ToString()
 	if !rueidis.IsRedisNil(err) {
@@ -247,7 +247,7 @@ func (w *world) waits(id flowfabric.ExecutionID) record.Waits {
 	return record.DecodeWaits(text)
 }
 
-func (w *world) editWaits(key string, edit func(record.Waits)) {
+func (w *env) editWaits(key string, edit func(record.Waits)) {
 	w.Helper()
 	text, err := w.do("GET", key).ToString()
 	if !rueidis.IsRedisNil(err) {
@@ -267,12 +267,12 @@ type answer struct {
 
 // fcall calls a function with arguments the engine would never send. A reply outside the envelope fails: it would
 // be a script that raised.
-func (w *world) fcall(name string, args ...string) answer {
+func (w *env) fcall(name string, args ...string) answer {
 	w.Helper()
 	return w.fcallOn([]string{w.seat(name)}, name, args...)
 }
 
-func (w *world) fcallOn(roots []string, name string, args ...string) answer {
+func (w *env) fcallOn(roots []string, name string, args ...string) answer {
 	w.Helper()
 	var resp rueidis.RedisResult
 	if w.srv.Features.Functions {
@@ -313,7 +313,7 @@ func init() {
 }
 
 // script makes sure that the server has a script, and returns its hash.
-func (w *world) script(name string) string {
+func (w *env) script(name string) string {
 	w.Helper()
 	sha, text := scripts[name]()
 	if known, err := w.do("SCRIPT", "EXISTS", sha).AsIntSlice(); err != nil || known[0] == 0 {
@@ -323,7 +323,7 @@ func (w *world) script(name string) string {
 }
 
 // must is an fcall that answers OK.
-func (w *world) must(name string, args ...string) answer {
+func (w *env) must(name string, args ...string) answer {
 	w.Helper()
 	a := w.fcall(name, args...)
 	if a.code != "OK" {
@@ -333,14 +333,14 @@ func (w *world) must(name string, args ...string) answer {
 }
 
 // advance moves the server's clock of this partition, also back.
-func (w *world) advance(d time.Duration) {
+func (w *env) advance(d time.Duration) {
 	w.Helper()
 	w.stepped = w.stepped || d < 0
 	w.set("HINCRBY", string(w.k), "clock_offset", strconv.FormatInt(d.Milliseconds(), 10))
 }
 
 // now is the server's clock in this partition, ms.
-func (w *world) now() int64 {
+func (w *env) now() int64 {
 	w.Helper()
 	t, err := w.do("TIME").AsStrSlice()
 	w.no(err)
@@ -351,22 +351,22 @@ func (w *world) now() int64 {
 }
 
 // ready lists the partition's ready routes.
-func (w *world) ready() []string {
+func (w *env) ready() []string {
 	routes, err := w.do("SMEMBERS", w.k.Ready()).AsStrSlice()
 	w.no(err)
 	return routes
 }
 
-func (w *world) root() map[string]string { return w.hash(string(w.k)) }
+func (w *env) root() map[string]string { return w.hash(string(w.k)) }
 
-func (w *world) hash(key string) map[string]string {
+func (w *env) hash(key string) map[string]string {
 	w.Helper()
 	m, err := w.do("HGETALL", key).AsStrMap()
 	w.no(err)
 	return m
 }
 
-func (w *world) core(id flowfabric.ExecutionID) map[string]string {
+func (w *env) core(id flowfabric.ExecutionID) map[string]string {
 	w.Helper()
 	text, err := w.do("GET", w.k.Core(id.UUID())).ToString()
 	if rueidis.IsRedisNil(err) {
@@ -379,13 +379,13 @@ func (w *world) core(id flowfabric.ExecutionID) map[string]string {
 }
 
 // at reads a number of the core.
-func (w *world) at(id flowfabric.ExecutionID, field string) int64 {
+func (w *env) at(id flowfabric.ExecutionID, field string) int64 {
 	w.Helper()
 	n, _ := strconv.ParseInt(w.core(id)[field], 10, 64)
 	return n
 }
 
-func (w *world) read(id flowfabric.ExecutionID) engine.Snapshot {
+func (w *env) read(id flowfabric.ExecutionID) engine.Snapshot {
 	w.Helper()
 	s, err := w.e.ReadExecution(w.ctx, id)
 	w.no(err)
@@ -393,7 +393,7 @@ func (w *world) read(id flowfabric.ExecutionID) engine.Snapshot {
 }
 
 // code fails unless the execution is (shown) in the wanted state, and returns its snapshot.
-func (w *world) code(id flowfabric.ExecutionID, want flowfabric.Code) engine.Snapshot {
+func (w *env) code(id flowfabric.ExecutionID, want flowfabric.Code) engine.Snapshot {
 	w.Helper()
 	s := w.read(id)
 	if s.State.Code != want {
@@ -404,7 +404,7 @@ func (w *world) code(id flowfabric.ExecutionID, want flowfabric.Code) engine.Sna
 
 type option func(*engine.NewExecution)
 
-func (w *world) item(opts ...option) engine.NewExecution {
+func (w *env) item(opts ...option) engine.NewExecution {
 	x := engine.NewExecution{ID: flowfabric.NewExecutionID(w.p), Namespace: "default", Lane: "default", Kind: "k", Payload: []byte("in")}
 	for _, o := range opts {
 		o(&x)
@@ -413,7 +413,7 @@ func (w *world) item(opts ...option) engine.NewExecution {
 }
 
 // create admits one execution.
-func (w *world) create(opts ...option) flowfabric.ExecutionID {
+func (w *env) create(opts ...option) flowfabric.ExecutionID {
 	w.Helper()
 	x := w.item(opts...)
 	c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x})
@@ -424,7 +424,7 @@ func (w *world) create(opts ...option) flowfabric.ExecutionID {
 }
 
 // createN admits n in one call.
-func (w *world) createN(n int, opts ...option) []flowfabric.ExecutionID {
+func (w *env) createN(n int, opts ...option) []flowfabric.ExecutionID {
 	w.Helper()
 	ids := make([]flowfabric.ExecutionID, n)
 	for first := 0; first < n; first += 100 {
@@ -468,7 +468,7 @@ func retries(n int) option {
 }
 
 // unchanged fails unless run leaves the partition, and those beside it, byte-identical.
-func (w *world) unchanged(what string, run func()) {
+func (w *env) unchanged(what string, run func()) {
 	w.Helper()
 	before := w.digest()
 	run()
@@ -478,7 +478,7 @@ func (w *world) unchanged(what string, run func()) {
 }
 
 // sameBut fails unless run leaves the partition as it is, but for facts with the given prefixes.
-func (w *world) sameBut(what string, run func(), without ...string) {
+func (w *env) sameBut(what string, run func(), without ...string) {
 	w.Helper()
 	before := w.digest(without...)
 	run()

@@ -1,0 +1,101 @@
+package runtime
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/sourcegraph/conc"
+
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tracing"
+	"github.com/flowfabric/flowfabric-go/internal/waits"
+)
+
+// jobs is what all jobs of a run share: the goroutines that they run on, and what they need of the worker.
+type jobs struct {
+	ctx      context.Context // of handlers and of the calls that settle; outlives the wish to stop until the drain is over
+	store    jobStore
+	keeper   *keeper.Keeper
+	slots    *slots
+	watch    *watch
+	seeds    *tokenSeeds
+	kinds    map[string]*served
+	instance string
+	log      *slog.Logger
+	metrics  *metrics
+	tracer   *tracing.Tracer
+
+	done    *completer
+	pool    goroutinePool  // handlers, each with a slot, and what is left to settle
+	returns conc.WaitGroup // hand-backs, without slots
+}
+
+// jobStore is what jobs ask of the server: what their handlers write and read, and what settles them.
+type jobStore interface {
+	framelog.Appender
+	framelog.SummaryReader
+	taskhook.StepRecorder
+	taskhook.ProgressRecorder
+	taskhook.FrameReader
+	taskhook.ResultReader
+	waits.Opener
+	settler
+	spender
+}
+
+// completed records the answers to completions. What was refused, or not answered, is settled alone: the server knows if
+// it was done.
+func (js *jobs) completed(batch []completion, answers []engine.Settled, err error) {
+	done := make([]*keeper.Held, 0, len(batch))
+	for i, c := range batch {
+		refused := err
+		if err == nil {
+			refused = answers[i].Err
+		}
+		switch {
+		case c.answer != nil: // somebody waits for it
+			c.answer <- refused
+		case refused != nil:
+			c.job.outcome = &handler.Outcome{Kind: handler.OutcomeComplete, Result: c.item.Result}
+			js.pool.do(c.job)
+		default:
+			c.job.kind.completed().Inc()
+			done = append(done, c.job.held)
+		}
+	}
+	js.keeper.Release(done...)
+	js.slots.settled(len(done))
+}
+
+// handBack returns an execution that no handler has seen, without blocking. It keeps its attempt.
+func (js *jobs) handBack(held *keeper.Held) {
+	js.returns.Go(func() {
+		ctx, cancel := context.WithTimeout(js.ctx, stopGrace)
+		defer cancel()
+		err := persist(ctx, held, func(ctx context.Context) error {
+			_, err := js.store.ReleaseExecution(ctx, held.Fence())
+			return err
+		})
+		switch {
+		case err == nil:
+			held.Release()
+		case held.Check() != nil || notOurs(err):
+			held.Release() // no longer ours: nothing to hand back
+		default:
+			js.log.Warn("flowfabric: execution was not handed back; it is requeued when the lease runs out",
+				"execution", held.Fence().Execution.String(), "error", err)
+			held.Abandon()
+		}
+	})
+}
+
+// giveBack returns executions that waited for a slot.
+func (js *jobs) giveBack(jobs []*job) {
+	for _, j := range jobs {
+		js.handBack(j.held)
+	}
+}
