@@ -112,6 +112,7 @@ func (c *claimer) claim(p *partition, n int) (claims []*keeper.Held, again bool,
 // learned takes in what a claim says of routes, and tells whether the subscription is another now: then it has to be stored.
 func (c *claimer) learned(p *partition, reply keeper.Reply) bool {
 	p.rotation++
+	p.more = reply.More
 	p.learn(reply.ClaimReply)
 	subscription := c.offer.subscription(p.table)
 	gated := slices.ContainsFunc(subscription, func(id uint64) bool { return len(p.table[id].Gates) > 0 })
@@ -240,6 +241,7 @@ func (c *claimer) start(p *partition, claims []*keeper.Held, slots int) (used in
 			continue
 		}
 		j := newJob(c.jobs, held, route)
+		j.deep = p.more
 		switch run, waits := c.slots.enter(j, now); {
 		case run:
 			c.jobs.pool.do(j)

@@ -24,6 +24,7 @@ type job struct {
 	kind  *served   // nil: there is no handler
 	logs  jobLog    // of its logger
 	since time.Time // when it began to wait for a slot; zero if it did not
+	deep  bool      // its partition had more than was claimed
 	left  bool      // its slot is another's
 
 	frames  frames           // that its handler appends

@@ -6,6 +6,9 @@ const (
 	// patience is how long a claimed execution may wait here for a slot. Then it goes back to its queue, where a worker that is
 	// idle gets it.
 	patience = 10 * time.Millisecond
+	// deepPatience is how many times as long it may wait if its partition had more than this worker took: a worker that is idle finds work there.
+	// Handlers that began together end together, so without it all that waits for handlers of 10 ms would go back.
+	deepPatience = 5
 	// maxAhead bounds what waits, in time at the present pace. It is less than patience, since handlers do not return evenly.
 	maxAhead = 5 * time.Millisecond
 	// paceWindow is how long handlers that return are counted before their rate is believed.
@@ -72,4 +75,12 @@ func (p *pace) ahead(now time.Time, capacity int) int {
 		p.most = min(capacity, int(p.rate*min(2*p.trip, maxAhead).Seconds()))
 	}
 	return p.most
+}
+
+// bound is how long an execution may wait; deep if more waits where it came from.
+func (p *pace) bound(deep bool) time.Duration {
+	if deep {
+		return deepPatience * p.patience
+	}
+	return p.patience
 }

@@ -22,6 +22,7 @@ type partition struct {
 	registered  bool // the server will ring when matching work arrives
 	ahead       bool // the claim round claims ahead of slots: it must not register
 	dry         bool // nothing is left to claim ahead
+	more        bool // the last claim left some
 	until       time.Time
 	owed        time.Time // when it was rung for work that no claim round has looked for since: the ring may have to be forwarded
 	failures    int

@@ -193,7 +193,11 @@ func (s *slots) stale(now time.Time) (back []*job, again time.Duration) {
 	if len(s.ahead) == 0 {
 		return nil, time.Hour
 	}
-	if left := s.pace.patience - now.Sub(s.ahead[0].since); left > 0 {
+	left := time.Hour
+	for _, j := range s.ahead {
+		left = min(left, s.pace.bound(j.deep)-now.Sub(j.since))
+	}
+	if left > 0 {
 		return nil, left
 	}
 	s.pace.mistaken(now)

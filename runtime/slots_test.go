@@ -80,3 +80,36 @@ func TestSlotsAreEntered(t *testing.T) {
 		t.Errorf("%d running, %d settling at the end", running, settling)
 	}
 }
+
+// What waits for a slot goes back after its patience; where more of its queue waits, that is five times as long.
+func TestWorkOfADeepQueueMayWaitLonger(t *testing.T) {
+	now := time.Now()
+	waiting := func(jobs ...*job) *slots {
+		s := newSlots(1)
+		s.pace.fixed = len(jobs)
+		s.room(now)
+		s.takeAhead(1 + len(jobs))
+		s.enter(&job{}, now)
+		for _, j := range jobs {
+			s.enter(j, now)
+		}
+		return s
+	}
+	for _, c := range []struct {
+		what  string
+		s     *slots
+		after time.Duration
+		want  int
+		again time.Duration
+	}{
+		{"shallow, early", waiting(&job{}), patience - 1, 0, 1},
+		{"shallow, late", waiting(&job{}), patience, 1, time.Hour},
+		{"deep, early", waiting(&job{deep: true}), patience, 0, (deepPatience - 1) * patience},
+		{"deep, late", waiting(&job{deep: true}), deepPatience * patience, 1, time.Hour},
+		{"one behind a deep one", waiting(&job{deep: true}, &job{}), patience, 2, time.Hour},
+	} {
+		if back, again := c.s.stale(now.Add(c.after)); len(back) != c.want || again != c.again {
+			t.Errorf("%s: %d go back, asked again in %v; want %d, %v", c.what, len(back), again, c.want, c.again)
+		}
+	}
+}

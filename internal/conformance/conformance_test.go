@@ -245,7 +245,7 @@ func TestEmbedded(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	Run(t, Server{Name: "embedded", URL: s.URL(), Share: 10, Features: Features{PinnedClock: true}, Pin: s.SetTime, Only: raced()})
+	Run(t, Server{Name: "embedded", URL: s.URL(), Share: 20, Features: Features{PinnedClock: true}, Pin: s.SetTime, Only: raced()})
 }
 
 func TestRedis(t *testing.T) {
