@@ -146,7 +146,7 @@ func TestBudgets(t *testing.T) {
 	})
 }
 
-// BS14: a period that ends late is followed by one that ends on time; those that nobody noticed are counted.
+// A period that ends late is followed by one that ends on time; those that nobody noticed are counted.
 func TestBudgetPeriods(t *testing.T) {
 	k := newCalendar(t)
 	b := tokens("hourly", 10)

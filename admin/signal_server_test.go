@@ -28,7 +28,7 @@ func rotate(b *booth, r admin.Rotation) {
 	}
 }
 
-func TestResumeOnAServer(t *testing.T) { // 20 §3.7
+func TestResumeOnAServer(t *testing.T) {
 	b := newBooth(t).Seed()
 	x, token := b.Park(0)
 	s, err := b.Client.Suspension(b.Ctx, x.ID())
@@ -50,12 +50,12 @@ func TestResumeOnAServer(t *testing.T) { // 20 §3.7
 	if s, err = b.Client.Suspension(b.Ctx, x.ID()); err != nil || s.Cause != suspend.CauseOperator || s.Result.By != "anna" || s.Result.Reason != "seen it" || len(s.Result.Signals) != 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if err := b.Signal(token); !errors.Is(err, flowfabric.ErrWaitpointClosed) { // 20 §11 #16
+	if err := b.Signal(token); !errors.Is(err, flowfabric.ErrWaitpointClosed) {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestRotationWithinGrace(t *testing.T) { // 20 §11 #10
+func TestRotationWithinGrace(t *testing.T) {
 	b := newBooth(t).Seed()
 	_, one := b.Park(30 * time.Second)
 	_, two := b.Park(0)
@@ -93,7 +93,7 @@ func current(b *booth) (kid string, ends map[string]time.Time) {
 	return list[0].Current, ends
 }
 
-func TestRotationThereAndBack(t *testing.T) { // 20 §11 #11, S18
+func TestRotationThereAndBack(t *testing.T) {
 	b := newBooth(t).Seed()
 	_, one := b.Park(0)
 	_, two := b.Park(0)
@@ -131,7 +131,7 @@ func TestRotationOfAStoreWithoutKeys(t *testing.T) {
 	}
 }
 
-func TestRotationToTheSameKey(t *testing.T) { // 20 §11 #12
+func TestRotationToTheSameKey(t *testing.T) {
 	b := newBooth(t).Seed()
 	rotated, err := admin.New(b.Client).RotateTokenKeys(b.Ctx, admin.Rotation{Kid: "a", Grace: time.Hour})
 	if err != nil || slices.ContainsFunc(rotated, func(r admin.KeyRotated) bool { return !r.Noop }) {
@@ -148,7 +148,7 @@ func TestRotationToTheSameKey(t *testing.T) { // 20 §11 #12
 	}
 }
 
-// 20 §11 #45, S43: a rotation does not strand long waits without anybody noticing.
+// A rotation does not strand long waits without anybody noticing.
 func TestRotationUnderALongWait(t *testing.T) {
 	b := newBooth(t).Seed()
 	x, token := b.Park(48 * time.Hour)

@@ -82,7 +82,7 @@ func TestApproveOnAServer(t *testing.T) {
 	}
 }
 
-// 20 §2.8, S19, #40: a listing shows which key, and a fingerprint from which nothing follows.
+// A listing shows which key, and a fingerprint from which nothing follows.
 func TestWaitpointsShowNoToken(t *testing.T) {
 	b := newBooth(t).Seed()
 	x, token := b.Park(time.Hour)
@@ -96,7 +96,7 @@ func TestWaitpointsShowNoToken(t *testing.T) {
 	}
 }
 
-func TestAStoreWithoutKeys(t *testing.T) { // 20 §11 #14
+func TestAStoreWithoutKeys(t *testing.T) {
 	b := newBooth(t)
 	x := submit(b.Ctx, t, b.Client, "tides")
 	_, token, err := b.Ring.Reissue(x.ID(), uuid.New(), "release")

@@ -196,7 +196,7 @@ func TestSignalRefusalsInWords(t *testing.T) {
 	}
 }
 
-func TestWaitpointsOpenOnesFirst(t *testing.T) { // 20 §3.12
+func TestWaitpointsOpenOnesFirst(t *testing.T) {
 	list, err := newFake().client(t).Waitpoints(t.Context(), flowfabric.NewExecutionID(1))
 	var keys []string
 	for _, w := range list {

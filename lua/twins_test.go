@@ -286,7 +286,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// Queue scores keep priority before age exactly, up to the last millisecond of the year 2286 (10 §3.1).
+// Queue scores keep priority before age exactly, up to the last millisecond of the year 2286.
 func TestScores(t *testing.T) {
 	h := loadHelpers(t)
 	score := func(priority, created int64) int64 {

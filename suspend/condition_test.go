@@ -23,7 +23,7 @@ func numbered(prefix string, n int) (list []string) {
 func members(n int, one Condition) []Condition { return slices.Repeat([]Condition{one}, n) }
 
 // The form that lua/lib/condition.lua reads: members before their group, waitpoints numbered as they come.
-func TestConditionsAsTheServerReadsThem(t *testing.T) { // 20 §4.1
+func TestConditionsAsTheServerReadsThem(t *testing.T) {
 	for what, x := range map[string]struct {
 		cond Condition
 		text string
@@ -55,7 +55,7 @@ func TestConditionsAsTheServerReadsThem(t *testing.T) { // 20 §4.1
 	}
 }
 
-// 20 §4.3, §11 #8, #36: what can never be met is refused, with the path of the part.
+// What can never be met is refused, with the path of the part.
 func TestConditionsThatAreRefused(t *testing.T) {
 	deep := AllOf(AllOf(AllOf(AllOf(Signal("a")))))
 	for what, x := range map[string]struct {
@@ -112,7 +112,7 @@ func TestNamedLeavesItsConditionAlone(t *testing.T) {
 	}
 }
 
-// 20 §3.2, §3.8, §5: options out of bounds are refused where they are used.
+// Options out of bounds are refused where they are used.
 func TestOptionsOfAWait(t *testing.T) {
 	for what, x := range map[string]struct {
 		cond Condition

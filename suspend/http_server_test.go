@@ -185,7 +185,7 @@ func TestAnApprovalFromLinkToResult(t *testing.T) {
 	}
 }
 
-// 20 §3.4: an answer that is faster than the handler counts, and a second one does not stand beside it.
+// An answer that is faster than the handler counts, and a second one does not stand beside it.
 func TestAnAnswerBeforeTheHandlerWaits(t *testing.T) {
 	d := newDesk(t, slog.DiscardHandler)
 	x, token := d.ask()
@@ -201,7 +201,7 @@ func TestAnAnswerBeforeTheHandlerWaits(t *testing.T) {
 	}
 }
 
-// 20 §11 #22: who sends at least once gets the same answer each time, also after the end.
+// Who sends at least once gets the same answer each time, also after the end.
 func TestACallbackThatIsRepeated(t *testing.T) {
 	d := newDesk(t, slog.DiscardHandler)
 	close(d.goOn)
@@ -294,7 +294,7 @@ func TestTokensWithOneBitFlipped(t *testing.T) {
 	}
 }
 
-// 20 §11 #17: who has no good token cannot find out what there is.
+// Who has no good token cannot find out what there is.
 func TestNothingIsToldWithoutAToken(t *testing.T) {
 	d := newDesk(t, slog.DiscardHandler)
 	close(d.goOn)
@@ -330,7 +330,7 @@ func TestNothingIsToldWithoutAToken(t *testing.T) {
 	}
 }
 
-// 20 §11 #43: a whole story, logged as loudly as possible, shows no token, digest or secret.
+// A whole story, logged as loudly as possible, shows no token, digest or secret.
 func TestNoLogHasASecret(t *testing.T) {
 	var log safeBuffer
 	d := newDesk(t, slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug, AddSource: true}))

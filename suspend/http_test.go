@@ -227,7 +227,7 @@ func TestHeadersOfEveryAnswer(t *testing.T) {
 	}
 }
 
-// 20 §7, S15: whoever has no good token gets the same bytes, whatever is wrong and whatever there is.
+// Whoever has no good token gets the same bytes, whatever is wrong and whatever there is.
 func TestRefusalsAreByteIdentical(t *testing.T) {
 	token := aToken(t)
 	other := strings.Replace(token.Reveal(), "1.", "63.", 1)
@@ -277,7 +277,6 @@ func TestRefusalsAreByteIdentical(t *testing.T) {
 	}
 }
 
-// 20 §7, row by row.
 func TestStatusOfEachError(t *testing.T) {
 	token := aToken(t)
 	for code, want := range map[string]struct {
@@ -427,7 +426,7 @@ func TestJSONPostsThatAreRefused(t *testing.T) {
 	}
 	d := &desk{}
 	if v := postJSON(newHandler(d), with("payload", strings.Repeat("x", 65534))); v.Code != 200 || len(d.sent[0].Payload) != limits.MaxSignal {
-		t.Errorf("a payload of 65536 bytes: %d %s", v.Code, v.body) // 20 §11 #39
+		t.Errorf("a payload of 65536 bytes: %d %s", v.Code, v.body)
 	}
 }
 

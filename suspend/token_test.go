@@ -23,7 +23,7 @@ func TestATokenReadsBack(t *testing.T) {
 	}
 }
 
-// 20 §11 #9, for the text that people hold.
+// The same for the text that people hold.
 func TestTokensThatAreNone(t *testing.T) {
 	good := aToken(t).Reveal()
 	head, secret := good[:strings.LastIndex(good, ".")+1], good[strings.LastIndex(good, ".")+1:]

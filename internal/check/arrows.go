@@ -84,7 +84,7 @@ func arrows(packages []Package) (breaches []string) {
 		top := underAny(from, tops)
 		allowed, known := below(from)
 		if !top && !known {
-			breaches = append(breaches, fmt.Sprintf("%s: unknown package; give it a place in design.md §3 and in internal/check/arrows.go", from))
+			breaches = append(breaches, fmt.Sprintf("%s: unknown package; give it a place in docs/architecture.md and in internal/check/arrows.go", from))
 			continue
 		}
 		for _, path := range p.Imports {
@@ -96,7 +96,7 @@ func arrows(packages []Package) (breaches []string) {
 			case under(from, "examples") && under(to, "internal"):
 				breaches = append(breaches, fmt.Sprintf("%s imports %s: an example uses what a user can use", from, to))
 			case !top && !slices.Contains(allowed, to):
-				breaches = append(breaches, fmt.Sprintf("%s imports %s against the arrows of design.md §3", from, to))
+				breaches = append(breaches, fmt.Sprintf("%s imports %s against the arrows of internal/check/arrows.go", from, to))
 			}
 		}
 	}

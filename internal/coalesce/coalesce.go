@@ -23,7 +23,7 @@ const (
 	// MaxInFlight bounds the concurrent create calls of plain submits.
 	MaxInFlight = 4
 	// longQueue is the number of waiting submits that is worth a further call: from about 32 items a call, the
-	// server's cost per item no longer falls (performance.md §4).
+	// server's cost per item no longer falls.
 	longQueue = 32
 	// slowCall is the age from which a call in flight no longer holds back the queue behind it.
 	slowCall = 20 * time.Millisecond

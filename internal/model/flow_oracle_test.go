@@ -133,7 +133,7 @@ func (o *oracle) add(m *member) {
 	o.by[m.id.UUID().String()] = m
 }
 
-// decide evaluates a pending group (60 §3.2).
+// decide evaluates a pending group.
 func (m *member) decide() {
 	if m.group != 'p' {
 		return
@@ -180,7 +180,7 @@ func (m *member) end(code string) {
 // waits tells whether it asks for children, or is about to.
 func (m *member) waits() bool { return m.wait == 'p' || m.wait == 'm' }
 
-// tally decides a wait (60 §9).
+// tally decides a wait.
 func (m *member) tally() {
 	if m.wait != 'p' {
 		return
@@ -198,7 +198,7 @@ func (m *member) tally() {
 	}
 }
 
-// replay makes an ended member ready to run again (60 §8.4): an impossible group forgets what did not succeed.
+// replay makes an ended member ready to run again: an impossible group forgets what did not succeed.
 func (m *member) replay(now int64) {
 	for up, mark := range m.marks {
 		if mark == 'l' {

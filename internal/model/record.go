@@ -82,7 +82,7 @@ type Batch struct {
 }
 
 // AppendFrames appends frames to the attempt's stream; those it has already are skipped, a gap is refused,
-// and so are deltas to another version of the summary (§3.1). All modes have one sequence and are counted apart (§3).
+// and so are deltas to another version of the summary. All modes have one sequence and are counted apart.
 func (p *Partition) AppendFrames(id string, f Fence, b Batch) Reply {
 	if r, shut := p.enter(); shut {
 		return r

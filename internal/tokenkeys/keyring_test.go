@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
-func TestParseKeyring(t *testing.T) { // 20 §11 #12
+func TestParseKeyring(t *testing.T) {
 	for what, x := range map[string]struct {
 		text string
 		want error // nil: kids

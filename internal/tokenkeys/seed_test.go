@@ -41,7 +41,7 @@ func current(ctx context.Context, t *testing.T, e *engine.Engine) (kids []string
 
 func signers(k *Keyring) []string { return []string{k.signer(0).kid, k.signer(1).kid} }
 
-func TestSeed(t *testing.T) { // 20 §11 #13
+func TestSeed(t *testing.T) {
 	ctx, e := store(t)
 	a := keyring(t, "k1:"+secretA)
 	for range 2 { // at every start
@@ -103,7 +103,7 @@ func (s seeder) SeedTokenKey(context.Context, engine.TokenKey) ([]engine.KeySeed
 	return s.answer, s.err
 }
 
-// 20 §2.4: one partition that was emptied is seeded again, and the others keep what they have.
+// One partition that was emptied is seeded again, and the others keep what they have.
 func TestSeedOfPartitionsThatDiffer(t *testing.T) {
 	k := keyring(t, "k1:"+secretA+",k2:"+secretB)
 	if err := k.Seed(t.Context(), seeder{answer: []engine.KeySeeded{{Current: "k1", Seeded: true, Good: true}, {Current: "k2"}}}); err != nil || !slices.Equal(signers(k), []string{"k1", "k2"}) {

@@ -17,7 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// 20 §2.1: every part that identifies a waitpoint is bound, and no two sets of parts are the same bytes.
+// Every part that identifies a waitpoint is bound, and no two sets of parts are the same bytes.
 func TestTokensBindEverything(t *testing.T) {
 	ring := keyring(t, "k1:"+secretA+",k2:"+secretB)
 	execution, waitpoint, nonce := flowfabric.NewExecutionID(1), uuid.New(), make([]byte, 16)
@@ -100,7 +100,7 @@ func TestTokensAreMadeAgain(t *testing.T) {
 	}
 }
 
-// 20 §2.8: whatever prints a token or a keyring shows no secret.
+// Whatever prints a token or a keyring shows no secret.
 func TestNothingPrintsASecret(t *testing.T) {
 	ring, token := keyring(t, "k1:"+secretA), aToken(t)
 	held := struct { // printers cannot call the methods of what is in here

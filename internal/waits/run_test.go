@@ -203,7 +203,7 @@ func TestWaitsOfAnEndedContext(t *testing.T) {
 	}
 }
 
-// 20 §3.11: what else may end a wait.
+// What else may end a wait.
 func TestAnswersWithoutASignal(t *testing.T) {
 	resumed := func(cause string, signals ...string) task {
 		r := answered(t, "a", cause, signals...)
@@ -309,7 +309,7 @@ func TestPendingIsKeptAcrossAttempts(t *testing.T) {
 	}
 }
 
-// 20 §2.6: the partition says which key is in use; it may be rotated again while a waitpoint is made.
+// The partition says which key is in use; it may be rotated again while a waitpoint is made.
 func TestPendingLearnsTheKeyInUse(t *testing.T) {
 	stale := func(kid string) error { return flowfabric.NewError("fake", "kid_not_current", kid) }
 	for what, x := range map[string]struct {

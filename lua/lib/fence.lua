@@ -1,4 +1,4 @@
--- fence: the one place that decides whether a caller is the holder (10 §5 F1, D15). Order: exists, active, not
+-- fence: the one place that decides whether a caller is the holder. Order: exists, active, not
 -- revoked, session alive, then session, claim, epoch and attempt equal.
 local fence = {}
 

@@ -1,4 +1,4 @@
--- history: what happened to an execution out of the ordinary (performance.md §3.5). Created, claimed and ended times are
+-- history: what happened to an execution out of the ordinary. Created, claimed and ended times are
 -- in the core, ended attempts in their folded records, the last suspension in its own; the rest is a list of at most 1,000 entries, oldest first:
 -- event, ms, attempt, epoch, session, then what the event says, joined by the unit separator.
 local history = {}

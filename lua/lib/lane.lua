@@ -53,7 +53,7 @@ function lane.refusal(ctx, namespace, name)
   return 'lane_closed ' .. name .. ' is ' .. row.state
 end
 
--- score, as text: higher priority first, older first within it (10 §3.1). Exact: |score| < 2^53. Where a lane has ageing, a step
+-- score, as text: higher priority first, older first within it. Exact: |score| < 2^53. Where a lane has ageing, a step
 -- of priority is worth that many ms of waiting, and no more.
 function lane.score(ctx, c)
   if not c.priority then return c.created_at end

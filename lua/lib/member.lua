@@ -1,4 +1,4 @@
--- member: how executions join a flow (60 §2.6, ADR 19). A member enters together with every edge that leads into it, from
+-- member: how executions join a flow (ADR 19). A member enters together with every edge that leads into it, from
 -- members that are there before it; so no graph has a cycle, and no group ever waits for an edge to be declared. Of each item is read, after
 -- what create wants, node upstreams k satisfied edges, and of each edge upstream input. Everything is judged first.
 local member = {}

@@ -1,4 +1,4 @@
--- replay: how an ended execution runs again, for the functions that replay (10 §4.9, 60 §8.4).
+-- replay: how an ended execution runs again, for the functions that replay.
 local replay = {}
 
 -- clear removes what the last run left on the core and beside it.
