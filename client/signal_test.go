@@ -76,7 +76,7 @@ func TestSignalsCarryWhatWasSaid(t *testing.T) {
 	options := []SignalOption{SignalName("go"), SignalCategory("votes"), SignalSource("person", "anna"), SignalCorrelation("c-1"), flowfabric.IdempotencyKey("k"),
 		SignalRemembered(time.Hour), SignalSentAt(now)}
 	operator := full
-	operator.SourceType, operator.Source = suspend.SourceOperator, "otto"
+	operator.SourceType, operator.Source = "operator", "otto"
 	for what, x := range map[string]struct {
 		payload any
 		opts    []SignalOption

@@ -70,7 +70,7 @@ func TestDecodeFrames(t *testing.T) {
 	for i := range frames {
 		frames[i].Run = 3
 	}
-	message.Resumed = &stream.Resumption{Run: 3, Epoch: 1700000000009, Reason: stream.ResumedDelayed, First: frames[0].ID, Recorded: 12}
+	message.Resumed = &stream.Resumption{Run: 3, Epoch: 1700000000009, Reason: "delayed", First: frames[0].ID, Recorded: 12}
 	if got, err := DecodeFrames(encodeFrames(message)); err != nil || !reflect.DeepEqual(got, message) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -96,7 +96,7 @@ func TestDecodeFrames(t *testing.T) {
 }
 
 func FuzzDecodeFrames(f *testing.F) {
-	f.Add(encodeFrames(FrameMessage{Frames: []stream.Frame{{ID: stream.Cursor{Seq: 1}, Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("x"), Run: 2}}, Resumed: &stream.Resumption{Run: 2, Reason: stream.ResumedReleased}}))
+	f.Add(encodeFrames(FrameMessage{Frames: []stream.Frame{{ID: stream.Cursor{Seq: 1}, Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("x"), Run: 2}}, Resumed: &stream.Resumption{Run: 2, Reason: "released"}}))
 	f.Add(encodeFrames(FrameMessage{Attempt: 1<<32 - 1, Frames: []stream.Frame{{Encoding: "json", Mode: stream.ModeSummary, SummaryVersion: 1, ProducedAt: time.UnixMilli(-1)}, {Encoding: "bytes", Correlation: "c", Mode: stream.ModeBestEffort, TTL: time.Second}}}))
 	f.Add("0 1 1 0:9223372036854775807:x")
 	f.Fuzz(func(t *testing.T, message string) {

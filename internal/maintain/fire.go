@@ -151,7 +151,7 @@ func (f *firing) fire(ctx context.Context, partition uint16, told map[string]uin
 
 // passing tells errors that concern one schedule alone: what it says cannot be read, or not be done, by this process.
 func passing(err error) bool {
-	return errors.Is(err, recurrence.ErrNewer) || errors.Is(err, flowfabric.ErrInvalidInput) || errors.Is(err, flowfabric.ErrInvalidPolicy) ||
+	return errors.Is(err, calendar.ErrNewer) || errors.Is(err, flowfabric.ErrInvalidInput) || errors.Is(err, flowfabric.ErrInvalidPolicy) ||
 		errors.Is(err, flowfabric.ErrInvalidCapabilities) || errors.Is(err, flowfabric.ErrInvalidTagKey) ||
 		errors.Is(err, flowfabric.ErrInternalScript)
 }
@@ -166,7 +166,7 @@ func (f *firing) complain(told map[string]uint64, s engine.Schedule, err error) 
 	}
 	told[s.Name] = s.Revision
 	level := slog.LevelError
-	if errors.Is(err, recurrence.ErrNewer) {
+	if errors.Is(err, calendar.ErrNewer) {
 		level = slog.LevelWarn
 	}
 	f.cfg.Logger.Log(context.Background(), level, "flowfabric: a schedule is left to other processes", "schedule", s.Name,
