@@ -38,7 +38,7 @@ test: ## all tests, with the race detector where goroutines are (as root on Debi
 TEST_FLAGS := -vet=off -p 4 -timeout $(TEST_TIMEOUT)
 # What enumerates: the suite, the model, crashes in virtual time. The race detector would take most of their time and sees the same
 # calls in the other packages; it runs where they make calls at the same time.
-PLAIN := lua|fftest|schedule|internal/conformance|internal/model|internal/mutants
+PLAIN := internal/library|fftest|schedule|internal/conformance|internal/model|internal/mutants
 test-plain:
 	$(GO) test $(TEST_FLAGS) $(foreach p,$(subst |, ,$(PLAIN)),./$(p))
 	$(GO) test -race $(TEST_FLAGS) -run '^Test(Live|Redis|Linearizable|FlowsTogether|Crashes|Sleep.*)$$/^(|redis|bell|feed|replicas|signal|suspend|workers)$$' ./internal/conformance ./internal/model ./fftest

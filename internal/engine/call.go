@@ -15,8 +15,8 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 var protocol = strconv.Itoa(limits.Protocol)
@@ -225,7 +225,7 @@ func mismatch(op, what string, theirs int64) error {
 	case what == "store":
 		advice = "it holds an older layout, which this version cannot read: let the older version finish its work, then use an empty store"
 	default:
-		advice = "stop the processes of the older version, then run FUNCTION DELETE " + lua.Name + " on every primary"
+		advice = "stop the processes of the older version, then run FUNCTION DELETE " + library.Name + " on every primary"
 	}
 	return fmt.Errorf("%s: %w: the %s has protocol %d, this application %d; %s", op, flowfabric.ErrProtocol, what, theirs, limits.Protocol, advice)
 }

@@ -14,8 +14,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 // Diagnosis is what a server says of itself and of the store on it. It judges nothing.
@@ -221,5 +221,5 @@ func serverTime(ctx context.Context, client rueidis.CoreClient) (time.Time, erro
 
 // OwnLibrary is what this program loads onto servers.
 func OwnLibrary() LibraryReport {
-	return LibraryReport{Protocol: limits.Protocol, Revision: lua.Revision, Hash: lua.Hash()}
+	return LibraryReport{Protocol: limits.Protocol, Revision: library.Revision, Hash: library.Hash()}
 }

@@ -14,8 +14,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 // Engine is an open store. Create it with [Open], end it with [Engine.Close].
@@ -27,7 +27,7 @@ type Engine struct {
 	subs       func(context.Context) (rueidis.Client, error)
 	reads      func(context.Context) (rueidis.Client, error) // frames
 	server     serverInfo
-	variant    lua.Variant
+	variant    library.Variant
 	scripts    map[string]script // only where the server knows no functions
 	partitions uint16
 	roots      []string
@@ -105,7 +105,7 @@ func (e *Engine) open(ctx context.Context, option rueidis.ClientOption) error {
 		return c, nil
 	}
 	e.renewals, e.subs, e.reads = e.dials.lazily(more), e.dials.lazily(more), e.dials.lazily(more)
-	e.variant = lua.Variant{Sharded: !e.server.embedded, TestClock: e.cfg.TestClock}
+	e.variant = library.Variant{Sharded: !e.server.embedded, TestClock: e.cfg.TestClock}
 	if err := e.known(ctx); err != nil {
 		return err
 	}
