@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
@@ -216,7 +217,7 @@ func TestTokenKeysOfTheConfiguration(t *testing.T) {
 		t.Error("the environment wins")
 	}
 	_, err := Connect(t.Context(), Config{URL: "redis://127.0.0.1:1", TokenKeys: "k1:" + strings.Repeat("a1", 31)})
-	if !errors.Is(err, flowfabric.ErrConfig) || !errors.Is(err, flowfabric.ErrInvalidSecret) || strings.Contains(err.Error(), "a1a1") || !strings.Contains(err.Error(), suspend.EnvTokenKeys) {
+	if !errors.Is(err, flowfabric.ErrConfig) || !errors.Is(err, denied.Secret) || strings.Contains(err.Error(), "a1a1") || !strings.Contains(err.Error(), suspend.EnvTokenKeys) {
 		t.Errorf("%v", err)
 	}
 }

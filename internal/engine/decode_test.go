@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -76,7 +77,7 @@ func TestDecodeFrames(t *testing.T) {
 	}
 	whole := encodeFrames(message)
 	for i := range len(whole) { // every prefix, and every message with one byte less, is refused or at least not a panic
-		if _, err := DecodeFrames(whole[:i]); !errors.Is(err, flowfabric.ErrReply) {
+		if _, err := DecodeFrames(whole[:i]); !errors.Is(err, denied.Reply) {
 			t.Errorf("prefix of %d bytes: %v", i, err)
 		}
 		_, _ = DecodeFrames(whole[:i] + whole[i+1:])
@@ -87,7 +88,7 @@ func TestDecodeFrames(t *testing.T) {
 		"0 1 1 0:3:1-11:t0:0:0:1:p1:s", "0 1 1 0:3:1-11:t0:0:0:1:p2:s,", "0 1 1 0:3:1-11:t0:0:0:1:p3:s,1", "0 1 1 0:3:1-11:t0:0:0:1:p4:s1,x", "0 1 1 0:3:1-11:t0:0:0:1:p4:x1,1",
 		"0 1 1 0:3:1-11:t0:0:0:1:p4:d1,1", "0 1 1 0:3:1-11:t0:0:0:1:p4:lx,1", "0 1 1 0:3:1-11:t0:0:0:1:p16:l9999999999999,1",
 	} {
-		if _, err := DecodeFrames(text); text != "0 1 1 0:3:1-11:t0:0:0:1:p0:" && !errors.Is(err, flowfabric.ErrReply) {
+		if _, err := DecodeFrames(text); text != "0 1 1 0:3:1-11:t0:0:0:1:p0:" && !errors.Is(err, denied.Reply) {
 			t.Errorf("%q: %v", text, err)
 		} else if text == "0 1 1 0:3:1-11:t0:0:0:1:p0:" && err != nil {
 			t.Errorf("%q: %v", text, err)
@@ -102,7 +103,7 @@ func FuzzDecodeFrames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, message string) {
 		decoded, err := DecodeFrames(message)
 		if err != nil {
-			if !errors.Is(err, flowfabric.ErrReply) {
+			if !errors.Is(err, denied.Reply) {
 				t.Fatalf("%q: %v", message, err)
 			}
 			return

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -243,7 +244,7 @@ func (e *Engine) configure(ctx context.Context, wish Counts) (Counts, error) {
 	}
 	n, err := strconv.ParseUint(r.text(), 10, 16)
 	if err != nil || n == 0 {
-		return Counts{}, fmt.Errorf("%s: %w: partition count", fnConfigure.name, flowfabric.ErrReply)
+		return Counts{}, fmt.Errorf("%s: %w: partition count", fnConfigure.name, denied.Reply)
 	}
 	c := Counts{Executions: uint16(n), Budgets: uint16(r.number()), Quotas: uint16(r.number())}
 	return c, r.fail()

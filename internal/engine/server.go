@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -105,7 +106,7 @@ func (e *Engine) known(ctx context.Context) error {
 	}
 	theirs, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return fmt.Errorf("open: %w: the store's protocol is %q", flowfabric.ErrReply, clip(text))
+		return fmt.Errorf("open: %w: the store's protocol is %q", denied.Reply, clip(text))
 	}
 	return mismatch("open", "store", theirs)
 }

@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/calendar"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	recurrence "github.com/flowfabric/flowfabric-go/schedule"
@@ -153,7 +154,7 @@ func (f *firing) fire(ctx context.Context, partition uint16, told map[string]uin
 func passing(err error) bool {
 	return errors.Is(err, calendar.ErrNewer) || errors.Is(err, flowfabric.ErrInvalidInput) || errors.Is(err, flowfabric.ErrInvalidPolicy) ||
 		errors.Is(err, flowfabric.ErrInvalidCapabilities) || errors.Is(err, flowfabric.ErrInvalidTagKey) ||
-		errors.Is(err, flowfabric.ErrInternalScript)
+		errors.Is(err, denied.Script)
 }
 
 // complain logs once for each revision of a schedule.
