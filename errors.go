@@ -79,10 +79,9 @@ var (
 	ErrLeaseRevoked = define("lease_revoked", ClassStop, "an operator revoked the lease")
 	ErrStaleLease   = define("stale_lease", ClassStop, "a newer claim holds the execution")
 
-	ErrUnknownSubscription = define("interest_unknown", ClassRetry, "the partition does not know this set of routes; store it again")
-	ErrSessionNotFound     = define("session_not_found", ClassInfo, "the session does not exist: it was never opened, or it ended more than ten minutes ago")
-	ErrWorkerNotFound      = define("worker_not_found", ClassInfo, "no worker has this instance name: it never registered, it left, or it was lost more than an hour ago")
-	ErrInstanceInUse       = define("instance_in_use", ClassCaller, "another live worker process has this instance name; give every process its own")
+	ErrSessionNotFound = define("session_not_found", ClassInfo, "the session does not exist: it was never opened, or it ended more than ten minutes ago")
+	ErrWorkerNotFound  = define("worker_not_found", ClassInfo, "no worker has this instance name: it never registered, it left, or it was lost more than an hour ago")
+	ErrInstanceInUse   = define("instance_in_use", ClassCaller, "another live worker process has this instance name; give every process its own")
 
 	ErrFeedGap = define("feed_gap", ClassInfo, "events were trimmed before they were read")
 
@@ -97,9 +96,6 @@ var (
 	ErrMissingToken  = define("missing_token", ClassCaller, "a signal needs the token of its waitpoint")
 	ErrTokenExpired  = define("token_expired", ClassStop, "the key of the token was rotated out; ask for a new token")
 	ErrNoTokenKeys   = define("hmac_secret_not_initialized", ClassStop, "no token key is configured: set FLOWFABRIC_TOKEN_KEYS=kid:hex (openssl rand -hex 32)")
-	ErrInvalidSecret = define("invalid_secret", ClassCaller, "a token secret must be 64 to 128 hex digits (32 to 64 bytes)")
-	ErrInvalidKid    = define("invalid_kid", ClassCaller, "a token key id must be 1 to 32 characters of A-Z a-z 0-9 . _ -")
-	ErrInvalidGrace  = define("invalid_grace_ms", ClassCaller, "a grace period must be a whole number of milliseconds, 0 or more")
 	ErrKeyConflict   = define("rotation_conflict", ClassCaller, "this token key id is in use with another secret; every worker needs the same one, and a new secret needs a new id")
 	ErrGraceTooShort = define("grace_too_short", ClassCaller, "open waitpoints need the outgoing token key for longer than the grace period")
 	ErrKidNotCurrent = define("kid_not_current", ClassCaller, "this partition does not use the token key that signed")
@@ -150,7 +146,7 @@ var (
 	ErrCorrupt  = define("corrupt", ClassBug, "a stored record breaks an invariant")
 )
 
-// Refusals that only machinery of ours meets. Package internal/denied names them.
+// Errors that only machinery of ours compares with. Package internal/denied names them.
 var (
 	_ = define("fence_required", ClassCaller, "only its holder or an explicit override changes an active execution")
 	_ = define("partial_fence", ClassCaller, "the fence must have session, claim, epoch and attempt")
@@ -167,6 +163,14 @@ var (
 	_ = define("stale_owner_cannot_append", ClassStop, "only the current holder may append frames")
 	_ = define("frame_sequence_gap", ClassStop, "frames before this batch never arrived")
 	_ = define("summary_version_conflict", ClassStop, "another writer changed the summary document")
+	_ = define("interest_unknown", ClassRetry, "the partition does not know this set of routes; store it again")
+	_ = define("invalid_secret", ClassCaller, "a token secret must be 64 to 128 hex digits (32 to 64 bytes)")
+	_ = define("invalid_kid", ClassCaller, "a token key id must be 1 to 32 characters of A-Z a-z 0-9 . _ -")
+	_ = define("invalid_grace_ms", ClassCaller, "a grace period must be a whole number of milliseconds, 0 or more")
+	// A server function raised instead of answering; always a defect of the library.
+	_ = define("internal_script_error", ClassBug, "a server function raised an error")
+	// The server answered in a shape that this library does not know.
+	_ = define("parse", ClassBug, "the reply has an unexpected shape")
 )
 
 // Errors that are found on this side of the wire.
@@ -180,10 +184,6 @@ var (
 	ErrAuth = define("auth_refused", ClassStop, "the server refused user name, password or permission")
 	// ErrConfig: a configuration value is missing or out of bounds; nothing was started.
 	ErrConfig = define("config", ClassCaller, "the configuration is not valid")
-	// ErrReply: the server answered in a shape that this library does not know.
-	ErrReply = define("parse", ClassBug, "the reply has an unexpected shape")
-	// ErrInternalScript: a server function raised instead of answering; always a defect of the library.
-	ErrInternalScript = define("internal_script_error", ClassBug, "a server function raised an error")
 	// ErrOutOfMemory: the server is over its memory limit and refuses new work; ending work is still accepted.
 	ErrOutOfMemory = define("out_of_memory", ClassRetry, "the server is over its memory limit")
 )
@@ -232,11 +232,11 @@ type Error struct {
 	kind   *sentinel
 }
 
-// NewError builds the typed error for a wire code. An unknown code is kept as it is and matches [ErrReply].
+// NewError builds the typed error for a wire code. An unknown code is kept as it is; its class is [ClassBug], and [CodeOf] calls it parse.
 func NewError(op, code string, detail ...string) *Error {
 	kind := table[code]
 	if kind == nil {
-		kind = ErrReply.(*sentinel)
+		kind = table["parse"]
 	}
 	return &Error{Op: op, Code: code, Detail: detail, kind: kind}
 }
@@ -258,10 +258,10 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Is matches the sentinel of the code, and any other Error with the same code.
+// Is matches the sentinel of the code, and any other Error with the same code. One with an unknown code matches an Error with code parse.
 func (e *Error) Is(target error) bool {
 	other, ok := target.(*Error)
-	return target == error(e.kind) || ok && other.Code == e.Code
+	return target == error(e.kind) || ok && (other.Code == e.Code || other.Code == e.kind.code)
 }
 
 // Slot returns detail slot i, or "" when the server sent fewer.

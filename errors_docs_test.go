@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	ff "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/lua"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 )
 
 // sentinels reads from errors.go what each error is called, by code.
@@ -47,7 +47,7 @@ func TestErrorDocs(t *testing.T) {
 		t.Fatalf("%d errors have names, %d are defined", len(names), len(definitions(t)))
 	}
 	by := map[string][]string{}
-	for _, h := range lua.Functions() {
+	for _, h := range library.Functions() {
 		for _, code := range h.Errors {
 			if names[code] == "" && code != "config_missing" { // which the engine alone hears, when it opens a store
 				t.Errorf("%s answers %s, which is no error", h.Name, code)
@@ -75,7 +75,7 @@ without functions comes from Go. One without a name (–) concerns machinery of 
 		e := ff.NewError("", code)
 		functions := strings.Join(by[code], " ")
 		if n := len(by[code]); n > 8 {
-			functions = fmt.Sprintf("%d of %d", n, len(lua.Functions()))
+			functions = fmt.Sprintf("%d of %d", n, len(library.Functions()))
 		}
 		_, meaning, _ := strings.Cut(e.Error(), code+": ")
 		name := strings.Replace(names[code], "_", "–", 1)

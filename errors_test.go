@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	ff "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 // definitions reads code and class of every sentinel from errors.go, so that none is forgotten here.
@@ -107,7 +108,7 @@ func TestErrorComparisons(t *testing.T) {
 
 func TestUnknownCode(t *testing.T) {
 	e := ff.NewError("ff_op", "brand_new", "", "")
-	if !errors.Is(e, ff.ErrReply) || e.Code != "brand_new" || ff.ClassOf(e) != ff.ClassBug || ff.CodeOf(e) != "parse" {
+	if !errors.Is(e, denied.Reply) || e.Code != "brand_new" || ff.ClassOf(e) != ff.ClassBug || ff.CodeOf(e) != "parse" {
 		t.Errorf("%+v, class %s, code %s", e, ff.ClassOf(e), ff.CodeOf(e))
 	}
 	if got := e.Error(); got != "ff_op: brand_new" {

@@ -145,7 +145,7 @@ func TestScheduleCatchesUp(t *testing.T) {
 	k.pass(3*24*time.Hour + time.Hour) // 4 instants, the last of them an hour ago
 	k.steps(1 + 4 + 1)
 	for name, want := range map[string][2]uint64{"last": {1, 3}, "all": {4, 0}, "skip": {0, 4}} {
-		if info := k.get(name); info.Fired != want[0] || info.Missed != want[1] || info.Missed > 0 && info.LastMissed.Reason != schedule.Late {
+		if info := k.get(name); info.Fired != want[0] || info.Missed != want[1] || info.Missed > 0 && info.LastMissed.Reason != "late" {
 			t.Errorf("%s: %d fired, %d missed %+v", name, info.Fired, info.Missed, info.LastMissed)
 		}
 	}
@@ -170,7 +170,7 @@ func TestSchedulePauses(t *testing.T) {
 	k.no(admin.New(k.c).ResumeSchedule(k.ctx, "report", flowfabric.By("otto")))
 	k.pass(time.Hour)
 	k.steps(2) // what was missed, then the next one
-	if info := k.get("report"); info.Fired != 2 || info.Reasons[schedule.Paused] != 3 || info.Missed != 3 || info.ResumedBy != "otto" {
+	if info := k.get("report"); info.Fired != 2 || info.Reasons["paused"] != 3 || info.Missed != 3 || info.ResumedBy != "otto" {
 		t.Errorf("%+v", info)
 	}
 }
@@ -192,7 +192,7 @@ func TestScheduleChanges(t *testing.T) {
 	if err != nil || !other.Next.Equal(time.Date(2026, 5, 2, 7, 0, 0, 0, time.UTC)) {
 		t.Errorf("other times: %+v, %v", other, err)
 	}
-	if info := k.get("report"); !info.Paused || info.Missed != 2 || info.LastMissed.Reason != schedule.Updated || !info.LastMissed.From.Equal(first.Next) {
+	if info := k.get("report"); !info.Paused || info.Missed != 2 || info.LastMissed.Reason != "updated" || !info.LastMissed.From.Equal(first.Next) {
 		t.Errorf("%+v", info)
 	}
 	if _, err = client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "z"}, client.IfRevision(first.Revision)); !errors.Is(err, flowfabric.ErrScheduleChanged) {

@@ -31,7 +31,7 @@ type ScheduleInfo struct {
 	Revision    uint64              // grows with every change of the definition
 	Incarnation uint64              // the revision of its creation
 	Definition  schedule.Definition // what is submitted when; zero when Err is not nil
-	Err         error               // why the definition could not be decoded: schedule.ErrNewer, or flowfabric.ErrInvalidInput
+	Err         error               // why the definition could not be decoded: a newer version wrote it, or flowfabric.ErrInvalidInput
 	InputBytes  int
 	Next        time.Time // the oldest instant that was neither fired nor missed; zero: there is none
 	LastDue     time.Time // the last instant that was fired
@@ -147,7 +147,7 @@ func (a *Admin) PauseSchedule(ctx context.Context, name string, by ...flowfabric
 	return a.setPaused(ctx, "pause", name, true, by)
 }
 
-// ResumeSchedule ends a pause. Instants that fell into it are not fired; they count as missed (schedule.Paused), as does one that was
+// ResumeSchedule ends a pause. Instants that fell into it are not fired; they count as missed (reason paused), as does one that was
 // due and not fired when the pause began. Errors: those of [Admin.PauseSchedule].
 func (a *Admin) ResumeSchedule(ctx context.Context, name string, by ...flowfabric.By) error {
 	return a.setPaused(ctx, "resume", name, false, by)

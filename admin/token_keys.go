@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
@@ -53,9 +54,9 @@ type KeyRotated struct {
 // then expires, and [Admin.ReissueToken] makes another. The answers are in the order of partitions, each with its own error;
 // the error sums up those. Partitions that were rotated stay so, and the call may be repeated.
 //
-// Errors: flowfabric.ErrNoTokenKeys, ErrConfig for a key id that this client has no key of, ErrInvalidGrace, before any call; a
-// [*PartitionsError] that matches ErrGraceTooShort, which tells how many waitpoints are open and until when, ErrKeyConflict when the
-// key id was used with another secret, or ErrTransport; the context's.
+// Errors, before any call: flowfabric.ErrNoTokenKeys; ErrConfig for a key id that this client has no key of; one of code invalid_grace_ms
+// for a grace that is not a whole number of milliseconds, 1 or more. Then a [*PartitionsError] that matches ErrGraceTooShort, which tells
+// how many waitpoints are open and until when, ErrKeyConflict when the key id was used with another secret, or ErrTransport; the context's.
 func (a *Admin) RotateTokenKeys(ctx context.Context, r Rotation) ([]KeyRotated, error) {
 	key, err := a.keyFor(r.Kid)
 	grace := cmp.Or(r.Grace, limits.DefaultKeyGrace)
@@ -63,7 +64,7 @@ func (a *Admin) RotateTokenKeys(ctx context.Context, r Rotation) ([]KeyRotated, 
 	case a.closed():
 		err = client.ErrClosed
 	case err == nil && (grace < time.Millisecond || grace%time.Millisecond != 0):
-		err = fmt.Errorf("%w: the grace is %s, want 1 ms or more", flowfabric.ErrInvalidGrace, grace)
+		err = fmt.Errorf("%w: the grace is %s, want 1 ms or more", denied.Grace, grace)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("rotate token keys: %w", err)

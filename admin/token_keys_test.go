@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 )
@@ -186,8 +187,8 @@ func TestTokenAndSuspensionCallsRefusedBeforeAnyCall(t *testing.T) {
 		"reissue by nobody":   {reissued, flowfabric.ErrInvalidInput, "By has 0 bytes, want 1..64"},
 		"rotate to unknown":   {rotate(a, Rotation{Kid: "k3"}), flowfabric.ErrConfig, `the key id that was asked for is not among this client's token keys (k1,k2); add it to Config.TokenKeys (FLOWFABRIC_TOKEN_KEYS)`},
 		"rotate without keys": {rotate(newFake().admin(t), Rotation{Kid: "k1"}), flowfabric.ErrNoTokenKeys, "this client has none; set Config.TokenKeys or FLOWFABRIC_TOKEN_KEYS"},
-		"grace -1":            {rotate(a, Rotation{Kid: "k2", Grace: -1}), flowfabric.ErrInvalidGrace, "the grace is -1ns, want 1 ms or more"},
-		"grace 1.5 ms":        {rotate(a, Rotation{Kid: "k2", Grace: 1500 * time.Microsecond}), flowfabric.ErrInvalidGrace, "the grace is 1.5ms"},
+		"grace -1":            {rotate(a, Rotation{Kid: "k2", Grace: -1}), denied.Grace, "the grace is -1ns, want 1 ms or more"},
+		"grace 1.5 ms":        {rotate(a, Rotation{Kid: "k2", Grace: 1500 * time.Microsecond}), denied.Grace, "the grace is 1.5ms"},
 	} {
 		if !errors.Is(x.err, x.want) || !strings.Contains(x.err.Error(), x.says) {
 			t.Errorf("%s: %v, want %q", what, x.err, x.says)

@@ -129,7 +129,7 @@ func (f *Flow) partial(out FlowCancellation, why, last error) (FlowCancellation,
 	ctx, cancel := context.WithTimeout(f.client.waits.life, 5*time.Second)
 	defer cancel()
 	if s, err := f.snapshot(ctx); err == nil {
-		out.Unended = s.Unended()
+		out.Unended = unended(s.FlowRecord)
 		for _, m := range s.Nodes {
 			if len(out.Left) < maxLeft && m.State.Code != "" && !m.State.Terminal() && (out.Policy == flowfabric.CancelAll || m.State.Public != flowfabric.Active) {
 				out.Left = append(out.Left, m)

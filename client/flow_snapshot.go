@@ -28,9 +28,7 @@ func (s *FlowSnapshot) Node(name string) (flowfabric.MemberRecord, bool) {
 	return flowfabric.MemberRecord{}, false
 }
 
-// Unended is how many members have not ended.
-func (s *FlowSnapshot) Unended() int { return unended(s.FlowRecord) }
-
+// unended is how many members have not ended.
 func unended(r flowfabric.FlowRecord) int {
 	n := 0
 	for state, count := range r.Count {

@@ -74,7 +74,7 @@ func Overlap(policy schedule.Overlap) ScheduleOption {
 // nothing while the program stays the same. The input is encoded now, and the same bytes are submitted every time; the execution's
 // tags schedule.name and schedule.due tell its handler what it is for. A deadline counts from the submission.
 //
-// If the times change, instants that are due and not fired yet are missed (schedule.Updated); otherwise they are fired with the
+// If the times change, instants that are due and not fired yet are missed (reason updated); otherwise they are fired with the
 // new input. A paused schedule stays paused.
 //
 // Errors before any I/O: those of [Submit], and ErrInvalidInput for spec and name. From the server: ErrBudgetNotFound, ErrQuotaNotFound;
@@ -191,10 +191,10 @@ func change(d schedule.Definition, page engine.SchedulePage) engine.SchedulePut 
 	case err == nil && before.Spec.String() == d.Spec.String():
 		q.Next = old.Next // the same times: what is due stays due
 	case err == nil:
-		m := calendar.Unfired(before, old.Next, page.Now, schedule.Updated)
+		m := calendar.Unfired(before, old.Next, page.Now, calendar.Updated)
 		q.Missed = engine.MissedInstants(m)
 	case !old.Next.After(page.Now): // of a newer version: at least this one
-		q.Missed = engine.MissedInstants{From: old.Next, To: old.Next, Count: 1, Reason: schedule.Updated}
+		q.Missed = engine.MissedInstants{From: old.Next, To: old.Next, Count: 1, Reason: calendar.Updated}
 	}
 	return q
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -151,7 +152,7 @@ func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 	}
 	s, err := newSignal(c, payload, signals)
 	if err == nil {
-		s.SourceType, s.Source = suspend.SourceOperator, cmp.Or(string(by), c.cfg.Creator)
+		s.SourceType, s.Source = waithook.SourceOperator, cmp.Or(string(by), c.cfg.Creator)
 		err = errors.Join(link.CheckNamed(s.Source, limits.MaxSignalSource), s.Validate())
 	}
 	switch {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
@@ -76,7 +77,7 @@ func TestSignalsCarryWhatWasSaid(t *testing.T) {
 	options := []SignalOption{SignalName("go"), SignalCategory("votes"), SignalSource("person", "anna"), SignalCorrelation("c-1"), flowfabric.IdempotencyKey("k"),
 		SignalRemembered(time.Hour), SignalSentAt(now)}
 	operator := full
-	operator.SourceType, operator.Source = suspend.SourceOperator, "otto"
+	operator.SourceType, operator.Source = "operator", "otto"
 	for what, x := range map[string]struct {
 		payload any
 		opts    []SignalOption
@@ -216,7 +217,7 @@ func TestTokenKeysOfTheConfiguration(t *testing.T) {
 		t.Error("the environment wins")
 	}
 	_, err := Connect(t.Context(), Config{URL: "redis://127.0.0.1:1", TokenKeys: "k1:" + strings.Repeat("a1", 31)})
-	if !errors.Is(err, flowfabric.ErrConfig) || !errors.Is(err, flowfabric.ErrInvalidSecret) || strings.Contains(err.Error(), "a1a1") || !strings.Contains(err.Error(), suspend.EnvTokenKeys) {
+	if !errors.Is(err, flowfabric.ErrConfig) || !errors.Is(err, denied.Secret) || strings.Contains(err.Error(), "a1a1") || !strings.Contains(err.Error(), suspend.EnvTokenKeys) {
 		t.Errorf("%v", err)
 	}
 }

@@ -98,7 +98,7 @@ func TestSignalAtOnce(t *testing.T) {
 func TestApproval(t *testing.T) {
 	r := fftest.Run(t, greet, fftest.Answered(newAsking().Handle, fftest.Approve("approve", "fine", flowfabric.By("anna"))), "")
 	r.WantResult("fine")
-	if s := r.Waits[0].Answer.Signals[0]; s.SourceType != suspend.SourceOperator || s.Source != "anna" {
+	if s := r.Waits[0].Answer.Signals[0]; s.SourceType != "operator" || s.Source != "anna" {
 		t.Errorf("signal %+v", s)
 	}
 }

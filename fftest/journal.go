@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/lua"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 )
 
 // housekeeping are the writes at which a crash makes no difference to an execution: the worker dies without having
@@ -26,7 +26,7 @@ var deliveries = []string{"ff_deliver_signal", "ff_approve_waitpoint", "ff_resum
 // writes are the functions before and after which [Crashes] lets a worker die.
 var writes = sync.OnceValue(func() map[string]bool {
 	set := map[string]bool{}
-	for _, f := range lua.Functions() {
+	for _, f := range library.Functions() {
 		set[f.Name] = !slices.Contains(f.Flags, "no-writes") && !slices.Contains(housekeeping, f.Name)
 	}
 	return set

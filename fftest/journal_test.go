@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 func wire(args ...string) string {
@@ -28,7 +28,7 @@ func wire(args ...string) string {
 
 // call is the request for a function whose script the journal knows.
 func call(j *journal, function string, args ...string) string {
-	text := lua.Script(function, lua.Variant{})
+	text := library.Script(function, library.Variant{})
 	j.learn([]string{"EVAL", text})
 	sum := sha1.Sum([]byte(text))
 	return wire(append([]string{"EVALSHA", hex.EncodeToString(sum[:]), "1", "ff:{fp:0}", "1"}, args...)...)

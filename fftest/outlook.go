@@ -1,6 +1,7 @@
 package fftest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -122,8 +123,11 @@ func (w *Env) claimable(ctx context.Context, partition uint16) (bool, error) {
 
 // serves reports whether the environment's workers take work of a queue.
 func (w *Env) serves(r admin.Queue) bool {
-	cfg := w.cfg.WithDefaults()
-	info := engine.WorkerInfo{Namespace: cfg.Namespace, Namespaces: cfg.Namespaces}
+	cfg := w.cfg
+	if len(cfg.Lanes) == 0 {
+		cfg.Lanes = []string{limits.DefaultLane}
+	}
+	info := engine.WorkerInfo{Namespace: cmp.Or(cfg.Namespace, limits.DefaultNamespace), Namespaces: cfg.Namespaces}
 	for _, c := range r.Capabilities {
 		if !slices.Contains(cfg.Capabilities, c) {
 			return false

@@ -176,7 +176,6 @@ type fixedLease struct{ lost error }
 
 func (l fixedLease) Check() error { return l.lost }
 func (fixedLease) Healthy() bool  { return false }
-func (fixedLease) Failures() int  { return 3 }
 
 func quiet() (*slog.Logger, *bytes.Buffer) {
 	var b bytes.Buffer

@@ -11,12 +11,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// SummaryType is the type of the frames that [Task.Summary] appends.
-const SummaryType = "summary"
-
 // Summary merges a patch into the attempt's summary document: one JSON object that anybody can read at any time, made
 // for state of which only the latest counts (progress, counters, what is being worked on). Tails see the patch as a frame
-// of stream.ModeSummary. patch is a struct or map, or JSON text as json.RawMessage or []byte; it must encode to an object
+// of type summary and stream.ModeSummary. patch is a struct or map, or JSON text as json.RawMessage or []byte; it must encode to an object
 // of at most 16 levels and 64 KiB. RFC 7396 rules: a null deletes the member, an object is merged, anything else replaces
 // what was there. A null is stored by the string stream.SummaryNull. Numbers keep all their digits.
 //
@@ -34,7 +31,7 @@ func (t *Task) Summary(ctx context.Context, patch any) error {
 		_, err := stream.MergeSummary(nil, text)
 		return final(err)
 	}
-	return t.FrameBytes(ctx, stream.Frame{Type: SummaryType, Mode: stream.ModeSummary, Encoding: stream.JSON, Payload: text})
+	return t.FrameBytes(ctx, stream.Frame{Type: "summary", Mode: stream.ModeSummary, Encoding: stream.JSON, Payload: text})
 }
 
 func patchText(patch any) ([]byte, error) {

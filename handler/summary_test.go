@@ -9,7 +9,6 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
@@ -41,7 +40,7 @@ func TestTaskSummary(t *testing.T) {
 			continue
 		}
 		f := frames.frames[0]
-		if f.Mode != stream.ModeSummary || f.Type != handler.SummaryType || f.Encoding != stream.JSON || string(f.Payload) != want {
+		if f.Mode != stream.ModeSummary || f.Type != "summary" || f.Encoding != stream.JSON || string(f.Payload) != want {
 			t.Errorf("%+v, payload %q, want %q", f, f.Payload, want)
 		}
 	}

@@ -182,14 +182,6 @@ func (t *Task) LeaseHealthy() bool {
 	return t.held() == nil && (t.cfg.Lease == nil || t.cfg.Lease.Healthy())
 }
 
-// RenewalFailures is how many renewals of the lease have failed in a row.
-func (t *Task) RenewalFailures() int {
-	if t.cfg.Lease == nil {
-		return 0
-	}
-	return t.cfg.Lease.Failures()
-}
-
 // held is nil while nothing says that the execution is another's, else what does.
 func (t *Task) held() error {
 	t.mu.Lock()

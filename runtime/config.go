@@ -126,8 +126,8 @@ const (
 
 var metricPrefix = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]{0,62}_$`)
 
-// WithDefaults returns cfg with every zero value replaced by its default. A worker fills in its own copy.
-func (cfg Config) WithDefaults() Config {
+// withDefaults returns cfg with every zero value replaced by its default. A worker fills in its own copy.
+func (cfg Config) withDefaults() Config {
 	cfg.Namespace = cmp.Or(cfg.Namespace, limits.DefaultNamespace)
 	if len(cfg.Lanes) == 0 {
 		cfg.Lanes = []string{limits.DefaultLane}
@@ -153,7 +153,7 @@ func (cfg Config) Validate() error {
 	if cfg.URL == "" {
 		return fmt.Errorf("%w: Config.URL is empty: set it (usually from FLOWFABRIC_URL), or use embedded:// for a development server in this process", flowfabric.ErrConfig)
 	}
-	cfg = cfg.WithDefaults()
+	cfg = cfg.withDefaults()
 	outside := func(field string, got any, limit string) error {
 		return fmt.Errorf("%w: Config.%s is %v, want %s", flowfabric.ErrConfig, field, got, limit)
 	}

@@ -13,8 +13,8 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 // metrics are the worker's collectors; docs/reference/metrics.md says what each means. No label carries an id or an error's text:
@@ -179,8 +179,8 @@ func buildInfo(prefix string) prometheus.Gauge {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: prefix + "build_info", Help: "Always 1; the labels are the versions of FlowFabric, of its function library and of Go.",
 		ConstLabels: prometheus.Labels{
-			"version": version, "protocol": strconv.Itoa(limits.Protocol), "library_revision": strconv.Itoa(lua.Revision),
-			"library_hash": lua.Hash(), "go_version": goruntime.Version(),
+			"version": version, "protocol": strconv.Itoa(limits.Protocol), "library_revision": strconv.Itoa(library.Revision),
+			"library_hash": library.Hash(), "go_version": goruntime.Version(),
 		},
 	})
 	g.Set(1)

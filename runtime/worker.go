@@ -47,7 +47,7 @@ func New(cfg Config, bound ...handler.Binding) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg = cfg.WithDefaults()
+	cfg = cfg.withDefaults()
 	keyring, err := tokenkeys.Configured(cfg.URL, cfg.TokenKeys)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"errors"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -29,21 +28,6 @@ const (
 	OverlapSkip  Overlap = "skip"  // do not run it; it counts as missed
 )
 
-// Reasons why instants were missed. An instant that the server refused to submit has the refusal's code as its reason,
-// such as lane_closed or too_many_routes.
-const (
-	Late     = "late"    // nobody fired it in time, and the catch-up policy does not run it
-	Paused   = "paused"  // it was not fired when the schedule was paused, or came while it was
-	Overlaps = "overlap" // the previous execution had not ended
-	Updated  = "updated" // it was due, and not fired, when the schedule got other times
-)
-
-// Tags that every execution of a schedule has; a definition cannot set them.
-const (
-	TagName = "schedule.name"
-	TagDue  = "schedule.due" // the instant, RFC 3339 in UTC, with milliseconds if it has any
-)
-
 // Item is what each instant submits, but for the input, which is stored beside the definition. Namespace, Lane and Kind
 // are required.
 type Item struct {
@@ -60,7 +44,8 @@ type Item struct {
 	Digest       string            // of the input: definitions with different inputs must differ; at most 64 bytes
 }
 
-// Definition is a schedule without its name and input. Encoded, it has at most 64 KiB.
+// Definition is a schedule without its name and input. Encoded, it has at most 64 KiB. Every execution of a schedule has two tags that a
+// definition cannot set: schedule.name, and schedule.due, its instant (RFC 3339 in UTC, with milliseconds if it has any).
 type Definition struct {
 	Spec    Spec
 	CatchUp CatchUp // default CatchUpLast
@@ -68,10 +53,12 @@ type Definition struct {
 	Item    Item
 }
 
-// ErrNewer: the definition was written by a newer version of this library, which alone knows what it means.
-var ErrNewer = errors.New("the schedule was defined by a newer version")
-
-// Missed is a run of instants that are not submitted, and why. The zero value is none.
+// Missed is a run of instants that are not submitted, and why. The zero value is none. The reasons are:
+//   - late: nobody fired it in time, and the catch-up policy does not run it,
+//   - paused: it was not fired when the schedule was paused, or came while it was,
+//   - overlap: the previous execution had not ended,
+//   - updated: it was due, and not fired, when the schedule got other times,
+//   - the code of the refusal, such as lane_closed or too_many_routes, if the server refused to submit it.
 type Missed struct {
 	From, To time.Time // the first and the last of them
 	Count    uint64

@@ -8,7 +8,7 @@
 // schedule on, if the schedule is still as it was read. So each instant is submitted once, however many processes run
 // and whatever replies get lost, and an instant that is not submitted is counted together with the reason.
 //
-// Failures: a process that cannot read a definition ([ErrNewer]) leaves it to others. A clock is never asked: the server's
+// Failures: a process that cannot read a definition, because a newer version wrote it, leaves it to others. A clock is never asked: the server's
 // time decides what is due.
 //
 // # Time zones

@@ -50,15 +50,12 @@ func (s SentSignal) Validate() error {
 	return nil
 }
 
-// SourceOperator is the source type of what operators deliver.
-const SourceOperator = "operator"
-
 // SentSignal is what a sender says. Names, sources and payloads are claims of the sender, who holds the token.
 type SentSignal struct {
 	ID             uuid.UUID     // makes a repeat harmless; nil mints one
 	Name           string        // 1..128 bytes, not beginning with "__"
 	Category       string        // ≤ 64 bytes
-	SourceType     string        // ≤ 64 bytes, for example webhook or person
+	SourceType     string        // ≤ 64 bytes, for example webhook or person; operator for what operators deliver
 	Source         string        // ≤ 256 bytes, who
 	Correlation    string        // ≤ 256 bytes
 	IdempotencyKey string        // ≤ 256 bytes; a later signal with the same key is answered like the first

@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -234,7 +235,7 @@ func TestExitCodeOf(t *testing.T) {
 		err  error
 		want int
 	}{
-		{nil, exitOK}, {errors.New("disk"), exitFailed}, {flowfabric.ErrCorrupt, exitFailed}, {flowfabric.ErrReply, exitFailed},
+		{nil, exitOK}, {errors.New("disk"), exitFailed}, {flowfabric.ErrCorrupt, exitFailed}, {denied.Reply, exitFailed},
 		{usage("x"), exitUsage}, {flowfabric.ErrConfig, exitUsage}, {flowfabric.ErrInvalidInput, exitUsage}, {flowfabric.ErrPayloadTooLarge, exitUsage},
 		{flowfabric.ErrNotFound, exitNotFound}, {flowfabric.ErrScheduleNotFound, exitNotFound}, {flowfabric.ErrWorkerNotFound, exitNotFound},
 		{flowfabric.ErrTerminal, exitRefused}, {flowfabric.ErrLaneClosed, exitRefused}, {flowfabric.ErrPartitionFrozen, exitRefused},

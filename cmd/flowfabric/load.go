@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/lua"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 )
 
 func loadCommand(a *app) *cobra.Command {
@@ -44,7 +44,7 @@ func (a *app) load(ctx context.Context) error {
 		return err
 	}
 	defer e.Close()
-	v := loaded{Server: e.Server(), Revision: lua.Revision, Own: lua.Revision, Partitions: e.Partitions()}
+	v := loaded{Server: e.Server(), Revision: library.Revision, Own: library.Revision, Partitions: e.Partitions()}
 	if !e.Embedded() { // which has no library to look at
 		d, err := engine.Diagnose(ctx, cfg)
 		if err != nil {
@@ -68,7 +68,7 @@ func carried(nodes []engine.NodeReport) (revision int, without []string) {
 	for _, n := range nodes {
 		switch {
 		case n.Err == nil && !n.Primary():
-		case n.Err != nil || n.Library.Err != nil || n.Library.Missing || n.Library.Revision < lua.Revision:
+		case n.Err != nil || n.Library.Err != nil || n.Library.Missing || n.Library.Revision < library.Revision:
 			without = append(without, n.Address)
 		case revision == 0 || n.Library.Revision < revision:
 			revision = n.Library.Revision

@@ -10,8 +10,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 // load needs no more than the loader's rights, and brings all that a producer, who may not load, needs then.
@@ -43,7 +43,7 @@ func TestLoad(t *testing.T) {
 			for range 2 {
 				code, out := as("loader", "load", "--json")
 				var v loaded
-				if err := json.Unmarshal([]byte(out), &v); err != nil || code != exitOK || v.Revision != lua.Revision || v.Partitions == 0 ||
+				if err := json.Unmarshal([]byte(out), &v); err != nil || code != exitOK || v.Revision != library.Revision || v.Partitions == 0 ||
 					!strings.HasPrefix(v.Server, strings.TrimSuffix(string(kind), "-server")+" ") {
 					t.Fatalf("load: exit %d: %s", code, out)
 				}
@@ -60,13 +60,13 @@ func TestLoad(t *testing.T) {
 
 // A node with no library, an old one or no answer is named; a replica is not looked at.
 func TestCarried(t *testing.T) {
-	library := func(revision int) engine.LibraryReport { return engine.LibraryReport{Revision: revision} }
+	carrying := func(revision int) engine.LibraryReport { return engine.LibraryReport{Revision: revision} }
 	revision, without := carried([]engine.NodeReport{
-		{Address: "newer", Role: "master", Library: library(lua.Revision + 1)}, {Address: "same", Role: "master", Library: library(lua.Revision)},
-		{Address: "replica", Role: "slave"}, {Address: "old", Role: "master", Library: library(lua.Revision - 1)},
+		{Address: "newer", Role: "master", Library: carrying(library.Revision + 1)}, {Address: "same", Role: "master", Library: carrying(library.Revision)},
+		{Address: "replica", Role: "slave"}, {Address: "old", Role: "master", Library: carrying(library.Revision - 1)},
 		{Address: "empty", Role: "master", Library: engine.LibraryReport{Missing: true}}, {Address: "away", Err: flowfabric.ErrTransport},
 	})
-	if got := strings.Join(without, " "); revision != lua.Revision || got != "old empty away" {
+	if got := strings.Join(without, " "); revision != library.Revision || got != "old empty away" {
 		t.Errorf("revision %d, without %s", revision, got)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -243,7 +244,7 @@ func (w *env) worker(s store, partition uint16) *worker {
 func (k *worker) try(max int) ([]engine.Claim, error) {
 	reply, err := k.gate.ClaimNext(k.ctx, engine.ClaimRequest{Partition: k.partition, Session: k.session, Number: k.number + 1, TTL: leaseTTL, Max: max,
 		Subscription: k.digest, Table: k.table})
-	if errors.Is(err, flowfabric.ErrUnknownSubscription) {
+	if errors.Is(err, denied.UnknownSubscription) {
 		k.digest, err = k.e.SetSubscription(k.ctx, k.partition, k.routes)
 		k.no(err)
 		return k.try(max)

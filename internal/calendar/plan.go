@@ -30,20 +30,20 @@ func Plan(d schedule.Definition, next, resumed, now time.Time) (Step, bool) {
 	}
 	d = withDefaults(d)
 	if next.Before(resumed) {
-		return skip(d, next, now, schedule.Paused, func(at time.Time) bool { return at.Before(resumed) }), true
+		return skip(d, next, now, Paused, func(at time.Time) bool { return at.Before(resumed) }), true
 	}
 	switch d.CatchUp {
 	case schedule.CatchUpAll:
 		return Step{Fire: next, Then: d.Spec.Next(next)}, true
 	case schedule.CatchUpSkip:
 		fresh := now.Add(-grace)
-		step := skip(d, next, now, schedule.Late, func(at time.Time) bool { return at.Before(fresh) })
+		step := skip(d, next, now, Late, func(at time.Time) bool { return at.Before(fresh) })
 		if step.Missed.Count < slice && !step.Then.IsZero() && !step.Then.After(now) {
 			step.Fire, step.Then = step.Then, d.Spec.Next(step.Then)
 		}
 		return step, true
 	}
-	step := skip(d, next, now, schedule.Late, func(at time.Time) bool {
+	step := skip(d, next, now, Late, func(at time.Time) bool {
 		later := d.Spec.Next(at)
 		return !later.IsZero() && !later.After(now)
 	})

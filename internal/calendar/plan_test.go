@@ -85,8 +85,8 @@ func TestLongOutage(t *testing.T) {
 	if missed != 86400 || calls != 9 {
 		t.Errorf("%d missed in %d steps", missed, calls)
 	}
-	m := calendar.Unfired(d, start, now, schedule.Updated)
-	if m.Count != 86401 || !m.From.Equal(start) || !m.To.Equal(now) || m.Reason != schedule.Updated {
+	m := calendar.Unfired(d, start, now, calendar.Updated)
+	if m.Count != 86401 || !m.From.Equal(start) || !m.To.Equal(now) || m.Reason != calendar.Updated {
 		t.Errorf("given up: %+v", m)
 	}
 }

@@ -3,6 +3,7 @@ package calendar
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -15,6 +16,22 @@ import (
 
 // maxTags is how many tags a definition may have beside the schedule's own.
 const maxTags = limits.MaxTags - 2
+
+// Reasons why instants were missed, as schedule.Missed has them; a refusal's code is one, too.
+const (
+	Late    = "late"
+	Paused  = "paused"
+	Updated = "updated"
+)
+
+// Tags that every execution of a schedule has.
+const (
+	tagName = "schedule.name"
+	tagDue  = "schedule.due"
+)
+
+// ErrNewer: the definition was written by a newer version of this library, which alone knows what it means.
+var ErrNewer = errors.New("the schedule was defined by a newer version")
 
 // version of the stored form. A reader refuses a higher one than it knows.
 const version = 1
@@ -97,7 +114,7 @@ func validateItem(x schedule.Item) error {
 	if err := valid.Tags(x.Tags); err != nil {
 		return err
 	}
-	for _, own := range [...]string{schedule.TagName, schedule.TagDue} {
+	for _, own := range [...]string{tagName, tagDue} {
 		if _, ok := x.Tags[own]; ok {
 			return fmt.Errorf("%w: schedule: tag %s is the schedule's own", flowfabric.ErrInvalidInput, own)
 		}
@@ -141,7 +158,7 @@ func Encode(d schedule.Definition) ([]byte, error) {
 	return text, nil
 }
 
-// Decode reads what Encode wrote. Errors: [schedule.ErrNewer]; flowfabric.ErrInvalidInput for anything that is no valid definition,
+// Decode reads what Encode wrote. Errors: [ErrNewer]; flowfabric.ErrInvalidInput for anything that is no valid definition,
 // for example because this process does not know its time zone.
 func Decode(text []byte) (schedule.Definition, error) {
 	var in stored
@@ -149,7 +166,7 @@ func Decode(text []byte) (schedule.Definition, error) {
 		return schedule.Definition{}, fmt.Errorf("%w: schedule: the stored definition is not readable: %w", flowfabric.ErrInvalidInput, err)
 	}
 	if in.Version > version {
-		return schedule.Definition{}, fmt.Errorf("%w (%d, this one knows %d)", schedule.ErrNewer, in.Version, version)
+		return schedule.Definition{}, fmt.Errorf("%w (%d, this one knows %d)", ErrNewer, in.Version, version)
 	}
 	x := in.Item
 	policy, err := valid.UnpackPolicy(x.Policy)
@@ -175,6 +192,6 @@ func Decode(text []byte) (schedule.Definition, error) {
 func Labels(d schedule.Definition, name string, due time.Time) map[string]string {
 	tags := make(map[string]string, len(d.Item.Tags)+2)
 	maps.Copy(tags, d.Item.Tags)
-	tags[schedule.TagName], tags[schedule.TagDue] = name, due.UTC().Format("2006-01-02T15:04:05.999Z07:00")
+	tags[tagName], tags[tagDue] = name, due.UTC().Format("2006-01-02T15:04:05.999Z07:00")
 	return tags
 }

@@ -69,7 +69,7 @@ func TestStoredGates(t *testing.T) {
 }
 
 func TestUnreadableDefinitions(t *testing.T) {
-	if _, err := calendar.Decode([]byte(`{"v":2,"lunar":"full moon"}`)); !errors.Is(err, schedule.ErrNewer) {
+	if _, err := calendar.Decode([]byte(`{"v":2,"lunar":"full moon"}`)); !errors.Is(err, calendar.ErrNewer) {
 		t.Errorf("a newer one: %v", err)
 	}
 	for _, text := range []string{"", "x", "{}", `{"v":1}`, `{"v":1,"cron":"0 9 * * *","zone":"Europe/Atlantis","catch_up":"last","overlap":"allow","item":{"namespace":"n","lane":"l","kind":"k"}}`} {

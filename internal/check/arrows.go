@@ -17,10 +17,10 @@ type Package struct {
 
 // levels is the spine: a package imports only from levels before its own.
 var levels = [][]string{
-	{"internal/limits", "internal/codes", "internal/option", "internal/ids"},
+	{"lua", "internal/limits", "internal/codes", "internal/option", "internal/ids"},
 	{"."},
 	{"internal/valid", "internal/denied"},
-	{"lua", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "internal/mergepatch", "internal/waithook", "schedule"},
+	{"internal/library", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "internal/mergepatch", "internal/waithook", "schedule"},
 	{"stream", "suspend", "admission", "lease", "internal/calendar"},
 	{"internal/engine"},
 	{"internal/keeper", "internal/framelog", "internal/tokenkeys", "internal/admit"},

@@ -9,8 +9,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 // In a cluster the library is on every node that may serve, and wherever it is missing the next call
@@ -172,7 +172,7 @@ func (w *env) create(p uint16) flowfabric.ExecutionID {
 
 func (w *env) hasLibrary(s *testserver.Server) bool {
 	w.Helper()
-	list, err := w.at(s, "FUNCTION", "LIST", "LIBRARYNAME", lua.Name).ToArray()
+	list, err := w.at(s, "FUNCTION", "LIST", "LIBRARYNAME", library.Name).ToArray()
 	w.no(err)
 	return len(list) == 1
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 )
@@ -84,7 +85,7 @@ func (c *Coalescer) ended(b batch, err error) (maybe bool) {
 // answer fills in what became of the items that were sent at last. The callers of the others have left, and were told so.
 func (c *Coalescer) answer(sent []*Entry, created []engine.Created, err error, maybe bool) {
 	if err == nil && len(created) != len(sent) {
-		err = fmt.Errorf("%w: %d answers to %d items", flowfabric.ErrReply, len(created), len(sent))
+		err = fmt.Errorf("%w: %d answers to %d items", denied.Reply, len(created), len(sent))
 	}
 	for i, p := range sent {
 		if err != nil {

@@ -336,7 +336,7 @@ var claimScenarios = []scenario{
 		k.subscription = "abcdef"
 		w.unchanged("an unknown interest", func() {
 			_, err := w.e.ClaimNext(w.ctx, k.request(1))
-			w.is(err, flowfabric.ErrUnknownSubscription)
+			w.is(err, denied.UnknownSubscription)
 		})
 		a, err := w.e.SetSubscription(w.ctx, w.p, []uint64{3, 1, 2, 2})
 		w.no(err)

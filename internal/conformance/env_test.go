@@ -19,9 +19,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/record"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 type tlsConfig = tls.Config
@@ -304,9 +304,9 @@ func (w *env) fcallOn(roots []string, name string, args ...string) answer {
 var scripts = map[string]func() (sha, text string){}
 
 func init() {
-	for _, h := range lua.Functions() {
+	for _, h := range library.Functions() {
 		scripts[h.Name] = sync.OnceValues(func() (string, string) {
-			text := lua.Script(h.Name, lua.Variant{TestClock: true})
+			text := library.Script(h.Name, library.Variant{TestClock: true})
 			return fmt.Sprintf("%x", sha1.Sum([]byte(text))), text
 		})
 	}

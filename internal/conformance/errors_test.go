@@ -13,8 +13,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 var errorScenarios = []scenario{
@@ -125,7 +125,7 @@ var errorScenarios = []scenario{
 		for _, c := range s.calls {
 			names[c.name] = true
 		}
-		for _, h := range lua.Functions() {
+		for _, h := range library.Functions() {
 			if !names[h.Name] && h.Name != "ff_version" && h.Name != "ff_configure" {
 				w.Errorf("%s is not staged", h.Name)
 			}

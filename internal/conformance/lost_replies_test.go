@@ -14,9 +14,9 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
-	"github.com/flowfabric/flowfabric-go/lua"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -79,7 +79,7 @@ var lostScenarios = []scenario{
 				same(w, fmt.Sprintf("%s, %s: result", x.name, m), got, wantResult)
 			}
 		}
-		for _, h := range lua.Functions() {
+		for _, h := range library.Functions() {
 			if !covered[h.Name] && !slices.Contains(h.Flags, "no-writes") {
 				w.Errorf("%s writes and is not disturbed here", h.Name)
 			}

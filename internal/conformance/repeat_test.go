@@ -12,8 +12,8 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 // repeatable is a call that is made twice, as after a lost reply: the second answers what the first did, and
@@ -241,7 +241,7 @@ var repeatScenarios = []scenario{
 			}
 			w.check()
 		}
-		for _, h := range lua.Functions() {
+		for _, h := range library.Functions() {
 			if !covered[h.Name] && !slices.Contains(h.Flags, "no-writes") {
 				w.Errorf("%s writes and is not made twice here", h.Name)
 			}

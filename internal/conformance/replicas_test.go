@@ -12,8 +12,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 // What holds of several processes that all tick, whatever is in front of what they look for and whatever their clocks say.
@@ -112,7 +112,7 @@ var replicaScenarios = []scenario{
 				seen[c.name] = true
 			}
 		}
-		for _, h := range lua.Functions() {
+		for _, h := range library.Functions() {
 			if !seen[h.Name] && h.Name != "ff_version" && h.Name != "ff_configure" {
 				w.Errorf("%s was refused before it touched its keys", h.Name)
 			}

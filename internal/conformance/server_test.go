@@ -12,8 +12,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 // refusedWhenFull are the functions that a server over its memory limit refuses, each with what it would add. Every other one works:
@@ -100,7 +100,7 @@ var serverScenarios = []scenario{
 	{name: "over the memory limit, only calls that make the store grow are refused", needs: []string{"OOM"}, run: func(w *env) {
 		w.set("CONFIG", "SET", "maxmemory", "1")
 		defer w.set("CONFIG", "SET", "maxmemory", "0")
-		for _, h := range lua.Functions() {
+		for _, h := range library.Functions() {
 			err := w.raw.Do(w.ctx, w.raw.B().Fcall().Function(h.Name).Numkeys(1).Key(string(w.k)).Arg("0").Build()).Error()
 			refused := err != nil && strings.HasPrefix(err.Error(), "OOM ")
 			if why := refusedWhenFull[h.Name]; refused != (why != "") {
@@ -108,7 +108,7 @@ var serverScenarios = []scenario{
 			}
 		}
 		for name := range refusedWhenFull {
-			if !slices.ContainsFunc(lua.Functions(), func(h lua.Header) bool { return h.Name == name }) {
+			if !slices.ContainsFunc(library.Functions(), func(h library.Header) bool { return h.Name == name }) {
 				w.Errorf("the table names %s, which does not exist", name)
 			}
 		}
@@ -178,7 +178,7 @@ var serverScenarios = []scenario{
 			before := loads()
 			w.set("FUNCTION", "FLUSH", "SYNC") // Valkey 8.0 may die when it frees a library in the background and is given another
 			if lost == "older" {
-				w.set("FUNCTION", "LOAD", "#!lua name="+lua.Name+"\nredis.register_function{function_name='ff_version', callback=function() return {1,'OK','"+proto+"','0','old'} end, flags={'no-writes'}}")
+				w.set("FUNCTION", "LOAD", "#!lua name="+library.Name+"\nredis.register_function{function_name='ff_version', callback=function() return {1,'OK','"+proto+"','0','old'} end, flags={'no-writes'}}")
 				before++
 			}
 			var failed atomic.Int32
@@ -196,7 +196,7 @@ var serverScenarios = []scenario{
 	{name: "a newer library is never replaced, and one of another protocol is refused", needs: []string{"Functions"}, run: func(w *env) {
 		for revision, want := range map[string]error{proto + "','999": nil, strconv.Itoa(limits.Protocol+1) + "','1": flowfabric.ErrProtocol, strconv.Itoa(limits.Protocol-1) + "','1": flowfabric.ErrProtocol} {
 			w.set("FUNCTION", "FLUSH", "SYNC")
-			w.set("FUNCTION", "LOAD", "#!lua name="+lua.Name+"\nredis.register_function{function_name='ff_version', callback=function() return {1,'OK','"+revision+"','x'} end, flags={'no-writes'}}")
+			w.set("FUNCTION", "LOAD", "#!lua name="+library.Name+"\nredis.register_function{function_name='ff_version', callback=function() return {1,'OK','"+revision+"','x'} end, flags={'no-writes'}}")
 			text, err := w.do("FUNCTION", "LIST").ToMessage()
 			w.no(err)
 			_, callErr := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item()})
@@ -214,13 +214,13 @@ var serverScenarios = []scenario{
 		w.create()
 	}},
 	{name: "an older library in place of a lost one is replaced", needs: []string{"Functions"}, run: func(w *env) {
-		before := strconv.Itoa(lua.Revision - 1)
-		older := strings.ReplaceAll(lua.Library(lua.Variant{Sharded: true, TestClock: true}), lua.Hash(), lua.Hash()+"t")
+		before := strconv.Itoa(library.Revision - 1)
+		older := strings.ReplaceAll(library.Library(library.Variant{Sharded: true, TestClock: true}), library.Hash(), library.Hash()+"t")
 		for _, said := range []string{"reply.ok('" + strconv.Itoa(limits.Protocol) + "', '", "'renewed' or 'registered', expiry, '"} {
-			if strings.Count(older, said+strconv.Itoa(lua.Revision)) != 1 {
+			if strings.Count(older, said+strconv.Itoa(library.Revision)) != 1 {
 				w.Fatalf("the library does not say %q once", said)
 			}
-			older = strings.Replace(older, said+strconv.Itoa(lua.Revision), said+before, 1)
+			older = strings.Replace(older, said+strconv.Itoa(library.Revision), said+before, 1)
 		}
 		revision := func() string { return w.fcallOn(nil, "ff_version").slots[1] }
 		lacks := func(function string) string {
@@ -242,7 +242,7 @@ var serverScenarios = []scenario{
 			w.worker("w1").claim(1)
 			same(w, "revision", revision(), before)
 			c.notice()
-			same(w, "revision, noticed "+c.what, revision(), strconv.Itoa(lua.Revision))
+			same(w, "revision, noticed "+c.what, revision(), strconv.Itoa(library.Revision))
 		}
 	}},
 	{name: "scripts that the server lost are sent again", run: func(w *env) {

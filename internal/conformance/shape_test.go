@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/flowfabric/flowfabric-go/lua"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 )
 
 // The headers of the functions say what arguments they take and what they answer. Every call that scenarios make by themselves is held to
@@ -117,10 +117,10 @@ type header struct {
 var headers = sync.OnceValues(func() (map[string]header, error) {
 	out := map[string]header{}
 	replies := map[string]string{}
-	for _, h := range lua.Functions() {
+	for _, h := range library.Functions() {
 		replies[h.Name] = h.Replies
 	}
-	for _, h := range lua.Functions() {
+	for _, h := range library.Functions() {
 		x := header{replies: map[string]shape{}, errors: h.Errors}
 		text := h.Args
 		if text == "none, no keys" {

@@ -21,9 +21,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/lua"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -548,9 +548,9 @@ var liveDefinition = handler.Define[string, string]("k")
 func (w *env) client() *client.Client {
 	w.Helper()
 	if w.srv.Features.Functions {
-		text := lua.Library(lua.Variant{Sharded: true, TestClock: true})
+		text := library.Library(library.Variant{Sharded: true, TestClock: true})
 		w.load(text)
-		defer w.load(strings.ReplaceAll(text, lua.Hash(), lua.Hash()+"t"))
+		defer w.load(strings.ReplaceAll(text, library.Hash(), library.Hash()+"t"))
 	}
 	c, err := client.Connect(w.ctx, client.Config{URL: w.srv.URL, Logger: slog.New(slog.DiscardHandler)})
 	w.no(err)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
@@ -151,7 +152,7 @@ var tokenScenarios = []scenario{
 		}
 		w.unchanged("grace", func() {
 			for _, r := range w.e.RotateTokenKey(w.ctx, engine.TokenKey{Kid: "k2", Fingerprint: print}, -time.Second, true) {
-				w.is(r.Err, flowfabric.ErrInvalidGrace)
+				w.is(r.Err, denied.Grace)
 			}
 		})
 		for _, bad := range [][]string{{"", "k2", print, "0", "0"}, {"drop", "k2", print, "0", "0"}, {"rotate", "k2", "", "0", "0"}, {"rotate", "k2", print[1:], "0", "0"},

@@ -19,9 +19,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/crash"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 // forever is the lease of the workers of a rollout: nothing may wait for one to run out, or the test hangs.
@@ -106,12 +106,12 @@ func TestRollingUpgrade(t *testing.T) {
 	f.look()
 	f.allow(3 * batch)
 	f.abreast(batch)
-	f.carries(lua.Revision, "under the old fleet")
+	f.carries(library.Revision, "under the old fleet")
 
 	// The first new process loads the newer library under the others.
 	f.stop(0)
 	start(0, true)
-	f.carries(lua.Revision+1, "after the first new worker")
+	f.carries(library.Revision+1, "after the first new worker")
 	before := f.work("-old")
 	for f.work("-old") < before+batch || f.work("-new") < batch/2 {
 		f.allow(f.upto + batch)
@@ -123,7 +123,7 @@ func TestRollingUpgrade(t *testing.T) {
 		f.abreast(2 * batch)
 		f.stop(place)
 		start(place, newer)
-		f.carries(lua.Revision+1, fmt.Sprintf("after the start of %s", f.workers[place].name))
+		f.carries(library.Revision+1, fmt.Sprintf("after the start of %s", f.workers[place].name))
 	}
 	for n := range rolls {
 		if n == rolls/2 { // submits of either version are claimed by both
@@ -144,7 +144,7 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	f.allow(f.upto + batch)
 	f.landed()
-	f.carries(lua.Revision+1, "in the end")
+	f.carries(library.Revision+1, "in the end")
 }
 
 // stop asks a worker to drain and waits until it has ended in good order.
@@ -292,7 +292,7 @@ func (f *fleet) work(version string) (n int) {
 func buildNext(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	sources, err := filepath.Abs("../../lua")
+	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,23 +302,23 @@ func buildNext(t *testing.T) string {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		overlay.Replace[filepath.Join(sources, filepath.FromSlash(name))] = path
+		overlay.Replace[filepath.Join(root, filepath.FromSlash(name))] = path
 	}
 	change := func(name, old, text string) {
-		b, err := os.ReadFile(filepath.Join(sources, filepath.FromSlash(name)))
+		b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if strings.Count(string(b), old) != 1 {
-			t.Fatalf("lua/%s does not say %q once", name, old)
+			t.Fatalf("%s does not say %q once", name, old)
 		}
 		write(name, strings.Replace(string(b), old, text, 1))
 	}
-	change("library.go", fmt.Sprintf("const Revision = %d\n", lua.Revision), fmt.Sprintf("const Revision = %d\n", lua.Revision+1))
-	change("system/ff_version.lua", "'@HASH@')", "'@HASH@', 'more')")
-	change("worker/ff_register_worker.lua", "'@REVISION@')", "'@REVISION@', 'more')")
-	change("tick/ff_tick.lua", "reply.int(outbox))", "reply.int(outbox), 'more')")
-	write("system/ff_next.lua", "-- ff_next: a function that only this revision has.\n-- Flags:   no-writes\n-- Go:      Engine.next\n"+
+	change("internal/library/library.go", fmt.Sprintf("const Revision = %d\n", library.Revision), fmt.Sprintf("const Revision = %d\n", library.Revision+1))
+	change("lua/system/ff_version.lua", "'@HASH@')", "'@HASH@', 'more')")
+	change("lua/worker/ff_register_worker.lua", "'@REVISION@')", "'@REVISION@', 'more')")
+	change("lua/tick/ff_tick.lua", "reply.int(outbox))", "reply.int(outbox), 'more')")
+	write("lua/system/ff_next.lua", "-- ff_next: a function that only this revision has.\n-- Flags:   no-writes\n-- Go:      Engine.next\n"+
 		"-- Args:    none\n-- Replies: OK\n-- Errors:  none\nlocal function ff_next(k, argv) return reply.ok() end\n")
 	text, err := json.Marshal(overlay)
 	if err != nil {

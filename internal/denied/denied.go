@@ -1,4 +1,4 @@
-// Package denied names the answers of server functions that only machinery of ours meets, to compare with errors.Is.
+// Package denied names the errors that only machinery of ours compares with, by errors.Is.
 package denied
 
 import flowfabric "github.com/flowfabric/flowfabric-go"
@@ -20,4 +20,10 @@ var (
 	StaleAppend         error = flowfabric.NewError("", "stale_owner_cannot_append")
 	FrameGap            error = flowfabric.NewError("", "frame_sequence_gap")
 	SummaryConflict     error = flowfabric.NewError("", "summary_version_conflict")
+	UnknownSubscription error = flowfabric.NewError("", "interest_unknown")
+	Secret              error = flowfabric.NewError("", "invalid_secret")
+	Kid                 error = flowfabric.NewError("", "invalid_kid")
+	Grace               error = flowfabric.NewError("", "invalid_grace_ms")
+	Script              error = flowfabric.NewError("", "internal_script_error")
+	Reply               error = flowfabric.NewError("", "parse")
 )

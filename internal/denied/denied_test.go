@@ -27,10 +27,15 @@ func TestRefusalsMatchAnswers(t *testing.T) {
 		denied.StaleAppend,
 		denied.FrameGap,
 		denied.SummaryConflict,
+		denied.UnknownSubscription,
+		denied.Secret,
+		denied.Kid,
+		denied.Grace,
+		denied.Script,
 	}
 	for i, want := range all {
 		code := flowfabric.CodeOf(want)
-		if code == flowfabric.CodeOf(flowfabric.ErrReply) {
+		if code == flowfabric.CodeOf(denied.Reply) {
 			t.Errorf("%v: its code is not in the table", want)
 		}
 		answer := fmt.Errorf("wrapped: %w", flowfabric.NewError("ff_x", code, "detail"))

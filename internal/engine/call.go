@@ -15,8 +15,9 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 var protocol = strconv.Itoa(limits.Protocol)
@@ -150,7 +151,7 @@ func (e *Engine) loaded(ctx context.Context, q request) (*reader, error) {
 		return nil, fmt.Errorf("%s: %w: the node that serves the partition now lacks the library", q.f.name, flowfabric.ErrTransport)
 	}
 	if missingFunction(err) {
-		return nil, fmt.Errorf("%s: %w: the library was loaded but the server does not find the function", q.f.name, flowfabric.ErrInternalScript)
+		return nil, fmt.Errorf("%s: %w: the library was loaded but the server does not find the function", q.f.name, denied.Script)
 	}
 	return r, err
 }
@@ -185,11 +186,11 @@ func decode(op string, resp rueidis.RedisResult) (*reader, error) {
 	}
 	r := &reader{op: op, slots: msgs}
 	if len(msgs) < 2 {
-		return nil, fmt.Errorf("%s: %w: %d slots", op, flowfabric.ErrReply, len(msgs))
+		return nil, fmt.Errorf("%s: %w: %d slots", op, denied.Reply, len(msgs))
 	}
 	status, err := msgs[0].AsInt64()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: status: %w", op, flowfabric.ErrReply, err)
+		return nil, fmt.Errorf("%s: %w: status: %w", op, denied.Reply, err)
 	}
 	r.at = 1
 	code := r.text()
@@ -212,7 +213,7 @@ func decode(op string, resp rueidis.RedisResult) (*reader, error) {
 	case "ALREADY_SATISFIED":
 		r.already = true
 	default:
-		return nil, fmt.Errorf("%s: %w: success called %q", op, flowfabric.ErrReply, clip(code))
+		return nil, fmt.Errorf("%s: %w: success called %q", op, denied.Reply, clip(code))
 	}
 	return r, nil
 }
@@ -225,7 +226,7 @@ func mismatch(op, what string, theirs int64) error {
 	case what == "store":
 		advice = "it holds an older layout, which this version cannot read: let the older version finish its work, then use an empty store"
 	default:
-		advice = "stop the processes of the older version, then run FUNCTION DELETE " + lua.Name + " on every primary"
+		advice = "stop the processes of the older version, then run FUNCTION DELETE " + library.Name + " on every primary"
 	}
 	return fmt.Errorf("%s: %w: the %s has protocol %d, this application %d; %s", op, flowfabric.ErrProtocol, what, theirs, limits.Protocol, advice)
 }
@@ -258,10 +259,10 @@ func callError(op string, err error) error {
 		if strings.Contains(text, "max number of clients") { // of a connection that was made for this call
 			return fmt.Errorf("%s: %w: %s", op, flowfabric.ErrTransport, text)
 		}
-		return fmt.Errorf("%s: %w: %s", op, flowfabric.ErrInternalScript, text)
+		return fmt.Errorf("%s: %w: %s", op, denied.Script, text)
 	}
 	if rueidis.IsRedisNil(err) || rueidis.IsParseErr(err) {
-		return fmt.Errorf("%s: %w: %w", op, flowfabric.ErrReply, err)
+		return fmt.Errorf("%s: %w: %w", op, denied.Reply, err)
 	}
 	return fmt.Errorf("%s: %w: %w", op, flowfabric.ErrTransport, err)
 }
@@ -307,7 +308,7 @@ func dialError(address string, err error) error {
 				return fmt.Errorf("connect to %s: %w: %s (%s)", address, r.kind, r.do, re.Error())
 			}
 		}
-		if err = callError("hello", err); errors.Is(err, flowfabric.ErrInternalScript) || missingFunction(err) {
+		if err = callError("hello", err); errors.Is(err, denied.Script) || missingFunction(err) {
 			err = fmt.Errorf("%w: the server refused the connection: %s", flowfabric.ErrConfig, re.Error())
 		}
 		return fmt.Errorf("connect to %s: %w", address, err)

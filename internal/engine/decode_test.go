@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -70,13 +71,13 @@ func TestDecodeFrames(t *testing.T) {
 	for i := range frames {
 		frames[i].Run = 3
 	}
-	message.Resumed = &stream.Resumption{Run: 3, Epoch: 1700000000009, Reason: stream.ResumedDelayed, First: frames[0].ID, Recorded: 12}
+	message.Resumed = &stream.Resumption{Run: 3, Epoch: 1700000000009, Reason: "delayed", First: frames[0].ID, Recorded: 12}
 	if got, err := DecodeFrames(encodeFrames(message)); err != nil || !reflect.DeepEqual(got, message) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	whole := encodeFrames(message)
 	for i := range len(whole) { // every prefix, and every message with one byte less, is refused or at least not a panic
-		if _, err := DecodeFrames(whole[:i]); !errors.Is(err, flowfabric.ErrReply) {
+		if _, err := DecodeFrames(whole[:i]); !errors.Is(err, denied.Reply) {
 			t.Errorf("prefix of %d bytes: %v", i, err)
 		}
 		_, _ = DecodeFrames(whole[:i] + whole[i+1:])
@@ -87,7 +88,7 @@ func TestDecodeFrames(t *testing.T) {
 		"0 1 1 0:3:1-11:t0:0:0:1:p1:s", "0 1 1 0:3:1-11:t0:0:0:1:p2:s,", "0 1 1 0:3:1-11:t0:0:0:1:p3:s,1", "0 1 1 0:3:1-11:t0:0:0:1:p4:s1,x", "0 1 1 0:3:1-11:t0:0:0:1:p4:x1,1",
 		"0 1 1 0:3:1-11:t0:0:0:1:p4:d1,1", "0 1 1 0:3:1-11:t0:0:0:1:p4:lx,1", "0 1 1 0:3:1-11:t0:0:0:1:p16:l9999999999999,1",
 	} {
-		if _, err := DecodeFrames(text); text != "0 1 1 0:3:1-11:t0:0:0:1:p0:" && !errors.Is(err, flowfabric.ErrReply) {
+		if _, err := DecodeFrames(text); text != "0 1 1 0:3:1-11:t0:0:0:1:p0:" && !errors.Is(err, denied.Reply) {
 			t.Errorf("%q: %v", text, err)
 		} else if text == "0 1 1 0:3:1-11:t0:0:0:1:p0:" && err != nil {
 			t.Errorf("%q: %v", text, err)
@@ -96,13 +97,13 @@ func TestDecodeFrames(t *testing.T) {
 }
 
 func FuzzDecodeFrames(f *testing.F) {
-	f.Add(encodeFrames(FrameMessage{Frames: []stream.Frame{{ID: stream.Cursor{Seq: 1}, Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("x"), Run: 2}}, Resumed: &stream.Resumption{Run: 2, Reason: stream.ResumedReleased}}))
+	f.Add(encodeFrames(FrameMessage{Frames: []stream.Frame{{ID: stream.Cursor{Seq: 1}, Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("x"), Run: 2}}, Resumed: &stream.Resumption{Run: 2, Reason: "released"}}))
 	f.Add(encodeFrames(FrameMessage{Attempt: 1<<32 - 1, Frames: []stream.Frame{{Encoding: "json", Mode: stream.ModeSummary, SummaryVersion: 1, ProducedAt: time.UnixMilli(-1)}, {Encoding: "bytes", Correlation: "c", Mode: stream.ModeBestEffort, TTL: time.Second}}}))
 	f.Add("0 1 1 0:9223372036854775807:x")
 	f.Fuzz(func(t *testing.T, message string) {
 		decoded, err := DecodeFrames(message)
 		if err != nil {
-			if !errors.Is(err, flowfabric.ErrReply) {
+			if !errors.Is(err, denied.Reply) {
 				t.Fatalf("%q: %v", message, err)
 			}
 			return

@@ -13,9 +13,10 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 // Diagnosis is what a server says of itself and of the store on it. It judges nothing.
@@ -209,17 +210,17 @@ func serverTime(ctx context.Context, client rueidis.CoreClient) (time.Time, erro
 		return time.Time{}, callError("time", err)
 	}
 	if len(parts) != 2 {
-		return time.Time{}, fmt.Errorf("time: %w: %d parts", flowfabric.ErrReply, len(parts))
+		return time.Time{}, fmt.Errorf("time: %w: %d parts", denied.Reply, len(parts))
 	}
 	s, err1 := strconv.ParseInt(parts[0], 10, 64)
 	us, err2 := strconv.ParseInt(parts[1], 10, 64)
 	if err := errors.Join(err1, err2); err != nil {
-		return time.Time{}, fmt.Errorf("time: %w: %w", flowfabric.ErrReply, err)
+		return time.Time{}, fmt.Errorf("time: %w: %w", denied.Reply, err)
 	}
 	return time.Unix(s, us*1000), nil
 }
 
 // OwnLibrary is what this program loads onto servers.
 func OwnLibrary() LibraryReport {
-	return LibraryReport{Protocol: limits.Protocol, Revision: lua.Revision, Hash: lua.Hash()}
+	return LibraryReport{Protocol: limits.Protocol, Revision: library.Revision, Hash: library.Hash()}
 }

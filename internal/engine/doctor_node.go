@@ -11,7 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/lua"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 )
 
 // NodeReport is what one node says of itself. Err is set when the node did not answer at all; a field that it does not
@@ -145,7 +145,7 @@ func readLibrary(ctx context.Context, node rueidis.Client) LibraryReport {
 // unloadable says why nobody can load a library onto a node: it has no command FUNCTION. That this user may not run it says nothing
 // of others.
 func unloadable(ctx context.Context, node rueidis.Client) error {
-	err := node.Do(ctx, node.B().FunctionList().Libraryname(lua.Name).Build()).Error()
+	err := node.Do(ctx, node.B().FunctionList().Libraryname(library.Name).Build()).Error()
 	if err = callError("function list", err); errors.Is(err, flowfabric.ErrConfig) {
 		return err
 	}

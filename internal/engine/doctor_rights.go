@@ -11,7 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/flowfabric/flowfabric-go/internal/keys"
-	"github.com/flowfabric/flowfabric-go/lua"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 )
 
 // RightsReport says what the user of the connection may do.
@@ -55,7 +55,7 @@ var calls = regexp.MustCompile(`redis\.call\('([A-Z]+)'`)
 // needed lists the commands that FlowFabric runs, in order.
 func needed() []string {
 	names := slices.Clone(engineCommands)
-	for _, found := range calls.FindAllStringSubmatch(lua.Library(lua.Variant{Sharded: true}), -1) {
+	for _, found := range calls.FindAllStringSubmatch(library.Library(library.Variant{Sharded: true}), -1) {
 		names = append(names, found[1])
 	}
 	slices.Sort(names)

@@ -13,9 +13,10 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 // Engine is an open store. Create it with [Open], end it with [Engine.Close].
@@ -27,7 +28,7 @@ type Engine struct {
 	subs       func(context.Context) (rueidis.Client, error)
 	reads      func(context.Context) (rueidis.Client, error) // frames
 	server     serverInfo
-	variant    lua.Variant
+	variant    library.Variant
 	scripts    map[string]script // only where the server knows no functions
 	partitions uint16
 	roots      []string
@@ -105,7 +106,7 @@ func (e *Engine) open(ctx context.Context, option rueidis.ClientOption) error {
 		return c, nil
 	}
 	e.renewals, e.subs, e.reads = e.dials.lazily(more), e.dials.lazily(more), e.dials.lazily(more)
-	e.variant = lua.Variant{Sharded: !e.server.embedded, TestClock: e.cfg.TestClock}
+	e.variant = library.Variant{Sharded: !e.server.embedded, TestClock: e.cfg.TestClock}
 	if err := e.known(ctx); err != nil {
 		return err
 	}
@@ -243,7 +244,7 @@ func (e *Engine) configure(ctx context.Context, wish Counts) (Counts, error) {
 	}
 	n, err := strconv.ParseUint(r.text(), 10, 16)
 	if err != nil || n == 0 {
-		return Counts{}, fmt.Errorf("%s: %w: partition count", fnConfigure.name, flowfabric.ErrReply)
+		return Counts{}, fmt.Errorf("%s: %w: partition count", fnConfigure.name, denied.Reply)
 	}
 	c := Counts{Executions: uint16(n), Budgets: uint16(r.number()), Quotas: uint16(r.number())}
 	return c, r.fail()

@@ -12,6 +12,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -196,7 +197,7 @@ func parseFeed(partition uint16, entries []rueidis.XRangeSlice) ([]FeedEntry, er
 	for _, raw := range entries {
 		id, err := ParseStreamID(raw.ID)
 		if err != nil {
-			return nil, fmt.Errorf("read feed of partition %d: %w: %w", partition, flowfabric.ErrReply, err)
+			return nil, fmt.Errorf("read feed of partition %d: %w: %w", partition, denied.Reply, err)
 		}
 		entry, err := parseFeedEntry(partition, raw)
 		if err != nil { // one bad entry must not hide the others

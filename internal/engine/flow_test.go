@@ -10,6 +10,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -144,7 +145,7 @@ func TestDamagedFlows(t *testing.T) {
 			if caller.function != c.function {
 				continue
 			}
-			if err := caller.call(t.Context(), e); !errors.Is(err, flowfabric.ErrReply) {
+			if err := caller.call(t.Context(), e); !errors.Is(err, denied.Reply) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}

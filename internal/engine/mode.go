@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -132,7 +133,7 @@ func (e *Engine) ReadSummary(ctx context.Context, id flowfabric.ExecutionID, att
 	first, err2 := strconv.ParseInt(v["f"], 10, 64)
 	last, err3 := strconv.ParseInt(v["l"], 10, 64)
 	if err1 != nil || err2 != nil || err3 != nil || v["d"] == "" {
-		return stream.Summary{}, fmt.Errorf("read summary: %w: version %q, times %q and %q", flowfabric.ErrReply, clip(v["v"]), clip(v["f"]), clip(v["l"]))
+		return stream.Summary{}, fmt.Errorf("read summary: %w: version %q, times %q and %q", denied.Reply, clip(v["v"]), clip(v["f"]), clip(v["l"]))
 	}
 	s.Document, s.Version, s.FirstAt, s.UpdatedAt = []byte(v["d"]), version, time.UnixMilli(first), time.UnixMilli(last)
 	return s, nil

@@ -16,9 +16,9 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 func open(t testing.TB, cfg Config) *Engine {
@@ -231,7 +231,7 @@ func version(t testing.TB, e *Engine) []string {
 
 // A library is replaced only by a newer one.
 func TestLibraries(t *testing.T) {
-	text, revision := lua.Library(lua.Variant{Sharded: true}), strconv.Itoa(lua.Revision)
+	text, revision := library.Library(library.Variant{Sharded: true}), strconv.Itoa(library.Revision)
 	with := func(protocol, revision, hash string) string {
 		return text + "\nredis.register_function{function_name='ff_replaced', callback=function() return 1 end}\n" +
 			"redis.register_function{function_name='ff_version2', callback=function() return {1,'OK','" + protocol + "','" + revision + "','" + hash + "'} end, flags={'no-writes'}}\n"
@@ -250,12 +250,12 @@ func TestLibraries(t *testing.T) {
 		{"newer revision", as(protocol, "999", "x"), true, ""},
 		{"the same revision, other content", as(protocol, revision, "x"), false, ""},
 		{"older revision", as(protocol, "0", "x"), false, ""},
-		{"the same", as(protocol, revision, lua.Hash()), true, ""},
+		{"the same", as(protocol, revision, library.Hash()), true, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			url := testserver.Redis(t)
 			e := open(t, Config{URL: url, Partitions: 1})
-			if got := version(t, e); got[0] != protocol || got[2] != lua.Hash() {
+			if got := version(t, e); got[0] != protocol || got[2] != library.Hash() {
 				t.Fatalf("a fresh server has version %v", got)
 			}
 			must(t, e, "FUNCTION", "LOAD", "REPLACE", c.text)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 // Queue is what waits for one route in one partition.
@@ -51,7 +51,7 @@ func (e *Engine) Queues(ctx context.Context, partition uint16) ([]Queue, error) 
 			return nil, err
 		}
 		if more && last <= after {
-			return nil, fmt.Errorf("%s: %w: more is promised behind nothing", fnReadQueues.name, flowfabric.ErrReply)
+			return nil, fmt.Errorf("%s: %w: more is promised behind nothing", fnReadQueues.name, denied.Reply)
 		}
 		after = last
 	}

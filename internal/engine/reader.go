@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 // reader walks the slots of a reply. The first slot of an unexpected shape stops it: later reads return zero
@@ -27,7 +28,7 @@ func (r *reader) fail() error {
 	if r.err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: %w", r.op, flowfabric.ErrReply, r.err)
+	return fmt.Errorf("%s: %w: %w", r.op, denied.Reply, r.err)
 }
 
 func (r *reader) stop(format string, args ...any) {

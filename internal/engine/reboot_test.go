@@ -12,6 +12,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
@@ -28,7 +29,7 @@ func callsOnPartition3(e *Engine) map[string]func(ctx context.Context) error {
 		},
 		"claim": func(ctx context.Context) error {
 			_, err := e.ClaimNext(ctx, sampleClaim)
-			return none(err, flowfabric.ErrUnknownSubscription)
+			return none(err, denied.UnknownSubscription)
 		},
 		"read": func(ctx context.Context) error {
 			_, err := e.ReadExecution(ctx, sampleID)

@@ -14,8 +14,8 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 // MaxWorkerInfo bounds what a worker says of itself, as JSON.
@@ -50,7 +50,7 @@ func (i WorkerInfo) Serves(namespace string) bool {
 
 // encode is the JSON of a worker's info, within its bounds: the lists of a worker that serves very many things are cut.
 func (i WorkerInfo) encode() (string, error) {
-	i.Revision = lua.Revision
+	i.Revision = library.Revision
 	for {
 		b, err := json.Marshal(i)
 		if err != nil {
@@ -157,7 +157,7 @@ func (e *Engine) RegisterWorker(ctx context.Context, q Registration) (Registered
 		r.stop("slot 2 is %q, want registered or renewed", clip(s))
 	}
 	out.ExpiresAt = r.instant()
-	if revision := r.number(); r.err == nil && revision < lua.Revision {
+	if revision := r.number(); r.err == nil && revision < library.Revision {
 		e.renew(ctx)
 	}
 	if err := r.fail(); err != nil || out.Renewed {

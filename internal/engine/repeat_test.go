@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 // An answer is an answer: only a call whose outcome is unknown is made again, and no more than a few times.
@@ -17,7 +18,7 @@ func TestOneCallOneRefusal(t *testing.T) {
 	}{
 		{envelope(0, "stale_lease"), flowfabric.ErrStaleLease, 1},
 		{"-OOM command not allowed when used memory > 'maxmemory'.\r\n", flowfabric.ErrOutOfMemory, 1},
-		{"-ERR user_function:12: attempt to index a nil value\r\n", flowfabric.ErrInternalScript, 1},
+		{"-ERR user_function:12: attempt to index a nil value\r\n", denied.Script, 1},
 		{envelope(1, "OK"), nil, 1},
 		{"-LOADING Redis is loading the dataset in memory\r\n", flowfabric.ErrTransport, 1 + repeats},
 	} {

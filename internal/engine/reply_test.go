@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -268,7 +269,7 @@ func TestHostileReplies(t *testing.T) {
 			t.Helper()
 			f.answer(func(string) string { return reply })
 			err := c.call(t.Context(), e)
-			if !errors.Is(err, flowfabric.ErrReply) || !strings.Contains(err.Error(), c.function) {
+			if !errors.Is(err, denied.Reply) || !strings.Contains(err.Error(), c.function) {
 				t.Errorf("%s, %s: %v", c.function, what, err)
 			}
 		}
@@ -338,7 +339,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		"code":                {envelope(0, "stale_lease"), flowfabric.ErrStaleLease, ""},
 		"code and detail":     {envelope(0, "execution_not_active", "T1", "5", "0", "c,5,0,"), flowfabric.ErrNotActive, "T1"},
-		"unknown code":        {envelope(0, "brand_new", "x"), flowfabric.ErrReply, "x"},
+		"unknown code":        {envelope(0, "brand_new", "x"), denied.Reply, "x"},
 		"detail is no text":   {array(integer(0), bulk("invalid_input"), integer(5)), flowfabric.ErrInvalidInput, ""},
 		"detail is nil":       {array(integer(0), bulk("invalid_input"), nilReply, bulk("x")), flowfabric.ErrInvalidInput, ""},
 		"NOAUTH":              {"-NOAUTH Authentication required.\r\n", flowfabric.ErrAuth, ""},
@@ -347,9 +348,9 @@ func TestRefusals(t *testing.T) {
 		"LOADING":             {"-LOADING Redis is loading the dataset in memory\r\n", flowfabric.ErrTransport, ""},
 		"READONLY":            {"-READONLY You can't write against a read only replica.\r\n", flowfabric.ErrTransport, ""},
 		"CLUSTERDOWN":         {"-CLUSTERDOWN The cluster is down\r\n", flowfabric.ErrTransport, ""},
-		"script error":        {"-ERR user_function:12: attempt to index a nil value\r\n", flowfabric.ErrInternalScript, ""},
-		"unknown function":    {"-ERR Function not found\r\n", flowfabric.ErrInternalScript, ""},
-		"wrong type of a key": {"-WRONGTYPE Operation against a key\r\n", flowfabric.ErrInternalScript, ""},
+		"script error":        {"-ERR user_function:12: attempt to index a nil value\r\n", denied.Script, ""},
+		"unknown function":    {"-ERR Function not found\r\n", denied.Script, ""},
+		"wrong type of a key": {"-WRONGTYPE Operation against a key\r\n", denied.Script, ""},
 	} {
 		f.answer(func(function string) string {
 			if function == fnVersion.name {
@@ -458,7 +459,7 @@ func TestPollAnswers(t *testing.T) {
 	} {
 		f.answer(func(string) string { return envelope(1, c.slots...) })
 		states, workers, err := e.Poll(t.Context(), []uint16{3})
-		if c.fails != errors.Is(err, flowfabric.ErrReply) || !c.fails && (err != nil || workers != c.workers) {
+		if c.fails != errors.Is(err, denied.Reply) || !c.fails && (err != nil || workers != c.workers) {
 			t.Errorf("%v: %d workers, %v", c.slots, workers, err)
 		}
 		if want := (PollState{Partition: 3, Ready: c.ready, TickOverdue: c.ready > 0}); !c.fails && states[0] != want {

@@ -44,7 +44,7 @@ type Schedule struct {
 type MissedInstants struct {
 	From, To time.Time // the first and the last
 	Count    uint64
-	Reason   string // a-z and _, at most 32 bytes: schedule.Late, Paused, Overlaps, Updated, or the code of a refusal
+	Reason   string // a-z and _, at most 32 bytes: late, paused, overlap, updated, or the code of a refusal
 }
 
 // SchedulePut is what a schedule shall be.

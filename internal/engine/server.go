@@ -13,9 +13,10 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 // serverInfo is what the server says of itself.
@@ -77,16 +78,16 @@ func (s serverInfo) supported() error {
 }
 
 // scriptTables keeps what scriptsOf has made: it takes milliseconds, and tests open many engines.
-var scriptTables sync.Map // lua.Variant → map[string]script, never changed
+var scriptTables sync.Map // library.Variant → map[string]script, never changed
 
 // scriptsOf is the library as scripts, for the embedded server.
-func scriptsOf(v lua.Variant) map[string]script {
+func scriptsOf(v library.Variant) map[string]script {
 	if made, ok := scriptTables.Load(v); ok {
 		return made.(map[string]script)
 	}
 	scripts := make(map[string]script, len(functions))
 	for _, f := range functions {
-		text := lua.Script(f.name, v)
+		text := library.Script(f.name, v)
 		sum := sha1.Sum([]byte(text))
 		scripts[f.name] = script{sha: hex.EncodeToString(sum[:]), text: text}
 	}
@@ -105,7 +106,7 @@ func (e *Engine) known(ctx context.Context) error {
 	}
 	theirs, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return fmt.Errorf("open: %w: the store's protocol is %q", flowfabric.ErrReply, clip(text))
+		return fmt.Errorf("open: %w: the store's protocol is %q", denied.Reply, clip(text))
 	}
 	return mismatch("open", "store", theirs)
 }
@@ -192,20 +193,20 @@ func (e *Engine) loadOn(ctx context.Context, node rueidis.CoreClient, key ...str
 		if err := e.sameClock(hash); err != nil {
 			return err
 		}
-		if rev > lua.Revision || rev == lua.Revision && hash == e.hash() {
+		if rev > library.Revision || rev == library.Revision && hash == e.hash() {
 			return nil
 		}
 	case !missingFunction(err):
 		return err
 	}
-	e.log.Info("load function library", "server", e.Server(), "revision", lua.Revision, "hash", e.hash())
-	err = node.Do(ctx, node.B().FunctionLoad().Replace().FunctionCode(strings.ReplaceAll(lua.Library(e.variant), lua.Hash(), e.hash())).Build()).Error()
+	e.log.Info("load function library", "server", e.Server(), "revision", library.Revision, "hash", e.hash())
+	err = node.Do(ctx, node.B().FunctionLoad().Replace().FunctionCode(strings.ReplaceAll(library.Library(e.variant), library.Hash(), e.hash())).Build()).Error()
 	if err == nil {
 		return nil
 	}
 	if err = callError("function load", err); errors.Is(err, flowfabric.ErrAuth) {
 		return fmt.Errorf("load function library: the server lacks revision %d, and this user may not FUNCTION LOAD it; let one who may connect first (ops/acl/loader.acl): %w",
-			lua.Revision, err)
+			library.Revision, err)
 	}
 	return fmt.Errorf("load function library: %w", err)
 }
@@ -216,21 +217,21 @@ const testMark = "t"
 // hash tells variants apart, so that a test build never passes for the real one.
 func (e *Engine) hash() string {
 	if e.variant.TestClock {
-		return lua.Hash() + testMark
+		return library.Hash() + testMark
 	}
-	return lua.Hash()
+	return library.Hash()
 }
 
 // sameClock refuses a server that carries the other variant, of whatever revision. A hash that is none of ours says
 // nothing about the clock.
 func (e *Engine) sameClock(hash string) error {
 	content, movable := strings.CutSuffix(hash, testMark)
-	if _, err := hex.DecodeString(content); err != nil || len(content) != len(lua.Hash()) || movable == e.variant.TestClock {
+	if _, err := hex.DecodeString(content); err != nil || len(content) != len(library.Hash()) || movable == e.variant.TestClock {
 		return nil
 	}
 	if movable {
 		return fmt.Errorf("%w: the server carries the test-clock variant of the library; use another server, or FUNCTION DELETE %s on this one",
-			flowfabric.ErrConfig, lua.Name)
+			flowfabric.ErrConfig, library.Name)
 	}
 	return fmt.Errorf("%w: Config.TestClock is set and the server carries the real library; tests want a server of their own", flowfabric.ErrConfig)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -23,7 +23,7 @@ const signalParts = 16
 func decodeSignal(text string) (suspend.StoredSignal, error) {
 	p := strings.SplitN(text, unit, signalParts)
 	if len(p) != signalParts {
-		return suspend.StoredSignal{}, fmt.Errorf("%w: a signal of %d parts", flowfabric.ErrReply, len(p))
+		return suspend.StoredSignal{}, fmt.Errorf("%w: a signal of %d parts", denied.Reply, len(p))
 	}
 	s := suspend.StoredSignal{WaitpointKey: p[2], Name: p[3], Category: p[4], SourceType: p[5], Source: p[6],
 		IdempotencyKey: p[8], Encoding: p[11], Effect: p[12], Payload: []byte(p[15])}
@@ -43,7 +43,7 @@ func decodeSignal(text string) (suspend.StoredSignal, error) {
 	s.Order, errs[5] = strconv.ParseInt(p[14], 10, 64)
 	for _, err := range errs {
 		if err != nil {
-			return suspend.StoredSignal{}, fmt.Errorf("%w: signal: %w", flowfabric.ErrReply, err)
+			return suspend.StoredSignal{}, fmt.Errorf("%w: signal: %w", denied.Reply, err)
 		}
 	}
 	return s, nil
@@ -61,7 +61,7 @@ func millisAt(text string) (time.Time, error) {
 func DecodeResume(blob []byte) (suspend.Result, error) {
 	p := strings.SplitN(string(blob), unit, 10)
 	if len(p) < 9 {
-		return suspend.Result{}, fmt.Errorf("%w: a resumption of %d parts", flowfabric.ErrReply, len(p))
+		return suspend.Result{}, fmt.Errorf("%w: a resumption of %d parts", denied.Reply, len(p))
 	}
 	r := suspend.Result{Name: p[0], Cause: p[1], Closer: p[5], By: p[6], Reason: p[7]}
 	var errs [4]error
@@ -72,7 +72,7 @@ func DecodeResume(blob []byte) (suspend.Result, error) {
 	count, errs[3] = strconv.Atoi(p[8])
 	for _, err := range errs {
 		if err != nil {
-			return suspend.Result{}, fmt.Errorf("%w: resumption: %w", flowfabric.ErrReply, err)
+			return suspend.Result{}, fmt.Errorf("%w: resumption: %w", denied.Reply, err)
 		}
 	}
 	rest := ""
@@ -83,13 +83,13 @@ func DecodeResume(blob []byte) (suspend.Result, error) {
 		if i > 0 {
 			var ok bool
 			if rest, ok = strings.CutPrefix(rest, unit); !ok {
-				return suspend.Result{}, fmt.Errorf("%w: %d signals, %d announced", flowfabric.ErrReply, i, count)
+				return suspend.Result{}, fmt.Errorf("%w: %d signals, %d announced", denied.Reply, i, count)
 			}
 		}
 		size, tail, ok := strings.Cut(rest, ":")
 		n, err := strconv.Atoi(size)
 		if !ok || err != nil || n < 0 || n > len(tail) {
-			return suspend.Result{}, fmt.Errorf("%w: signal %d of %d is cut short", flowfabric.ErrReply, i, count)
+			return suspend.Result{}, fmt.Errorf("%w: signal %d of %d is cut short", denied.Reply, i, count)
 		}
 		s, err := decodeSignal(tail[:n])
 		if err != nil {
@@ -98,7 +98,7 @@ func DecodeResume(blob []byte) (suspend.Result, error) {
 		r.Signals, rest = append(r.Signals, s), tail[n:]
 	}
 	if rest != "" {
-		return suspend.Result{}, fmt.Errorf("%w: %d bytes follow the signals", flowfabric.ErrReply, len(rest))
+		return suspend.Result{}, fmt.Errorf("%w: %d bytes follow the signals", denied.Reply, len(rest))
 	}
 	slices.SortFunc(r.Signals, func(a, b suspend.StoredSignal) int { return cmp.Compare(a.Order, b.Order) })
 	return r, nil

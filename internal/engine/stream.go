@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -147,11 +148,11 @@ func (e *Engine) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attemp
 		first, err := ParseStreamID(entry.ID)
 		run, runErr := strconv.ParseUint(v["n"], 10, 32)
 		if err = errors.Join(err, runErr); err != nil {
-			return nil, fmt.Errorf("read runs: %w: run %s: %w", flowfabric.ErrReply, clip(entry.ID), err)
+			return nil, fmt.Errorf("read runs: %w: run %s: %w", denied.Reply, clip(entry.ID), err)
 		}
 		r, ok := parseResumption(v["e"] + " " + v["w"] + " " + v["r"])
 		if !ok {
-			return nil, fmt.Errorf("read runs: %w: run %s says %q", flowfabric.ErrReply, entry.ID, v)
+			return nil, fmt.Errorf("read runs: %w: run %s says %q", denied.Reply, entry.ID, v)
 		}
 		r.First, r.Run = first, uint32(run)
 		out = append(out, r)
@@ -242,7 +243,7 @@ func (e *Engine) ReadLog(ctx context.Context, q LogRange) ([]stream.Frame, error
 func parseFrame(entry rueidis.XRangeEntry, mode stream.FrameMode) (stream.Frame, error) {
 	id, err := ParseStreamID(entry.ID)
 	if err != nil {
-		return stream.Frame{}, fmt.Errorf("read frames: %w: %w", flowfabric.ErrReply, err)
+		return stream.Frame{}, fmt.Errorf("read frames: %w: %w", denied.Reply, err)
 	}
 	v := entry.FieldValues
 	f := stream.Frame{ID: id, Sequence: id.Seq, Mode: mode, Type: v["t"], Encoding: v["e"], Correlation: v["c"], Payload: []byte(v["p"])}
@@ -252,12 +253,12 @@ func parseFrame(entry rueidis.XRangeEntry, mode stream.FrameMode) (stream.Frame,
 	if w := v["w"]; w != "" {
 		ms, err := strconv.ParseInt(w, 10, 64)
 		if err != nil {
-			return stream.Frame{}, fmt.Errorf("read frames: %w: time %q of %s", flowfabric.ErrReply, clip(w), entry.ID)
+			return stream.Frame{}, fmt.Errorf("read frames: %w: time %q of %s", denied.Reply, clip(w), entry.ID)
 		}
 		f.ProducedAt = time.UnixMilli(ms)
 	}
 	if !place(&f, v["d"], cmp.Or(v["v"], v["x"])) {
-		return stream.Frame{}, fmt.Errorf("read frames: %w: place of %s", flowfabric.ErrReply, entry.ID)
+		return stream.Frame{}, fmt.Errorf("read frames: %w: place of %s", denied.Reply, entry.ID)
 	}
 	return f, nil
 }
@@ -285,12 +286,12 @@ type FrameMessage struct {
 }
 
 // DecodeFrames parses a message of a [FrameChannel]: attempt, count, run, then length-prefixed what the entry of a run that
-// begins says, and seven parts a frame. The error wraps ErrReply.
+// begins says, and seven parts a frame. The error wraps denied.Reply.
 func DecodeFrames(message string) (FrameMessage, error) {
 	d := text{rest: message}
 	a, n, run, entry := d.number(' '), d.number(' '), d.number(' '), d.part()
 	if d.bad || a > 1<<32-1 || n > limits.MaxAppendFrames || run > 1<<32-1 {
-		return FrameMessage{}, fmt.Errorf("frame message: %w: head", flowfabric.ErrReply)
+		return FrameMessage{}, fmt.Errorf("frame message: %w: head", denied.Reply)
 	}
 	m := FrameMessage{Attempt: uint32(a), Frames: make([]stream.Frame, n)}
 	frames := m.Frames
@@ -303,7 +304,7 @@ func DecodeFrames(message string) (FrameMessage, error) {
 		f.Payload = []byte(d.part())
 		placed := spelled(f, d.part())
 		if d.bad || idErr != nil || !placed {
-			return FrameMessage{}, fmt.Errorf("frame message: %w: frame %d", flowfabric.ErrReply, i)
+			return FrameMessage{}, fmt.Errorf("frame message: %w: frame %d", denied.Reply, i)
 		}
 		if f.Encoding == "" {
 			f.Encoding = "utf8"
@@ -311,18 +312,18 @@ func DecodeFrames(message string) (FrameMessage, error) {
 		if produced != "" {
 			ms, err := strconv.ParseInt(produced, 10, 64)
 			if err != nil {
-				return FrameMessage{}, fmt.Errorf("frame message: %w: frame %d", flowfabric.ErrReply, i)
+				return FrameMessage{}, fmt.Errorf("frame message: %w: frame %d", denied.Reply, i)
 			}
 			f.ProducedAt = time.UnixMilli(ms)
 		}
 	}
 	if d.rest != "" {
-		return FrameMessage{}, fmt.Errorf("frame message: %w: %d bytes too many", flowfabric.ErrReply, len(d.rest))
+		return FrameMessage{}, fmt.Errorf("frame message: %w: %d bytes too many", denied.Reply, len(d.rest))
 	}
 	if entry != "" {
 		r, ok := parseResumption(entry)
 		if !ok || n == 0 {
-			return FrameMessage{}, fmt.Errorf("frame message: %w: run %q", flowfabric.ErrReply, clip(entry))
+			return FrameMessage{}, fmt.Errorf("frame message: %w: run %q", denied.Reply, clip(entry))
 		}
 		r.Run, r.First = uint32(run), frames[0].ID
 		m.Resumed = &r

@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -121,7 +122,7 @@ func (e *Engine) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, w
 // ApproveWaitpoint delivers on the word of an operator, without a token (lua/suspend/ff_approve_waitpoint.lua). waitpoint is the id
 // or the key of one; s.Source says who, and is mandatory. Otherwise it is DeliverSignal; ErrWaitpointNotFound.
 func (e *Engine) ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, s suspend.SentSignal) (suspend.Delivered, error) {
-	s.SourceType = suspend.SourceOperator
+	s.SourceType = waithook.SourceOperator
 	return e.deliver(ctx, fnApprove, id, s, waitpoint)
 }
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 // A server keeps its clock: the variant with the test clock and the real one never replace each other, whichever is
@@ -20,8 +20,8 @@ func TestVariantsDoNotReplaceEachOther(t *testing.T) {
 			url := testserver.Redis(t)
 			e := open(t, Config{URL: url, Partitions: 1, TestClock: carried})
 			if revision != "" {
-				text := strings.ReplaceAll(lua.Library(e.variant), lua.Hash(), e.hash())
-				must(t, e, "FUNCTION", "LOAD", "REPLACE", strings.Replace(text, "reply.ok('"+protocol+"', '"+strconv.Itoa(lua.Revision)+"'", "reply.ok('"+protocol+"', '"+revision+"'", 1))
+				text := strings.ReplaceAll(library.Library(e.variant), library.Hash(), e.hash())
+				must(t, e, "FUNCTION", "LOAD", "REPLACE", strings.Replace(text, "reply.ok('"+protocol+"', '"+strconv.Itoa(library.Revision)+"'", "reply.ok('"+protocol+"', '"+revision+"'", 1))
 			}
 			carries := version(t, e)
 			if revision != "" && carries[1] != revision {

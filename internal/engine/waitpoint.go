@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -44,12 +44,12 @@ type Opened struct {
 func DecodeOpened(blob []byte) (Opened, error) {
 	p := strings.SplitN(string(blob), " ", 5)
 	if len(p) != 5 {
-		return Opened{}, fmt.Errorf("%w: a waitpoint of %d parts", flowfabric.ErrReply, len(p))
+		return Opened{}, fmt.Errorf("%w: a waitpoint of %d parts", denied.Reply, len(p))
 	}
 	id, err1 := uuid.Parse(p[0])
 	ms, err2 := strconv.ParseInt(p[3], 10, 64)
 	if err1 != nil || err2 != nil {
-		return Opened{}, fmt.Errorf("%w: waitpoint %q", flowfabric.ErrReply, clip(string(blob)))
+		return Opened{}, fmt.Errorf("%w: waitpoint %q", denied.Reply, clip(string(blob)))
 	}
 	return Opened{ID: id, Kid: p[1], Nonce: p[2], ExpiresAt: time.UnixMilli(ms), Key: p[4]}, nil
 }
@@ -93,7 +93,7 @@ func decodeWaitpoint(id, text string) (suspend.Waitpoint, error) {
 	p := strings.Split(text, unit)
 	state := waitpointStates[p[0]]
 	if len(p) != waitpointParts || state == "" {
-		return suspend.Waitpoint{}, fmt.Errorf("%w: waitpoint %s", flowfabric.ErrReply, clip(id))
+		return suspend.Waitpoint{}, fmt.Errorf("%w: waitpoint %s", denied.Reply, clip(id))
 	}
 	w := suspend.Waitpoint{State: state, Key: p[1], Kid: p[2], Fingerprint: fingerprint(p[3]), CloseReason: p[13]}
 	var errs [9]error
@@ -110,7 +110,7 @@ func decodeWaitpoint(id, text string) (suspend.Waitpoint, error) {
 	w.ClosedAt, errs[8] = millisAt(p[12])
 	for _, err := range errs {
 		if err != nil {
-			return suspend.Waitpoint{}, fmt.Errorf("%w: waitpoint %s: %w", flowfabric.ErrReply, clip(id), err)
+			return suspend.Waitpoint{}, fmt.Errorf("%w: waitpoint %s: %w", denied.Reply, clip(id), err)
 		}
 	}
 	return w, nil

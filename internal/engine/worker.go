@@ -43,7 +43,7 @@ func (e *Engine) SetSubscription(ctx context.Context, partition uint16, routes [
 // ClaimNext claims up to Max executions with everything their handlers need (lua/worker/ff_claim_next.lua). It
 // opens the session when it finds work. Number is used up only when claims come back; after an error that wraps
 // ErrTransport the same Number must be repeated before anything else is done with the session. ErrLeaseExpired:
-// the session is dead, mint a new one; ErrUnknownSubscription: store the subscription again.
+// the session is dead, mint a new one; denied.UnknownSubscription: store the subscription again.
 func (e *Engine) ClaimNext(ctx context.Context, q ClaimRequest) (ClaimReply, error) {
 	r, err := e.call(ctx, fnClaim, q.Partition, claimArgs([]string{protocol}, q)...)
 	if err != nil {

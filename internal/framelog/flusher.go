@@ -113,7 +113,7 @@ func (w *Writer) send(ctx context.Context, batch []stream.Frame) error {
 		answer, err := w.cfg.Appender.AppendFrames(ctx, w.cfg.Fence, first, batch)
 		switch {
 		case err == nil && answer.LastSequence < last:
-			err = fmt.Errorf("%w: last sequence %d after frames %d..%d", flowfabric.ErrReply, answer.LastSequence, first, last)
+			err = fmt.Errorf("%w: last sequence %d after frames %d..%d", denied.Reply, answer.LastSequence, first, last)
 			return backoff.Permanent(err)
 		case err == nil:
 			return nil

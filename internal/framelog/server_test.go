@@ -149,7 +149,7 @@ func (s *server) append(f flowfabric.Fence, first uint64, frames []stream.Frame)
 		if a.epoch != f.Epoch {
 			a.epoch, a.run = f.Epoch, a.run+1
 			if a.run > 1 {
-				r := stream.Resumption{Run: a.run, Epoch: f.Epoch, Reason: stream.ResumedReleased, First: fresh[0].ID, Recorded: a.recorded.Sequence}
+				r := stream.Resumption{Run: a.run, Epoch: f.Epoch, Reason: "released", First: fresh[0].ID, Recorded: a.recorded.Sequence}
 				a.runs = append(a.runs, r)
 				entry = fmt.Sprintf("%d %s %d %s", r.Epoch, r.Reason, r.Recorded, a.recorded.ID)
 			}

@@ -533,7 +533,7 @@ func TestWriterRefusesAShortAnswer(t *testing.T) {
 			return engine.Appended{}, nil
 		}))
 		must(t, w.Append(t.Context(), token("a")))
-		wantIs(t, w.Close(t.Context()), flowfabric.ErrReply, flowfabric.ErrUnflushed)
+		wantIs(t, w.Close(t.Context()), denied.Reply, flowfabric.ErrUnflushed)
 	})
 }
 

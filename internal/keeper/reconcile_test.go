@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
 )
 
@@ -296,7 +297,7 @@ func TestGarbledClaim(t *testing.T) {
 	inBubble(t, 2, func(b *bench) {
 		b.server.fail("claim", flowfabric.NewError("ff_claim_next", "parse"))
 		for range 3 {
-			if _, err := b.claim(1); !errors.Is(err, flowfabric.ErrReply) {
+			if _, err := b.claim(1); !errors.Is(err, denied.Reply) {
 				b.Fatal(err)
 			}
 		}

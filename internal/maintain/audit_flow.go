@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -30,7 +30,7 @@ func (p *part) headers(ctx context.Context) {
 			batch = list[:1]
 		}
 		seen, found, err := p.cfg.Engine.AuditFlows(ctx, p.id, p.cfg.Repair, batch)
-		if errors.Is(err, flowfabric.ErrInternalScript) && !single {
+		if errors.Is(err, denied.Script) && !single {
 			single = true // to find out which one it is
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -147,7 +148,7 @@ func (p *part) executions(ctx context.Context) {
 			batch = p.ids[:1]
 		}
 		list, found, err := p.cfg.Engine.AuditExecutions(ctx, p.id, p.cfg.Repair, batch)
-		if errors.Is(err, flowfabric.ErrInternalScript) && !p.single {
+		if errors.Is(err, denied.Script) && !p.single {
 			p.single = true // to find out which one it is
 			continue
 		}
@@ -170,7 +171,7 @@ func (p *part) executions(ctx context.Context) {
 
 // unreadable reports what makes a function raise: a key of another type than it should be. The others are still looked at.
 func (p *part) unreadable(index, member string, err error) bool {
-	if !errors.Is(err, flowfabric.ErrInternalScript) {
+	if !errors.Is(err, denied.Script) {
 		return false
 	}
 	p.found([]engine.Finding{{Partition: p.id, Kind: engine.FindingRecord, Index: index, Member: member, Detail: err.Error()}}, nil)

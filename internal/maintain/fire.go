@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/calendar"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	recurrence "github.com/flowfabric/flowfabric-go/schedule"
@@ -151,9 +152,9 @@ func (f *firing) fire(ctx context.Context, partition uint16, told map[string]uin
 
 // passing tells errors that concern one schedule alone: what it says cannot be read, or not be done, by this process.
 func passing(err error) bool {
-	return errors.Is(err, recurrence.ErrNewer) || errors.Is(err, flowfabric.ErrInvalidInput) || errors.Is(err, flowfabric.ErrInvalidPolicy) ||
+	return errors.Is(err, calendar.ErrNewer) || errors.Is(err, flowfabric.ErrInvalidInput) || errors.Is(err, flowfabric.ErrInvalidPolicy) ||
 		errors.Is(err, flowfabric.ErrInvalidCapabilities) || errors.Is(err, flowfabric.ErrInvalidTagKey) ||
-		errors.Is(err, flowfabric.ErrInternalScript)
+		errors.Is(err, denied.Script)
 }
 
 // complain logs once for each revision of a schedule.
@@ -166,7 +167,7 @@ func (f *firing) complain(told map[string]uint64, s engine.Schedule, err error) 
 	}
 	told[s.Name] = s.Revision
 	level := slog.LevelError
-	if errors.Is(err, recurrence.ErrNewer) {
+	if errors.Is(err, calendar.ErrNewer) {
 		level = slog.LevelWarn
 	}
 	f.cfg.Logger.Log(context.Background(), level, "flowfabric: a schedule is left to other processes", "schedule", s.Name,

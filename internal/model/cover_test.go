@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/model"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 // coverage counts what the random calls reached, so that a call, an answer or a move that is never generated fails.
@@ -64,14 +64,14 @@ var itemCodes = map[string]string{
 }
 
 // answers lists what a function may answer.
-func answers(h lua.Header) []string {
+func answers(h library.Header) []string {
 	all := slices.Concat([]string{model.OK}, h.Errors, strings.Fields(itemCodes[h.Name]))
 	return slices.DeleteFunc(all, func(code string) bool { return slices.Contains(strings.Fields(beyond[h.Name]), code) })
 }
 
 // modelled lists the functions that the model has.
-func modelled() (all []lua.Header) {
-	for _, h := range lua.Functions() {
+func modelled() (all []library.Header) {
+	for _, h := range library.Functions() {
 		for _, k := range kinds {
 			if k.function == h.Name {
 				all = append(all, h)

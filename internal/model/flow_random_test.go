@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 )
@@ -458,7 +459,7 @@ func (x *flows) claim(most int) int {
 		q := engine.ClaimRequest{Partition: partition, Session: h.session, Number: h.number + 1, TTL: lease * time.Millisecond, Max: most,
 			Subscription: x.digest, Wait: true}
 		out, err := x.s.e.ClaimNext(x.ctx, q)
-		if x.digest == "" || err != nil && errors.Is(err, flowfabric.ErrUnknownSubscription) {
+		if x.digest == "" || err != nil && errors.Is(err, denied.UnknownSubscription) {
 			var all []uint64
 			for i := range uint64(20) {
 				all = append(all, i+1)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -34,7 +35,7 @@ func TestFlowsTogether(t *testing.T) {
 // tolerated are the answers that others who work on the same flows may cause.
 var tolerated = []error{flowfabric.ErrNotActive, flowfabric.ErrStaleLease, flowfabric.ErrLeaseExpired, flowfabric.ErrLeaseRevoked, flowfabric.ErrNotTerminal,
 	flowfabric.ErrFlowCancelled, flowfabric.ErrResolutionPending, flowfabric.ErrReplayNotAllowed, flowfabric.ErrReplaysExhausted, flowfabric.ErrFlowTerminal,
-	flowfabric.ErrFlowSealed, flowfabric.ErrUnknownSubscription}
+	flowfabric.ErrFlowSealed, denied.UnknownSubscription}
 
 // crowd is one round; each of its hands has numbers of its own.
 type crowd struct {

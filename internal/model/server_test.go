@@ -21,10 +21,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/model"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 // begin is the instant at which every partition under test starts. It is no round number: the embedded server's Lua
@@ -65,8 +65,8 @@ func embeddedServer(t testing.TB) *server {
 		return nil
 	}
 	s.open(t, srv.URL(), false)
-	for _, h := range lua.Functions() {
-		text := lua.Script(h.Name, lua.Variant{})
+	for _, h := range library.Functions() {
+		text := library.Script(h.Name, library.Variant{})
 		s.scripts[h.Name] = fmt.Sprintf("%x", sha1.Sum([]byte(text)))
 		s.must(t, s.raw.B().ScriptLoad().Script(text).Build())
 	}

@@ -73,7 +73,7 @@ var registryMutants = []Mutant{
 `, `			return err
 `, in("runtime", "^TestRegistryTrouble")},
 	{"engine: an older library that answers as ever stays", "internal/engine.Engine.RegisterWorker",
-		`revision < lua.Revision`, `revision > lua.Revision`, suite("server")},
+		`revision < library.Revision`, `revision > library.Revision`, suite("server")},
 
 	{"client: a worker that is given up keeps its work", "admin.Admin.MarkWorkerDead",
 		`if engine.Instance(s.ID) != instance {`, `if s.ID != instance {`, in("admin", "^TestWorkers$")},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/yuin/gopher-lua/parse"
@@ -16,11 +15,9 @@ import (
 // compiled once, with a library that reads its Lua files from a directory instead of embedding them. Nothing else differs,
 // and the baseline runs on the same binary.
 const (
-	library   = "lua/library.go"
+	embedded  = "lua/files.go"
 	directory = "FLOWFABRIC_MUTANT_LUA"
 )
-
-var embedding = regexp.MustCompile(`//go:embed [^\n]+\nvar files embed\.FS\n`)
 
 // loader takes the place of the embedded files.
 const loader = `package lua
@@ -35,17 +32,9 @@ type looseFiles struct{ fs.FS }
 func (f looseFiles) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(f.FS, name) }
 func (f looseFiles) ReadFile(name string) ([]byte, error)       { return fs.ReadFile(f.FS, name) }
 
-var files = looseFiles{os.DirFS(os.Getenv("` + directory + `"))}
+// Files are read from the directory.
+var Files = looseFiles{os.DirFS(os.Getenv("` + directory + `"))}
 `
-
-// loosen returns library.go without the embedded files.
-func loosen(source string) (string, error) {
-	if n := len(embedding.FindAllString(source, -1)); n != 1 || strings.Count(source, "\t\"embed\"\n") != 1 {
-		return "", fmt.Errorf("%s embeds its files in another way than this tool knows", library)
-	}
-	source = embedding.ReplaceAllLiteralString(source, "")
-	return strings.Replace(source, "\t\"embed\"\n", "", 1), nil
-}
 
 // looseBinary compiles the tests of a package with such a library.
 func (t *Tester) looseBinary(ctx context.Context, pkg string) (string, error) {
@@ -54,16 +43,7 @@ func (t *Tester) looseBinary(ctx context.Context, pkg string) (string, error) {
 	if bin := t.binaries[pkg]; bin != "" {
 		return bin, nil
 	}
-	file := filepath.Join(t.Root, filepath.FromSlash(library))
-	source, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	loosened, err := loosen(string(source))
-	if err != nil {
-		return "", err
-	}
-	overlay, err := t.overlay(map[string]string{file: loosened, filepath.Join(filepath.Dir(file), "loose_files.go"): loader})
+	overlay, err := t.overlay(map[string]string{filepath.Join(t.Root, filepath.FromSlash(embedded)): loader})
 	if err != nil {
 		return "", err
 	}

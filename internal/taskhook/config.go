@@ -51,7 +51,6 @@ type FrameReader interface {
 type Lease interface {
 	Check() error  // nil while this process is the holder, else the cause
 	Healthy() bool // trusted, and fewer than three renewals failed in a row
-	Failures() int // renewals that failed in a row
 }
 
 // Config is what a task is made of. The zero value is a task that works alone: frames are discarded, steps are

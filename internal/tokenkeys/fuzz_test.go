@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
@@ -19,7 +20,7 @@ func FuzzParseKeyring(f *testing.F) {
 		shown := k.shown()
 		if err != nil {
 			shown = err.Error()
-			if k != nil || !errors.Is(err, flowfabric.ErrInvalidKid) && !errors.Is(err, flowfabric.ErrInvalidSecret) && !errors.Is(err, flowfabric.ErrKeyConflict) {
+			if k != nil || !errors.Is(err, denied.Kid) && !errors.Is(err, denied.Secret) && !errors.Is(err, flowfabric.ErrKeyConflict) {
 				t.Fatalf("%q: %v, %v", text, k, err)
 			}
 		}

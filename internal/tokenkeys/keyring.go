@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -40,7 +41,7 @@ type tokenKey struct {
 
 // Parse reads "kid:hex,kid:hex…": ids of 1..32 bytes of A-Z a-z 0-9 . _ -, secrets of 32 to 64 bytes. The first is
 // the one to sign with; the others are there to sign where it is not in use yet, and to make earlier tokens again. An empty
-// text is no keyring (nil). Errors: flowfabric.ErrInvalidKid, ErrInvalidSecret, ErrKeyConflict for a kid that is there
+// text is no keyring (nil). Errors: denied.Kid, denied.Secret, flowfabric.ErrKeyConflict for a kid that is there
 // twice. They name a refused key by its place only: whatever stands in the place of a kid may be the secret.
 func Parse(text string) (*Keyring, error) {
 	if strings.TrimSpace(text) == "" {
@@ -64,17 +65,17 @@ func parseKey(text string) (tokenKey, error) {
 	kid, secret, ok := strings.Cut(text, ":")
 	switch {
 	case text == "":
-		return tokenKey{}, fmt.Errorf("%w: the key is empty; keys are separated by one comma each", flowfabric.ErrInvalidKid)
+		return tokenKey{}, fmt.Errorf("%w: the key is empty; keys are separated by one comma each", denied.Kid)
 	case !ok:
-		return tokenKey{}, fmt.Errorf("%w: it has no key id; write it as kid:hex, for example k1:$(openssl rand -hex 32)", flowfabric.ErrInvalidKid)
+		return tokenKey{}, fmt.Errorf("%w: it has no key id; write it as kid:hex, for example k1:$(openssl rand -hex 32)", denied.Kid)
 	case !waithook.ValidKid(kid):
-		return tokenKey{}, fmt.Errorf("%w: what stands before the colon is not one", flowfabric.ErrInvalidKid)
+		return tokenKey{}, fmt.Errorf("%w: what stands before the colon is not one", denied.Kid)
 	case strings.Trim(secret, "0123456789abcdefABCDEF") != "" || len(secret)%2 != 0:
-		return tokenKey{}, fmt.Errorf("%w: what stands behind the colon is not an even number of hex digits", flowfabric.ErrInvalidSecret)
+		return tokenKey{}, fmt.Errorf("%w: what stands behind the colon is not an even number of hex digits", denied.Secret)
 	}
 	raw, _ := hex.DecodeString(secret) // just checked
 	if len(raw) < minSecret || len(raw) > maxSecret {
-		return tokenKey{}, fmt.Errorf("%w: it has %d bytes, want %d..%d", flowfabric.ErrInvalidSecret, len(raw), minSecret, maxSecret)
+		return tokenKey{}, fmt.Errorf("%w: it has %d bytes, want %d..%d", denied.Secret, len(raw), minSecret, maxSecret)
 	}
 	return tokenKey{kid, raw}, nil
 }

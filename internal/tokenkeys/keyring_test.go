@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
@@ -26,21 +27,21 @@ func TestParseKeyring(t *testing.T) {
 		"64 bytes":            {"k1:" + strings.Repeat("00", 64), nil, "k1"},
 		"same secret twice":   {"k1:" + secretA + ",k2:" + secretA, nil, "k1 k2"},
 		"kid of 32":           {strings.Repeat("k", 32) + ":" + secretA, nil, strings.Repeat("k", 32)},
-		"31 bytes":            {"k1:" + strings.Repeat("00", 31), flowfabric.ErrInvalidSecret, ""},
-		"65 bytes":            {"k1:" + strings.Repeat("00", 65), flowfabric.ErrInvalidSecret, ""},
-		"no secret":           {"k1:", flowfabric.ErrInvalidSecret, ""},
-		"no colon":            {"k1", flowfabric.ErrInvalidKid, ""},
-		"odd hex":             {"k1:" + secretA + "0", flowfabric.ErrInvalidSecret, ""},
-		"not hex":             {"k1:" + strings.Repeat("g", 64), flowfabric.ErrInvalidSecret, ""},
-		"space in the secret": {"k1:" + secretA[:62] + " f", flowfabric.ErrInvalidSecret, ""},
-		"sign in the secret":  {"k1:" + secretA[:62] + "+f", flowfabric.ErrInvalidSecret, ""},
-		"0x":                  {"k1:0x" + secretA, flowfabric.ErrInvalidSecret, ""},
-		"colon in the kid":    {"k:1:" + secretA, flowfabric.ErrInvalidSecret, ""},
-		"no kid":              {":" + secretA, flowfabric.ErrInvalidKid, ""},
-		"kid of 33":           {strings.Repeat("k", 33) + ":" + secretA, flowfabric.ErrInvalidKid, ""},
-		"space in the kid":    {"k 1:" + secretA, flowfabric.ErrInvalidKid, ""},
-		"letter beyond ASCII": {"ké:" + secretA, flowfabric.ErrInvalidKid, ""},
-		"empty part":          {"k1:" + secretA + ",", flowfabric.ErrInvalidKid, ""},
+		"31 bytes":            {"k1:" + strings.Repeat("00", 31), denied.Secret, ""},
+		"65 bytes":            {"k1:" + strings.Repeat("00", 65), denied.Secret, ""},
+		"no secret":           {"k1:", denied.Secret, ""},
+		"no colon":            {"k1", denied.Kid, ""},
+		"odd hex":             {"k1:" + secretA + "0", denied.Secret, ""},
+		"not hex":             {"k1:" + strings.Repeat("g", 64), denied.Secret, ""},
+		"space in the secret": {"k1:" + secretA[:62] + " f", denied.Secret, ""},
+		"sign in the secret":  {"k1:" + secretA[:62] + "+f", denied.Secret, ""},
+		"0x":                  {"k1:0x" + secretA, denied.Secret, ""},
+		"colon in the kid":    {"k:1:" + secretA, denied.Secret, ""},
+		"no kid":              {":" + secretA, denied.Kid, ""},
+		"kid of 33":           {strings.Repeat("k", 33) + ":" + secretA, denied.Kid, ""},
+		"space in the kid":    {"k 1:" + secretA, denied.Kid, ""},
+		"letter beyond ASCII": {"ké:" + secretA, denied.Kid, ""},
+		"empty part":          {"k1:" + secretA + ",", denied.Kid, ""},
 		"duplicate":           {"k1:" + secretA + ",k1:" + secretB, flowfabric.ErrKeyConflict, ""},
 		"same key twice":      {"k1:" + secretA + ",k1:" + secretA, flowfabric.ErrKeyConflict, ""},
 	} {
@@ -117,7 +118,7 @@ func TestConfigured(t *testing.T) {
 		if k, err := Configured(url, "k1:"+secretA); err != nil || !slices.Equal(k.Kids(), []string{"k1"}) {
 			t.Errorf("%q with a key: %v, %v", url, k, err)
 		}
-		if k, err := Configured(url, "k1:00"); !errors.Is(err, flowfabric.ErrInvalidSecret) || k != nil {
+		if k, err := Configured(url, "k1:00"); !errors.Is(err, denied.Secret) || k != nil {
 			t.Errorf("%q with a bad key: %v, %v", url, k, err)
 		}
 	}

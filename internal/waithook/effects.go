@@ -10,3 +10,6 @@ const (
 	EffectUnmatched = "signal_ignored_matcher_failed"   // no part of the condition accepts its name
 	EffectTimeout   = "timeout"                         // the signal that a suspension's own timeout makes
 )
+
+// SourceOperator is the source type of signals that operators deliver.
+const SourceOperator = "operator"

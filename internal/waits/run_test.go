@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
@@ -101,7 +102,7 @@ func TestAnswersOfEarlierPasses(t *testing.T) {
 			t.Errorf("%s: %d, %v", name, n, err)
 		}
 	}
-	if _, err := suspend.Await[int](t.Context(), x, "torn"); !errors.Is(err, flowfabric.ErrReply) {
+	if _, err := suspend.Await[int](t.Context(), x, "torn"); !errors.Is(err, denied.Reply) {
 		t.Errorf("an answer that cannot be read: %v", err)
 	}
 	if _, err := suspend.Await[int](t.Context(), x, "third"); !suspend.IsWanted(err) {

@@ -23,7 +23,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
-	"github.com/flowfabric/flowfabric-go/lua"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -62,7 +62,7 @@ func (System) Version() string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s, library %d %s", version, lua.Revision, lua.Hash())
+	return fmt.Sprintf("%s, library %d %s", version, library.Revision, library.Hash())
 }
 
 // Serve starts a server, or a cluster of them.

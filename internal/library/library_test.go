@@ -1,4 +1,4 @@
-package lua
+package library
 
 import (
 	"fmt"
@@ -15,6 +15,8 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 var variants = []Variant{{}, {Sharded: true}, {TestClock: true}, {Sharded: true, TestClock: true}}
@@ -22,7 +24,7 @@ var variants = []Variant{{}, {Sharded: true}, {TestClock: true}, {Sharded: true,
 // sources lists every Lua file of the package.
 func sources(t testing.TB) []string {
 	t.Helper()
-	all, err := fs.Glob(files, "*/*.lua")
+	all, err := fs.Glob(lua.Files, "*/*.lua")
 	if err != nil || len(all) == 0 {
 		t.Fatalf("%d sources, %v", len(all), err)
 	}
@@ -130,7 +132,7 @@ func TestArgumentsAreNamedAsInTheHeader(t *testing.T) {
 }
 
 func TestLibsAreListed(t *testing.T) {
-	onDisk, err := fs.Glob(files, "lib/*.lua")
+	onDisk, err := fs.Glob(lua.Files, "lib/*.lua")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +316,7 @@ func TestCodesHaveSentinels(t *testing.T) {
 	for _, file := range sources(t) {
 		for _, m := range coded.FindAllStringSubmatch(read(file), -1) {
 			seen++
-			if err := flowfabric.NewError("", m[1]); err.Is(flowfabric.ErrReply) && m[1] != "config_missing" {
+			if err := flowfabric.NewError("", m[1]); err.Is(denied.Reply) && m[1] != "config_missing" {
 				t.Errorf("%s answers %s, which package flowfabric does not know", file, m[1])
 			}
 		}

@@ -1,17 +1,9 @@
-// Package lua owns the server side of FlowFabric: one Lua file per function, small shared helpers in lib/, and
-// the code that turns them into what a server loads.
-//
-// The same sources serve two kinds of servers. Valkey and Redis ≥ 7.0 get one FUNCTION library; the embedded
-// development server, which knows no functions, gets one script per function with the helpers it needs in front.
-// The text is a portable subset of Lua 5.1: no globals, no JSON, whole numbers only.
-//
-// Every function file begins with a header that states its flags, the Go method that calls it, and its
-// arguments, replies and errors. The conformance suite holds every call that it makes to them.
-package lua
+// Package library turns the Lua files of package lua into what a server loads: one FUNCTION library for Valkey and Redis, one script per
+// function for the embedded development server. It reads the headers of the functions, and identifies the whole by a revision and a hash.
+package library
 
 import (
 	"crypto/sha256"
-	"embed"
 	"encoding/hex"
 	"fmt"
 	"path"
@@ -22,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 // Name of the library on the server.
@@ -30,9 +23,6 @@ const Name = "flowfabric"
 // Revision grows by one with every released version whose functions differ. Inside one protocol number changes only add, so a process
 // uses a library of a higher revision as it is, and replaces one of a lower.
 const Revision = 1
-
-//go:embed lib/*.lua system/*.lua execution/*.lua worker/*.lua stream/*.lua suspend/*.lua operate/*.lua read/*.lua flow/*.lua admission/*.lua tick/*.lua
-var files embed.FS
 
 // libs are the helpers in the order of their dependencies.
 var libs = []string{
@@ -68,7 +58,7 @@ type Header struct {
 var Functions = sync.OnceValue(func() []Header {
 	var out []Header
 	for _, area := range areas {
-		entries, err := files.ReadDir(area)
+		entries, err := lua.Files.ReadDir(area)
 		if err != nil {
 			panic(err)
 		}
@@ -148,7 +138,7 @@ func Script(name string, v Variant) string {
 			return strip(finish(b.String(), v))
 		}
 	}
-	panic("lua: no function " + name)
+	panic("library: no function " + name)
 }
 
 // call is the expression that calls a function. One that works on a partition is given the state of the call, or enters its root itself to
@@ -277,7 +267,7 @@ func strip(text string) string {
 }
 
 func read(file string) string {
-	text, err := files.ReadFile(file)
+	text, err := lua.Files.ReadFile(file)
 	if err != nil {
 		panic(err)
 	}
