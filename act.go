@@ -4,7 +4,8 @@ package flowfabric
 // record, a budget's audit log. Of two of a kind the later one counts. A command that keeps no reason takes only [By].
 type ActOption interface{ act() }
 
-// By names who asks: flowfabric.By("anna"). At most 64 bytes unless the command says otherwise. Without it, client.Config.Creator asks.
+// By names the person or program that makes the change: flowfabric.By("anna"). At most 64 bytes unless the command says
+// otherwise. Without it, client.Config.Creator is named.
 type By string
 
 func (By) act() {}

@@ -5,6 +5,31 @@
 // options (flowfabric.Priority(5)), they compare errors with its sentinels (errors.Is(err, flowfabric.ErrLeaseLost)), they
 // read a [State] from a snapshot, and they pass an [ExecutionID] around.
 //
+// # Where to start
+//
+// The packages, each under github.com/flowfabric/flowfabric-go/:
+//
+//   - handler: define a kind of work, and bind the function that does it.
+//   - runtime: the worker, runtime.New(cfg, bindings...) and Worker.Run(ctx).
+//   - client: submit, wait for results, follow frames, approve, schedule, submit flows.
+//   - flow: graphs of work, and children that a handler makes.
+//   - suspend: a handler waits for a signal or an approval and holds nothing meanwhile.
+//   - schedule: the times and rules of recurring work; client.Schedule makes a schedule.
+//   - stream: frames, and the events by which a client follows them.
+//   - admin: list, explain, replay; pause and remove schedules; budgets, quotas, lanes and workers.
+//   - embedded: a development server in this process, URL "embedded://".
+//   - fftest: tests of handlers, with virtual time.
+//
+// A worker and a client in one program:
+//
+//	var Greet = handler.Define[string, string]("greet")
+//
+//	w, err := runtime.New(runtime.Config{URL: "embedded://"}, handler.Bind(Greet, greet))
+//	go w.Run(ctx) // greet is a func(ctx context.Context, t *handler.Task, name string) (string, error)
+//	c, err := client.Connect(ctx, client.Config{URL: "embedded://"})
+//	exec, err := client.Submit(ctx, c, Greet, "Ada")
+//	text, err := exec.Result(ctx)
+//
 // # The life of an execution
 //
 //	            create                    claim                     complete
@@ -17,4 +42,16 @@
 // expiry on the server's clock), and an execution is held under a session. When a process dies its session
 // expires, the tick returns what it held to the queue, and whatever the dead process still sends is refused,
 // because every write carries the [Fence] it was claimed under. Package lease tells what a lease promises.
+//
+// # Words
+//
+//   - A partition is one part of the store. It holds its executions whole, and its number is part of their ids.
+//   - The tick is the maintenance loop that every worker runs; it acts on due delays, timeouts and dead sessions. One process at a time
+//     does that for a partition.
+//   - A waiter is a worker that has a free slot, found no work in a partition, and registered there to be told of the next.
+//   - A ring is the message that tells a waiter of work.
+//   - A gate is a budget or a quota that must have room before an execution runs.
+//   - A retry is a new attempt after a failed one. A reclaim is a new attempt because a worker died or lost its lease; it uses up no retry.
+//   - A replay is a new attempt of an execution that has ended, because somebody asked for it (admin.Admin.Replay).
+//   - A tombstone is what is left of an execution or a flow that was purged: it keeps the id and the idempotency key taken for a time.
 package flowfabric

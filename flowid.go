@@ -9,7 +9,7 @@ import (
 )
 
 // FlowID names one flow and the partition that holds it and all of its members: "{fp:N}:<uuid>". An execution that
-// waits for children without being a member of a flow founds one that has its own id. The zero value names nothing. FlowID is
+// waits for children without being a member of a flow starts one that has its own id. The zero value names nothing. FlowID is
 // comparable and safe as a map key.
 type FlowID ExecutionID
 

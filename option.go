@@ -144,10 +144,10 @@ func Capabilities(tokens ...string) WorkOption {
 	return setter(func(v *option.Values) { v.Said |= option.Capabilities; v.Capabilities = tokens })
 }
 
-// Tags are stored with the execution and handed to its handler, or with the flow, instead of those of the definition: at most 64, of a schedule
-// 62. A key such as team.region is two or more words of a-z, 0-9 and _, joined by dots, beginning with a letter, at most 64 bytes; a
-// value has at most 256 bytes. The map must not change until the call has returned; for a flow and its nodes, until the flow was submitted.
-// Default none.
+// Tags are labels stored with the execution, or with the flow. Every key needs a dot: "app.team", not "team". They are handed to the
+// handler and replace the tags of the definition: at most 64, of a schedule 62. A key is two or more words of a-z, 0-9 and _, joined by
+// dots, beginning with a letter, at most 64 bytes; a value has at most 256 bytes. The map must not change until the call has returned; for
+// a flow and its nodes, until the flow was submitted. Default none.
 func Tags(tags map[string]string) SharedOption {
 	return setter(func(v *option.Values) { v.Said |= option.Tags; v.Tags = tags })
 }

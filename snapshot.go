@@ -14,13 +14,13 @@ type Snapshot struct {
 	Priority        int
 	Creator         string
 	Policy          Policy
-	Attempts        uint32 // attempts started so far
+	Attempts        uint32 // attempts started so far; the index of the last one (handler.Task.Attempt) is one less
 	AttemptType     AttemptType
 	Epoch           uint64
 	Session         string // last holder; its instance is the part before "~"
 	LeaseExpiresAt  time.Time
-	Retries         int
-	Reclaims        int
+	Retries         int // used so far; a replay starts over at 0
+	Reclaims        int // likewise
 	Replays         int
 	CreatedAt       time.Time
 	StartedAt       time.Time

@@ -165,7 +165,8 @@ func (a *Admin) setPaused(ctx context.Context, verb, name string, paused bool, b
 }
 
 // RemoveSchedule forgets a schedule, with its counts; what it submitted stays and goes on. removed is false when there was none,
-// or when an answer was lost and the repeat found it gone. Errors: flowfabric.ErrScheduleChanged if expected is not nil and it has another revision.
+// or when an answer was lost and the repeat found it gone. expected is the revision that the schedule
+// must have; nil removes it whatever its revision is. Errors: flowfabric.ErrScheduleChanged if it has another revision.
 func (a *Admin) RemoveSchedule(ctx context.Context, name string, expected *uint64) (removed bool, err error) {
 	already := false
 	if err = a.admitSchedule(name); err == nil {

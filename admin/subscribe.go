@@ -197,7 +197,7 @@ func (s *Subscription) Cursor() FeedCursor {
 
 // Events yields events until ctx ends or the loop is left: those of one partition, and so of one execution, in the order in
 // which they happened; those of different partitions as they are found. It waits for new ones without polling more than
-// every 5 s; a server that is away is waited for.
+// every 5 s; it goes on while the server cannot be reached.
 //
 // An error that wraps flowfabric.ErrFeedGap says that events of a partition were trimmed before they were read, or that the partition lost
 // its data and was booted again: then recording begins anew within about 5 s, and a few events may come twice. One that

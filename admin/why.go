@@ -14,7 +14,8 @@ type Explanation struct {
 	ID    flowfabric.ExecutionID
 	State flowfabric.PublicState // "" when the store cannot tell
 	Code  flowfabric.Code        // likewise; of a purged execution its last one
-	// Reason is the stable name of the explanation: it does not change between releases, sentences may. docs/how-to/why.md lists all of them.
+	// Reason is the stable name of the explanation: it does not change between releases, sentences may.
+	// https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/why.md lists all of them.
 	Reason string
 	// Sentence says why it is there, in one or two sentences of English; Next what moves it, or that nothing does. Times are
 	// the server's, UTC. Texts of users are quoted, and cut to 200 bytes.

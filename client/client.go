@@ -33,7 +33,7 @@ import (
 // Config says where the store is and what submissions have in common. Only URL is required.
 type Config struct {
 	// URL: redis://, rediss:// (TLS), valkey://, valkeys://, unix://, with user, password and database number as usual; or embedded:// for
-	// the in-process development server that this process shares. Empty is an error: take it from the
+	// the development server that all users in this process share (see embedded.URL). Empty is an error: take it from the
 	// environment variable FLOWFABRIC_URL.
 	URL string
 	// Username and Password win over those in the URL.
@@ -66,7 +66,8 @@ type Config struct {
 	// may be called concurrently. Default nobody.
 	OnCall func(function string, took time.Duration, err error)
 	// TracerProvider makes the spans of submits and signals. Default the global one of package otel, as soon as one is set;
-	// without any, nothing is traced. See docs/how-to/trace.md.
+	// without any, nothing is traced. See
+	// https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/trace.md.
 	TracerProvider trace.TracerProvider
 	// Propagator says how the context travels to the handler. Default the global one of package otel, and W3C trace context
 	// while none is set.
@@ -126,7 +127,8 @@ type tailer interface {
 
 // Client is a connection to one store, for producers. Create it with [Connect], share it in the whole process,
 // end it with [Client.Close]. All methods may be called concurrently. An idle one costs about 0.5 MiB of heap, mostly buffers of its
-// connection, and 1 MiB and 2 goroutines once it has tailed or waited, so do not make one for each request; see docs/how-to/deploy.md.
+// connection, and 1 MiB and 2 goroutines once it has tailed or waited, so do not make one for each request; see
+// https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/deploy.md.
 type Client struct {
 	cfg     Config
 	store   store

@@ -21,9 +21,10 @@
 // # Flows
 //
 // [SubmitFlow] puts a graph of package flow into one partition. One call stores and releases a graph of at most 100 nodes, all of it or
-// nothing. A larger one goes in batches of which nothing runs, and the last call releases all of it. From then on the server resolves it, and a
-// [Flow] looks ([Flow.Wait], [Flow.Snapshot], [NodeResult]) or stops it ([Flow.Cancel], [Flow.Seal]). If the submit of a larger flow is cut
-// short, the flow does not run. The same submit under the same flowfabric.IdempotencyKey completes it; without a key it is given up after a day.
+// nothing. A larger one goes in batches of which nothing runs, and the last call releases all of it. From then on the server resolves it: then
+// use [Flow.Wait], [Flow.Snapshot] and [NodeResult] to read it, [Flow.Cancel] to stop it, and [Flow.Seal] to let no more members join. If
+// the submit of a larger flow is cut short, the flow does not run. The same submit under the same flowfabric.IdempotencyKey completes it; without a
+// key it is given up after a day.
 //
 // # Waiting and answering
 //
@@ -42,7 +43,7 @@
 // does not touch its neighbours.
 //
 // A wait is never lost: events only make it fast. After a lost connection every waiter reads again, and each waiter reads every 5 s
-// anyway. A server that is away does not end a wait, the caller's context does. A replay gives an ended execution another end: a wait
+// anyway. The wait goes on while the server cannot be reached; the caller's context ends it. A replay gives an ended execution another end: a wait
 // that began after it is answered only by an attempt that can still end.
 //
 // All functions and methods of this package may be called concurrently.

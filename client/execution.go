@@ -68,9 +68,9 @@ func (e *Execution[Out]) Get(ctx context.Context) (flowfabric.Snapshot, error) {
 }
 
 // Result waits until the execution has ended and returns its decoded result. It does not poll: it waits for the
-// execution's event, and reads again every 5 s in case one was lost. A server that is away does not end the
-// wait, so ctx should have a deadline when that matters. After an admin.Replay has returned, only the new end
-// counts.
+// execution's event, and reads again every 5 s in case one was lost. The wait goes on while the server
+// cannot be reached, so ctx should have a deadline when that matters. It also waits while no worker has a handler for the kind or
+// serves the lane; admin.Admin.Why says what it waits for. After an admin.Replay has returned, only the new end counts.
 //
 // Errors: [*OutcomeError] (flowfabric.ErrFailed, ErrCancelled, ErrExpired, ErrSkipped) for an execution that
 // ended without a result; ErrNotFound; ErrResultPurged; the context's error with its cause; [ErrClosed]; the

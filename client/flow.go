@@ -87,8 +87,8 @@ func (f *Flow) admit(verb string) error { return link.AdmitFlow(verb, f.id, f.cl
 // flowfabric.CancelPending or CancelFlow has ended once the members that run on have; one that was released as flow.Unsealed ends only after
 // [Flow.Seal]. A replay opens a flow again: a Wait that began after it waits for the new end.
 //
-// Wait does not poll: it waits for the flow's event, and reads again every 5 s in case one was lost. A server that is away does
-// not end the wait, so ctx should have a deadline when that matters.
+// Wait does not poll: it waits for the flow's event, and reads again every 5 s in case one was lost. The wait goes on while the
+// server cannot be reached, so ctx should have a deadline when that matters.
 //
 // Errors: flowfabric.ErrFlowNotFound, ErrResultPurged; the context's error with its cause; [ErrClosed].
 func (f *Flow) Wait(ctx context.Context) (FlowSnapshot, error) {

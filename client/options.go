@@ -13,8 +13,9 @@ import (
 // maxCreator is the longest creator, in bytes.
 const maxCreator = limits.MaxName
 
-// SubmitOption changes one submission: an option of package flowfabric that means something there, such as flowfabric.Priority, or
-// [IdempotencyKeys]. Later options win over earlier ones, and all of them over the definition.
+// SubmitOption changes one submission: of package flowfabric Priority, Lane, Timeout, Deadline, DeadlineAt, Delay, DelayUntil, Retries,
+// Retention, Capabilities, Tags, Budgets, Quotas, Namespace, Creator and IdempotencyKey; for [SubmitMany] also [IdempotencyKeys]. Later
+// options win over earlier ones, and all of them over the definition.
 type SubmitOption interface{ SubmitOption() }
 
 // keysOption is [IdempotencyKeys].

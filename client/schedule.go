@@ -40,8 +40,9 @@ type scheduling struct {
 	expected *uint64
 }
 
-// ScheduleOption changes a [Schedule]: [CatchUp], [Overlap], [IfNew], [IfRevision], or an option of package flowfabric that means something
-// there, such as flowfabric.Priority.
+// ScheduleOption changes a [Schedule]: [CatchUp], [Overlap], [IfNew] and [IfRevision]; of package flowfabric, for the executions that it
+// submits, Priority, Lane, Timeout, Deadline, Retries, Retention, Capabilities, Tags, Budgets, Quotas, Namespace and Creator. Later options
+// win over earlier ones, and all of them over the definition.
 type ScheduleOption interface{ ScheduleOption() }
 
 // schedulingFunc is an option of this package.
@@ -80,6 +81,8 @@ func Overlap(policy schedule.Overlap) ScheduleOption {
 // Errors before any I/O: those of [Submit], and ErrInvalidInput for spec and name. From the server: ErrBudgetNotFound, ErrQuotaNotFound;
 // ErrScheduleChanged with
 // [IfNew] or [IfRevision]; ErrOutOfMemory, ErrTransport.
+//
+// To list, pause or remove schedules, see admin.Admin.Schedules, PauseSchedule, ResumeSchedule and RemoveSchedule.
 func Schedule[In, Out any](ctx context.Context, c *Client, name string, spec schedule.Spec, def *handler.Definition[In, Out], in In, opts ...ScheduleOption) (ScheduleSet, error) {
 	common, err := prepare(c, def, nil)
 	if err != nil {

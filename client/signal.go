@@ -134,8 +134,9 @@ func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 }
 
 // Approve answers a waitpoint on the word of an operator, who needs no token: a program that may call it may answer for anybody.
-// waitpoint is its id or its key; of several with the key the open one is meant. The signal keeps as its source who answered: without
-// flowfabric.By the client's Creator answers, 1..256 bytes, and without either it is refused. Name, payload and the rest are as in
+// waitpoint is its id or its key; of several with the key the open one is meant. The signal keeps as its source who answered: give
+// flowfabric.By, or set client.Config.Creator (1..256 bytes); without either it is refused. The worker needs token keys all the same, see
+// package suspend; without any no waitpoint opens. Name, payload and the rest are as in
 // [Client.Signal].
 //
 // Errors: flowfabric.ErrInvalidInput when nobody answers; ErrNotFound;

@@ -10,7 +10,9 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// URL asks [Resolve] for the server that this process shares.
+// URL is what to put into client.Config.URL and runtime.Config.URL to use the development server in this process; nothing else is needed.
+// All users in the process share one server. It starts with the first and stops, losing all data, when the last one has closed, so keep one
+// client or worker open throughout. To choose the port or keep the data longer, use [Start] and [Server.URL].
 const URL = "embedded://"
 
 // shared is the server behind [URL]: a worker and a producer in one program must meet on the same one.

@@ -66,7 +66,7 @@ func (e *Effects) Count(name string) (n int) {
 // name or, if the run records none, by any step that was recorded, or run that completed, delayed or suspended the
 // execution, after it was done. A run that failed records nothing by itself: its retry is meant to run everything outside of
 // steps again, so an effect that each of several failing runs makes is as it should be, at least once, unless a step
-// was recorded in between. An effect that a retry must not repeat belongs into a handler.Step.
+// was recorded in between. Put an effect that a retry must not repeat in a handler.Step.
 //
 // What disagrees fails the test, with the place of the crash. setup makes the handler for one run, and the fakes it
 // needs, which report to fx. check, if not nil, looks at every report, the undisturbed one included, and replaces the
@@ -182,7 +182,7 @@ func reportRepeats[Out any](r *Report[Out], events []event) {
 	for _, e := range events {
 		switch {
 		case e.kind == effectDone && recorded[e.name] != "":
-			r.errorf("effect %q was done again after %s had been recorded; it belongs into a handler.Step", e.name, recorded[e.name])
+			r.errorf("effect %q was done again after %s had been recorded; put it in a handler.Step", e.name, recorded[e.name])
 			delete(recorded, e.name) // once is enough
 		case e.kind == effectDone:
 			done[e.name] = true

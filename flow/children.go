@@ -70,7 +70,7 @@ type ChildNode[Out any] struct {
 
 // Child adds a child: an execution of def with input in, as [Add] adds a node, with the same options. Children may depend on others
 // of the same set. The id follows from the execution, the wait and the name, so that no run makes a child twice; in must therefore
-// be the same in every run: what was read from outside belongs into a handler.Step.
+// be the same in every run: put whatever is read from outside in a handler.Step.
 func Child[In, Out any](s *ChildSet, name string, def *handler.Definition[In, Out], in In, opts ...NodeOption) *ChildNode[Out] {
 	return &ChildNode[Out]{n: add(s.graph, name, def, in, opts), set: s, decode: def.Decode}
 }
@@ -98,7 +98,7 @@ func (c *ChildNode[Out]) yields(Out) {}
 // run. How a child ended is no error of Wait: ask [ChildNode.Result]. A set without children needs no waiting.
 //
 // The children join the flow of the execution, which must be [Growing] (or [Unsealed], and open still); else the execution fails
-// for good with category suspend_refused, as it does for other things that the server refuses. An execution in no flow founds one.
+// for good with category suspend_refused, as it does for other things that the server refuses. An execution that is in no flow starts one.
 //
 // Errors: everything that [Flow.Err] finds in the set, as a permanent failure; ErrInvalidInput for a name out of bounds, one that
 // this run has used, or a wait inside a step; ErrTaskConsumed after the handler returned; the context's cause.

@@ -1,11 +1,30 @@
-// Package flow puts work together that depends on other work: a graph of typed nodes that is submitted as one flow, and
-// children that a handler makes and waits for.
+// Package flow builds graphs of work in which one piece depends on another: a graph of typed nodes that is submitted as one flow,
+// and children that a handler makes and waits for.
 //
+//	var ( // producers and workers share these
+//		Fetch = handler.Define[string, string]("fetch")
+//		Join  = handler.Define[string, string]("join")
+//		Left  = flow.NewInput[string]("left")
+//		Right = flow.NewInput[string]("right")
+//	)
+//
+//	// the producer
 //	f := flow.New("report")
-//	left := flow.Add(f, "left", Fetch, Query{"left"})
-//	right := flow.Add(f, "right", Fetch, Query{"right"})
-//	flow.Add(f, "join", Merge, Params{}, Left.From(left), Right.From(right))
-//	fl, err := client.SubmitFlow(ctx, c, f)
+//	a := flow.Add(f, "tides", Fetch, "tides")
+//	b := flow.Add(f, "moons", Fetch, "moons")
+//	report := flow.Add(f, "report", Join, "title", Left.From(a), Right.From(b))
+//	submitted, err := client.SubmitFlow(ctx, c, f)
+//	text, err := client.NodeResult(ctx, submitted, report) // waits
+//
+//	// the handler of Join
+//	func join(ctx context.Context, t *handler.Task, title string) (string, error) {
+//		left, err := Left.Need(t)
+//		if err != nil {
+//			return "", err
+//		}
+//		right, err := Right.Need(t)
+//		return title + ": " + left + right, err
+//	}
 //
 // Every node is an execution of a definition, with its own retries, lane and deadline. It runs once those it depends on allow
 // it: all of them succeeded (the default), one of them ([AnyOf]), or so many ([Quorum]). The server decides that in the very
@@ -16,20 +35,20 @@
 //	impossible    one failed, was cancelled,      so many did not succeed that enough cannot: the node is skipped,
 //	              expired or was skipped          and so on down the graph
 //
-// A flow ends by itself when none of its nodes is left. It has completed if every node that no other depends on succeeded, and
-// failed else; so the losers of a race and the tolerated failures of a quorum do not fail it.
+// A flow ends by itself when none of its nodes is left. It completed if every node that no other depends on succeeded;
+// otherwise it failed. So the losers of a race and the tolerated failures of a quorum do not fail it.
 //
 // # Results
 //
 // An [Input] names the result of an upstream, with its type, on both sides: Left.From(node) where the flow is built, and
-// Left.Get(t) in the handler. Results are not copied; the claim of the node brings them. An upstream that did not succeed, or
-// only after the decision of an any-of or a quorum, gives nothing.
+// Left.Need(t) in the handler, or Left.Get(t) where it may be missing. Results are not copied; the claim of the node brings them. An
+// upstream that did not succeed, or only after the decision of an any-of or a quorum, gives nothing.
 //
 // # Children
 //
 // A handler makes [Children] and waits for them. It gives up slot, lease and goroutine meanwhile, as it does with package
 // suspend, and runs again from the top when they have ended. They join the handler's flow, which must be [Growing]; an
-// execution in no flow founds one, whose id is its own, and is the member "root" of it.
+// execution that is in no flow starts one, whose id is its own, and is the member "root" of it.
 //
 // # When something goes wrong
 //

@@ -106,7 +106,7 @@ func (n *Node[Out]) upstream() *node {
 
 func (n *Node[Out]) yields(Out) {}
 
-// Upstream is whom a node can depend on: a *[Node] or a *[ChildNode], of any type.
+// Upstream is what a node can depend on: a *[Node] or a *[ChildNode], of any type.
 type Upstream interface{ upstream() *node }
 
 // Source is an [Upstream] with a result of type T.

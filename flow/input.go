@@ -56,7 +56,7 @@ func (i Input[T]) Get(t *handler.Task) (value T, ok bool, err error) {
 	return value, true, nil
 }
 
-// Need is [Input.Get] for an input that a node cannot do without: that it was not given is a permanent failure.
+// Need is [Input.Get] for an input that a node cannot do without: a missing input is a permanent failure.
 func (i Input[T]) Need(t *handler.Task) (T, error) {
 	value, ok, err := i.Get(t)
 	if err == nil && !ok {

@@ -8,8 +8,9 @@ import (
 // Option changes a flow: [Growing], [Unsealed], flowfabric.Tags, Budgets or Quotas.
 type Option interface{ FlowOption() }
 
-// NodeOption changes a node: [After], [AllOf], [AnyOf], [Quorum], [CancelRemaining], [LetRun], [Input.From], or an option of package flowfabric
-// that means something there, such as flowfabric.Priority. Later options win over earlier ones, and all of them over the definition.
+// NodeOption changes a node: [Input.From], [After], [AllOf], [AnyOf], [Quorum], [CancelRemaining] and [LetRun]; of package flowfabric Priority,
+// Lane, Timeout, Deadline, DeadlineAt, Delay, DelayUntil, Retries, Retention, Capabilities, Tags, Budgets, Quotas and Creator. Later
+// options win over earlier ones, and all of them over the definition.
 type NodeOption interface{ NodeOption() }
 
 // flowFunc and nodeFunc are the options of this package.

@@ -19,7 +19,7 @@ type Binding struct {
 }
 
 // Bind joins a definition and the function that runs its executions. fn is called concurrently. It is called again
-// from the top after a retry, a crash, a delay or a suspension; what must not be repeated belongs into a [Step].
+// from the top after a retry, a crash, a delay or a suspension; put whatever must not be repeated in a [Step].
 // It must return soon after ctx ends; context.Cause(ctx) tells why: flowfabric.ErrCancelled, ErrLeaseLost,
 // ErrAttemptTimeout, ErrDeadline, ErrOverBudget or ErrDraining.
 //

@@ -13,6 +13,20 @@
 // Nothing here talks to a server by itself: the maker of a task gives it what it needs, so the same handler runs in a worker,
 // under the testing kit (fftest), or in a plain unit test: [Binding.Run] with a nil task.
 //
+//	var Order = handler.Define[string, string]("order", handler.Retry(5, time.Second, time.Minute))
+//
+//	func order(ctx context.Context, t *handler.Task, item string) (string, error) {
+//		receipt, err := handler.Step(ctx, t, "charge", func(ctx context.Context) (string, error) {
+//			return charge(ctx, item) // not repeated once it is recorded
+//		})
+//		if err != nil {
+//			return "", err // retried; handler.Permanent(err) is not
+//		}
+//		return "sent with " + receipt, t.Frame(ctx, "log", "sent "+item)
+//	}
+//
+// A worker runs handler.Bind(Order, order), see package runtime; client.Submit(ctx, c, Order, "tea") gives it work.
+//
 // # What a return means
 //
 //	value                   OutcomeComplete

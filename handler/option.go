@@ -12,8 +12,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
-// DefineOption is one default of a [Definition]: an option of this package, or a flowfabric.WorkOption or SharedOption such as
-// flowfabric.Lane. A later option wins over an earlier one of the same name.
+// DefineOption is one default of a [Definition]: [Retry], [NoRetry], [RetryPolicy], [MaxReclaims], [MaxReplays], [StreamFrames] and
+// [WithCodec]; of package flowfabric Priority, Lane, Timeout, Deadline, Retries, Retention, Capabilities, Tags, Budgets and Quotas. A later
+// option wins over an earlier one of the same name.
 type DefineOption interface{ DefineOption() }
 
 // definer is an option of this package.

@@ -28,6 +28,9 @@ const (
 // An error of fn is not recorded; it is returned with the step's name, and the next run runs fn again. A context
 // that ends while fn runs does not keep a value that fn returned from being recorded.
 //
+// Frames sent inside a recorded step stay in the stream of the attempt that ran it; later attempts do not send them again. See package
+// stream, "Runs", for how to show them as one text.
+//
 // name is 1..128 bytes of printable ASCII, unique within a run: loops number theirs ("page-3"), and what should be
 // tried again is tried again inside fn. The value must survive the definition's codec, with at most 256 KiB; an
 // execution has at most 1,000 steps and 8 MiB of them. Steps may run concurrently in goroutines of the handler,

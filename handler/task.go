@@ -67,7 +67,8 @@ func newTask(cfg taskhook.Config) *Task {
 // ID names the execution. It is the same for every attempt.
 func (t *Task) ID() flowfabric.ExecutionID { return t.cfg.Claim.Fence.Execution }
 
-// Attempt is the index of the attempt, zero based. It grows with every retry, reclaim and replay.
+// Attempt is the index of the attempt. The first one is 0; flowfabric.Snapshot.Attempts counts the attempts, so it is one more. The index
+// grows with every retry, reclaim and replay.
 func (t *Task) Attempt() uint32 { return t.cfg.Claim.Fence.Attempt }
 
 // AttemptType says why this run runs: initial, retry, reclaim, replay, or resumed for one that was put aside.
@@ -97,7 +98,7 @@ func (t *Task) Tags() map[string]string {
 func (t *Task) Input() []byte { return t.cfg.Claim.Input }
 
 // Flow is the flow whose member the execution is; zero for one that is in no flow. An execution that waits for children without a
-// flow founds one, and is told so in the runs after that.
+// flow starts one, and is told so in the runs after that.
 func (t *Task) Flow() flowfabric.FlowID { return t.cfg.Claim.Flow }
 
 // Node is the name of the execution in its flow, "" without one.

@@ -31,7 +31,7 @@ import (
 // of every other field is the stated default. It is checked before anything is dialled or started.
 type Config struct {
 	// URL of the server: redis://, rediss://, valkey://, valkeys://, unix:// or embedded:// (a development
-	// server in this process, without persistence).
+	// server that all users in this process share, without persistence; see embedded.URL).
 	URL string
 	// Username and Password win over those in the URL.
 	Username, Password string
@@ -45,7 +45,7 @@ type Config struct {
 	// TokenKeys signs the tokens of waitpoints: "kid:hex,kid:hex…": ids of 1..32 bytes of A-Z a-z 0-9 . _ -, secrets of 32..64
 	// bytes; the first one signs, the others are still good. Default the environment
 	// variable FLOWFABRIC_TOKEN_KEYS; on embedded:// a random key of this process. Without any, a handler cannot wait for
-	// signals.
+	// signals or approvals: an Await fails the execution for good.
 	TokenKeys string
 
 	// Namespace that this worker serves: 1..64 bytes. Default "default".
@@ -91,7 +91,8 @@ type Config struct {
 	// may be called concurrently. Default nobody.
 	OnCall func(function string, took time.Duration, err error)
 	// TracerProvider makes a span around each run of a handler, which the handler's context carries. Default the global one of
-	// package otel, as soon as one is set; without any, nothing is traced. See docs/how-to/trace.md.
+	// package otel, as soon as one is set; without any, nothing is traced. See
+	// https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/trace.md.
 	TracerProvider trace.TracerProvider
 	// Propagator reads the context that came with the execution. Default the global one of package otel, and W3C trace context
 	// while none is set. It should be the producers'.
@@ -101,7 +102,8 @@ type Config struct {
 	// Logger gets everything the worker has to say, with attributes execution, attempt, kind, lane and worker.
 	// Default slog.Default().
 	Logger *slog.Logger
-	// Registerer takes the worker's collectors, see docs/reference/metrics.md. Workers that are given the same one share them.
+	// Registerer takes the worker's collectors, see
+	// https://github.com/flowfabric/flowfabric-go/blob/main/docs/reference/metrics.md. Workers that are given the same one share them.
 	// Default a registry of its own.
 	Registerer prometheus.Registerer
 	// MetricPrefix begins the name of every collector: letters, digits and _, ending with _. Default "flowfabric_".

@@ -1,5 +1,14 @@
 // Package runtime runs handlers: it owns a worker from its configuration to its drain.
 //
+// Inside a program of your own:
+//
+//	w, err := runtime.New(cfg, handler.Bind(Def, fn))
+//	err = w.Run(ctx) // until ctx ends
+//
+// As the whole program, with fx and signals:
+//
+//	err := runtime.Run(ctx, cfg, runtime.Handle(Def, fn))
+//
 //	             Subscribe ("w", "r", "l", "t")          Poll (jittered, seldom)
 //	                    │ hot, not registered                  │
 //	                    ▼                                      ▼

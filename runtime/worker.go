@@ -130,12 +130,12 @@ func (w *Worker) unsigned(ctx context.Context, s store) {
 	const remedy = "set Config.TokenKeys or " + suspend.EnvTokenKeys
 	for _, p := range s.TokenKeys(ctx) {
 		if p.Err == nil && p.Current != "" {
-			w.log.Warn("flowfabric: this worker has no token keys, and others of this store sign tokens: handlers that wait for signals fail here; "+remedy+
+			w.log.Warn("flowfabric: this worker has no token keys, and others of this store sign tokens: handlers that wait for signals or approvals fail here; "+remedy+
 				" as the others do", "kid", p.Current)
 			return
 		}
 	}
-	w.log.Info("flowfabric: no token keys: handlers that wait for signals (suspend.Await, Pending) fail until there are some; " + remedy)
+	w.log.Info("flowfabric: no token keys: handlers that wait for signals or approvals (suspend.Await, Pending) fail until there are some; " + remedy)
 }
 
 // Ready returns nil while the worker runs, the server has answered a claim, poll or renewal within Config.ReadyWindow, and a

@@ -1,5 +1,5 @@
 // Package schedule says when work recurs and what is submitted then: cron expressions in a time zone, fixed rates, and
-// what happens to instants that nobody could tend.
+// what happens to times that were missed because nothing was running.
 //
 //	Spec ── Next ──▶ instants ── plan (what is due, what was missed) ──▶ one atomic call per step ──▶ execution
 //

@@ -35,8 +35,8 @@ type Spec struct {
 // seconds first: "0 9 * * MON-FRI". A field is *, a number, a name (JAN, MON), a range, a list, or a step (*/15). If both days are
 // restricted, either may match. Also @hourly, @daily (@midnight), @weekly, @monthly and @yearly (@annually). At most 128 bytes.
 //
-// zone is a name of the time zone database such as "Europe/Berlin"; "" is UTC. What happens when clocks are changed
-// says the package comment.
+// zone is a name of the time zone database such as "Europe/Berlin"; "" is UTC. For clock changes see the
+// package comment.
 func Cron(expression, zone string) Spec {
 	s := Spec{expression: expression, zone: zone}
 	s.wall, s.err = parse(expression, zone)

@@ -15,7 +15,12 @@
 //
 // A drain, a delay or a wait keeps the attempt, but its handler starts again from the top: a new run. It repeats the frames of steps
 // that were not recorded. Readers are told before the first frame of each such run, by a [Resumption], which frames it repeats; a reader
-// that shows one text drops those ([Kept]). When an attempt ends early, TailAttemptEnd says the same for the next attempt.
+// that shows one text drops those ([Kept]).
+//
+// A retry, or a reclaim after a crash, is a new attempt with a stream of its own. It does not send the frames of recorded steps again. To
+// show one text across attempts: at TailAttemptEnd, if another attempt follows, keep the frames of this attempt with Sequence <=
+// Recorded, drop the rest, and add the frames of the next attempt. This holds for frames that are sent inside steps which run one after
+// the other.
 //
 // # Following
 //

@@ -37,11 +37,14 @@ func (k TailKind) String() string {
 type TailEvent struct {
 	Attempt uint32 // with TailEnd the last one, 0 if there was none
 	Kind    TailKind
-	Frame   Frame           // TailFrame; do not change its Payload, tailers share it
-	Resumed Resumption      // TailResumed: number and reason of the run, and which frames it repeats
-	Reason  string          // TailAttemptEnd: the closed reason, "" when unknown
-	Code    flowfabric.Code // TailEnd
-	Trimmed uint64          // TailGap: durable frames that the server dropped
+	Frame   Frame      // TailFrame; do not change its Payload, tailers share it
+	Resumed Resumption // TailResumed: number and reason of the run, and which frames it repeats
+	// Reason is why the attempt ended, with TailAttemptEnd: attempt_success, attempt_failure, attempt_cancelled, expired (its timeout or
+	// the execution's deadline), lease_expired (its worker died or lost the lease), lease_revoked, suspension_timeout; "" when unknown.
+	Reason string
+	// Code is, with TailEnd, the stored state code; flowfabric.Project(Code) gives the State, whose Public is what to compare.
+	Code    flowfabric.Code
+	Trimmed uint64 // TailGap: durable frames that the server dropped
 	// Recorded is, with TailAttemptEnd, the sequence of the attempt's last frame that a recorded step covers: a later attempt
 	// repeats the frames after it.
 	Recorded uint64

@@ -102,7 +102,8 @@ func waitsOf(t Task) (waits, error) {
 //
 // Errors: flowfabric.ErrWaitTimeout after [Within] with OnTimeout([Resume]); ErrNoSignal when an operator resumed the
 // execution without one; ErrInvalidInput for a name, key or option out of bounds, a duplicate, or a wait inside a step;
-// ErrCondition; ErrTaskConsumed after the handler returned; the context's cause. A payload that does not decode is returned as
+// ErrCondition; ErrTaskConsumed after the handler returned; the context's cause. On a worker without token keys the execution
+// fails for good, category suspend_refused (flowfabric.ErrNoTokenKeys). A payload that does not decode is returned as
 // such each time; what to do about it is the handler's decision.
 func Await[T any](ctx context.Context, t Task, name string, opts ...Option) (T, error) {
 	var value T

@@ -13,12 +13,32 @@
 // returns its answer at once: answers are kept like steps, under the wait's name. So names are unique within a run, and
 // loops number theirs.
 //
+//	func release(ctx context.Context, t *handler.Task, version string) (string, error) {
+//		token, err := suspend.Pending(ctx, t, "approval", 24*time.Hour)
+//		if err != nil {
+//			return "", err
+//		}
+//		if _, err := handler.Step(ctx, t, "mail", func(ctx context.Context) (bool, error) { // mailed once
+//			return true, mail(ctx, suspend.Link("https://example.com/answers", token))
+//		}); err != nil {
+//			return "", err
+//		}
+//		answer, err := suspend.Await[suspend.Answer](ctx, t, "approval", suspend.Within(72*time.Hour))
+//		return answer.Choice, err // the first run returns an error, and holds nothing while it waits
+//	}
+//
+//	mux.Handle("/answers", suspend.HTTPHandler(suspend.HTTPConfig{Deliver: c})) // the page that the link opens; c is a *client.Client
+//
 // # Tokens
 //
 // A waitpoint is an address for signals; its [Token] is the right to use it. [Pending] opens a waitpoint and hands out its
 // token before the handler waits, so that it can be mailed; signals that arrive early are kept. A token is an HMAC over
 // everything that identifies the waitpoint, made with a token key, which is configuration of workers and clients ([EnvTokenKeys]); the server stores
-// only the token's SHA-256. Whoever signals needs no key. Operators need no token: see client.Approve.
+// only the token's SHA-256. Whoever signals needs no key.
+//
+// Operators need no token (see client.Approve), but the worker needs a token key even then, because every waitpoint is made with a
+// token. embedded:// makes a key by itself; on any other server, one of embedded.Start too, set
+// FLOWFABRIC_TOKEN_KEYS. Only waits for [Operator] and [Timeout] open no waitpoint and need no key.
 //
 // Tokens print as redacted, whatever prints them; [Token.Reveal] is the one way to the text.
 //

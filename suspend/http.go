@@ -49,8 +49,8 @@ type Answer struct {
 // maxComment is the longest comment of the page's form, in bytes.
 const maxComment = 8 << 10
 
-// Link is an address under base, where an [HTTPHandler] is mounted, that carries the token. Whoever has it may answer: it belongs
-// into a mail to one person, and into no log.
+// Link is an address under base, where an [HTTPHandler] is mounted, that carries the token. Whoever has it may answer: send it
+// to one person only and never log it.
 func Link(base string, t Token) string {
 	base, fragment, _ := strings.Cut(base, "#")
 	separator := "?"
