@@ -26,7 +26,7 @@ func lost(event stream.TailEvent) string {
 	switch event.Reason {
 	case "attempt_success":
 		return ""
-	case "lease_expired", "reclaimed":
+	case "lease_expired":
 		return "the lease of " + attempt + "ran out; waiting for another worker"
 	case "attempt_failure":
 		return attempt + "failed"
