@@ -44,17 +44,18 @@ func notActive(x *Execution) Reply {
 	return answer("execution_not_active", string(x.Code), number(x.Held.Epoch), attempt, x.Released.String())
 }
 
-// released reports whether a refused call repeats the release that this holder made, and the slot of its answer. Once
-// the execution was claimed again, epoch and attempt alone tell whose release it was.
+// made reports whether f is the fence under which something was made. Once the execution was claimed again, epoch and attempt alone
+// tell, because no two claims have the same epoch.
+func (x *Execution) made(by, f Fence) bool {
+	return f.Epoch == by.Epoch && f.Attempt == by.Attempt && (f == by || x.Held.Epoch != by.Epoch)
+}
+
+// released reports whether a refused call repeats the release that this holder made, and the slot of its answer.
 func (x *Execution) released(op string, f Fence) (slot string, ok bool) {
 	if x == nil || x.Released == nil || x.Released.Op != op {
 		return "", false
 	}
-	by := x.Released.By
-	if f.Epoch != by.Epoch || f.Attempt != by.Attempt || f != by && x.Held.Epoch == by.Epoch {
-		return "", false
-	}
-	return x.Released.Slot, true
+	return x.Released.Slot, x.made(x.Released.By, f)
 }
 
 // instance is the worker instance of a session "<instance>~<suffix>".

@@ -120,7 +120,7 @@ func (p *Partition) Suspend(id string, f Fence, q Wait) Reply {
 		return answer("invalid_resume_condition")
 	}
 	x := p.Executions[id]
-	if x != nil && x.Suspension != nil && x.Suspension.By == f && (x.Suspension.ID == q.ID || q.Request != "" && x.Suspension.Request == q.Request) {
+	if x != nil && x.Suspension != nil && x.made(x.Suspension.By, f) && (x.Suspension.ID == q.ID || q.Request != "" && x.Suspension.Request == q.Request) {
 		return x.waits(Already)
 	}
 	x, refused, holder := p.refuse(id, f)
