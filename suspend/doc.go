@@ -34,7 +34,7 @@
 // A waitpoint is an address for signals; its [Token] is the right to use it. [Pending] opens a waitpoint and hands out its
 // token before the handler waits, so that it can be mailed; signals that arrive early are kept. A token is an HMAC over
 // everything that identifies the waitpoint, made with a token key, which is configuration of workers and clients ([EnvTokenKeys]); the server stores
-// only the token's SHA-256. Whoever signals needs no key.
+// only the token's SHA-256. A sender needs no key.
 //
 // Operators need no token (see client.Approve), but the worker needs a token key even then, because every waitpoint is made with a
 // token. embedded:// makes a key by itself; on any other server, one of embedded.Start too, set

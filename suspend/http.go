@@ -49,7 +49,7 @@ type Answer struct {
 // maxComment is the longest comment of the page's form, in bytes.
 const maxComment = 8 << 10
 
-// Link is an address under base, where an [HTTPHandler] is mounted, that carries the token. Whoever has it may answer: send it
+// Link is an address under base, where an [HTTPHandler] is mounted, that carries the token. Anybody who has it may answer: send it
 // to one person only and never log it.
 func Link(base string, t Token) string {
 	base, fragment, _ := strings.Cut(base, "#")

@@ -135,7 +135,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// Looking does nothing, whoever looks and however often.
+// Looking changes nothing, however often.
 func TestGetShowsAndNeverActs(t *testing.T) {
 	token, d := aToken(t), &desk{}
 	h := HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, Page: func(got Token) Page {
@@ -227,7 +227,7 @@ func TestHeadersOfEveryAnswer(t *testing.T) {
 	}
 }
 
-// Whoever has no good token gets the same bytes, whatever is wrong and whatever there is.
+// A caller without a good token gets the same bytes, whatever is wrong and whatever there is.
 func TestRefusalsAreByteIdentical(t *testing.T) {
 	token := aToken(t)
 	other := strings.Replace(token.Reveal(), "1.", "63.", 1)

@@ -6,7 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// Defaults are what the nodes of a flow get from whoever submits it.
+// Defaults are what the nodes of a flow get from the submit.
 type Defaults struct {
 	Namespace string            // required, 1..64 bytes; all members of a flow share it
 	Creator   string            // a note of who submits, at most 64 bytes

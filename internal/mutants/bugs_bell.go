@@ -6,9 +6,9 @@ var bellMutants = []Mutant{
 		`if count <= 0 then break end`, `if count >= 0 then break end`, suite("bell")},
 	{"bell: rings one too many", "doorbell.wake",
 		`wake_interest(ctx, all[i], count, 'w')`, `wake_interest(ctx, all[i], count + 1, 'w')`, suite("bell")},
-	{"bell: rings whoever waits for anything", "doorbell.wake",
+	{"bell: rings workers that wait for anything", "doorbell.wake",
 		`keys.interest(ctx.r, all[i]), route) == 1`, `keys.interest(ctx.r, all[i]), route) >= 0`, suite("bell")},
-	{"bell: takes the deaf for woken", "doorbell/wake_interest",
+	{"bell: takes the unreachable for woken", "doorbell/wake_interest",
 		`message) > 0 then`, `message) >= 0 then`, suite("bell")},
 	{"bell: who was rung stays registered", "doorbell/wake_interest",
 		`    redis.call('ZREM', zset, unpack(batch))
