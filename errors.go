@@ -61,7 +61,7 @@ var (
 	ErrInvalidPolicy       = define("invalid_policy", ClassCaller, "the policy of the execution is not valid")
 	ErrInvalidCapabilities = define("invalid_capabilities", ClassCaller, "a capability token is not valid")
 	ErrPayloadTooLarge     = define("payload_too_large", ClassCaller, "the bytes exceed the documented limit")
-	ErrTooManyRoutes       = define("too_many_routes", ClassCaller, "the partition has its maximum of routes (combinations of namespace, lane, kind, capabilities, budgets and quotas); waiting does not help")
+	ErrTooManyRoutes       = define("too_many_routes", ClassCaller, "the partition has its maximum of combinations of lane, kind and capabilities; waiting does not help")
 	ErrLaneClosed          = define("lane_closed", ClassRetry, "the lane is draining or disabled and takes no new work")
 	ErrIdempotencyConflict = define("idempotency_conflict", ClassCaller, "the same id or idempotency key was used with a different payload")
 

@@ -120,7 +120,9 @@ func (f *fakeStore) SetLane(_ context.Context, namespace, lane string, change en
 
 func (f *fakeStore) Lanes(context.Context) []engine.PartitionLanes { return nil }
 
-func (f *fakeStore) Queues(context.Context, uint16) ([]engine.Queue, error) { return nil, f.refusal }
+func (f *fakeStore) Queues(context.Context, uint16, string, int) ([]engine.Queue, error) {
+	return nil, f.refusal
+}
 
 func (f *fakeStore) PartitionSessions(context.Context, uint16) ([]engine.SessionRow, error) {
 	return nil, f.refusal

@@ -19,7 +19,7 @@ type inspector interface {
 	SetLane(ctx context.Context, namespace, lane string, change engine.LaneChange) []engine.LaneSet
 	SetShare(ctx context.Context, namespace, lane string, weight int) []engine.AttachAnswer
 	Lanes(ctx context.Context) []engine.PartitionLanes
-	Queues(ctx context.Context, partition uint16) ([]engine.Queue, error)
+	Queues(ctx context.Context, partition uint16, namespace string, most int) ([]engine.Queue, error)
 	PartitionSessions(ctx context.Context, partition uint16) ([]engine.SessionRow, error)
 	ListExecutions(ctx context.Context, partition uint16, q engine.ListQuery) (engine.ListPage, error)
 	DescribePartition(ctx context.Context, partition uint16) (engine.PartitionInfo, error)

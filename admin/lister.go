@@ -93,7 +93,7 @@ func (l *lister) apart(ctx context.Context, index engine.Index) (full bool, err 
 
 // queues is the group of a partition's routes that have something for the filter.
 func (l *lister) queues(ctx context.Context, partition uint16) ([]group, error) {
-	queues, err := l.store.Queues(ctx, partition)
+	queues, err := l.store.Queues(ctx, partition, one(l.filter.Namespace), 0)
 	g := group{partition: partition}
 	for _, q := range queues {
 		if q.Depth > 0 && (q.Drift != "" || l.filter.routed(q.Route)) {

@@ -52,7 +52,7 @@ func (a *Admin) Queues(ctx context.Context, namespace string) ([]Queue, error) {
 	}
 	byPartition := make([][]engine.Queue, a.store.Partitions())
 	failed := a.eachPartition(func(p uint16) (err error) {
-		byPartition[p], err = a.store.Queues(ctx, p)
+		byPartition[p], err = a.store.Queues(ctx, p, one(namespace), 0)
 		return err
 	})
 	found := map[string]*Queue{}
@@ -101,6 +101,14 @@ func (q *Queue) settle() {
 		}
 	}
 	q.Mixed = len(votes) > 1
+}
+
+// one is the namespace that the server is asked for, "" for all.
+func one(namespace string) string {
+	if namespace == AllNamespaces {
+		return ""
+	}
+	return namespace
 }
 
 // eachPartition makes a call to every partition, 16 at a time.

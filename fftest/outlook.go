@@ -102,23 +102,48 @@ func (w *Env) held(ctx context.Context, o *outlook) (busy bool, err error) {
 
 // claimable reports whether something waits in a partition that the environment's workers take.
 func (w *Env) claimable(ctx context.Context, partition uint16) (bool, error) {
-	p := keys.Of(partition)
-	ready, err := w.words(ctx, "SUNION", p.Ready(), p.Gready())
-	if err != nil {
-		return false, err
-	}
 	queues, err := w.admin.Queues(ctx, admin.AllNamespaces)
 	if err != nil {
 		return false, err
 	}
 	for _, q := range queues {
 		for _, x := range q.Partitions {
-			if x.Partition == partition && x.Depth > 0 && w.serves(q) && slices.Contains(ready, strconv.FormatUint(x.Route, 10)) {
-				return true, nil
+			if x.Partition != partition || x.Depth == 0 || !w.serves(q) {
+				continue
+			}
+			if open, err := w.handedOut(ctx, keys.Of(partition), q.Namespace, strconv.FormatUint(x.Route, 10)); open || err != nil {
+				return open, err
 			}
 		}
 	}
 	return false, nil
+}
+
+// handedOut reports whether claims look at a route: no gate closed it, and its lane hands out.
+func (w *Env) handedOut(ctx context.Context, p keys.Partition, namespace, route string) (bool, error) {
+	if len(route) <= 9 { // the class's own
+		ready, err := w.words(ctx, "SMEMBERS", p.Ready())
+		return slices.Contains(ready, route), err
+	}
+	class := route[:len(route)-9]
+	_, turn, err := w.score(ctx, p.Turns(class, namespace), route)
+	if err != nil {
+		return false, err
+	}
+	ring := p.Ring(class)
+	if turn {
+		ring = p.Gring(class)
+	} else if gated, err := w.gated(ctx, p, route); gated || err != nil {
+		return false, err
+	}
+	_, open, err := w.score(ctx, ring, namespace)
+	return open, err
+}
+
+// gated reports whether a route has gates.
+func (w *Env) gated(ctx context.Context, p keys.Partition, route string) (bool, error) {
+	rows, err := w.hash(ctx, p.Routes())
+	return !strings.HasSuffix(rows[route], "\x1f"), err
 }
 
 // serves reports whether the environment's workers take work of a queue.

@@ -42,7 +42,7 @@ type claimer struct {
 
 // claimStore is what a claimer asks of the server beside the claims themselves, which its keeper makes.
 type claimStore interface {
-	SetSubscription(ctx context.Context, partition uint16, routes []uint64) (digest string, err error)
+	SetSubscription(ctx context.Context, partition uint16, classes []uint64, namespaces ...string) (digest string, err error)
 	CompleteExecutions(ctx context.Context, partition uint16, items []engine.Completion, next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error)
 }
 
@@ -116,9 +116,8 @@ func (c *claimer) learned(p *partition, reply keeper.Reply) bool {
 	p.more = reply.More
 	p.learn(reply.ClaimReply)
 	subscription := c.offer.subscription(p.table)
-	gated := slices.ContainsFunc(subscription, func(id uint64) bool { return len(p.table[id].Gates) > 0 })
-	if gated != p.gated {
-		c.sched.gates(p, gated)
+	if reply.Gated && !p.gated {
+		c.sched.gates(p)
 	}
 	if p.digest != "" && slices.Equal(subscription, p.subscription) {
 		return false
@@ -198,9 +197,6 @@ func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion, 
 		c.sched.open(p)
 	}
 	slots -= c.start(p, reply.Held, slots)
-	if p.gated { // who asks the gates has not heard of these routes: the next claim round reads the whole table
-		p.version = 0
-	}
 	return settled, true, nil
 }
 
@@ -208,7 +204,7 @@ func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion, 
 func (c *claimer) declare(p *partition) error {
 	ctx, cancel := context.WithTimeout(c.ctx, roundTimeout)
 	defer cancel()
-	digest, err := c.store.SetSubscription(ctx, p.id, p.subscription)
+	digest, err := c.store.SetSubscription(ctx, p.id, p.subscription, c.offer.spaces()...)
 	if err == nil {
 		p.digest = digest
 	}
@@ -220,7 +216,7 @@ func (c *claimer) declare(p *partition) error {
 func (c *claimer) start(p *partition, claims []*keeper.Held, slots int) (used int) {
 	now := time.Now()
 	for _, held := range claims {
-		route, known := p.table[held.Claim().Route]
+		route, known := p.route(held.Claim().Route)
 		switch {
 		case !known: // never seen: read the table anew
 			c.log.Error("flowfabric: claimed an execution of an unknown route", "execution", held.Fence().Execution.String(), "route", held.Claim().Route)

@@ -19,11 +19,13 @@ const (
 	sampleTimeout = 5 * time.Second
 	// maxQueueLabels bounds the queues that have series of their own; producers choose lanes and kinds.
 	maxQueueLabels = 256
+	// sampleQueues is how many queues of a partition are read; of more, a scrape tells of some.
+	sampleQueues = 4096
 )
 
 // inspector is what a sampler reads; the reads do not hold up the work.
 type inspector interface {
-	Queues(ctx context.Context, partition uint16) ([]engine.Queue, error)
+	Queues(ctx context.Context, partition uint16, namespace string, most int) ([]engine.Queue, error)
 	DescribePartition(ctx context.Context, partition uint16) (engine.PartitionInfo, error)
 }
 
@@ -110,7 +112,7 @@ func (s *sampler) take(ctx context.Context, partition uint16) {
 	now := sample{at: time.Now()}
 	var err error
 	if now.info, err = s.store.DescribePartition(ctx, partition); err == nil && !now.info.Frozen {
-		now.queues, err = s.store.Queues(ctx, partition)
+		now.queues, err = s.store.Queues(ctx, partition, "", sampleQueues)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -261,11 +261,11 @@ func (s *scheduler) open(p *partition) {
 	p.registered, p.polled, p.emptyPolls, p.ignorePolls = false, false, 0, time.Time{}
 }
 
-// gates records whether some of a partition's work has gates.
-func (s *scheduler) gates(p *partition, gated bool) {
+// gates records that some of a partition's work has gates.
+func (s *scheduler) gates(p *partition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.gated = gated
+	p.gated = true
 }
 
 // dried records a claim ahead that got less than it asked for. It did not register, since no slot is idle: the partition stays hot

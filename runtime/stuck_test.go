@@ -32,7 +32,7 @@ type scraped struct{ *silent }
 func (scraped) DescribePartition(context.Context, uint16) (engine.PartitionInfo, error) {
 	return engine.PartitionInfo{}, nil
 }
-func (scraped) Queues(context.Context, uint16) ([]engine.Queue, error) { return nil, nil }
+func (scraped) Queues(context.Context, uint16, string, int) ([]engine.Queue, error) { return nil, nil }
 
 // timeLeft is how long the handlers of a stubborn worker may run; it ends between two looks.
 const timeLeft = 10*time.Second + stuckLook/2

@@ -345,10 +345,10 @@ func (c *checkup) routes(s engine.StoreReport) {
 			full = r
 		}
 	}
-	found := fmt.Sprintf("partition %d has %d of %d routes", full.Partition, full.Routes, engine.MaxRoutes)
-	const advice = "a route is a namespace, lane, kind, set of capabilities and set of gates; beyond the limit submits fail with too_many_routes: " +
+	found := fmt.Sprintf("partition %d has %d of %d routes", full.Partition, full.Routes, engine.MaxClasses)
+	const advice = "a route is a lane, kind and set of capabilities; beyond the limit submits fail with too_many_routes: " +
 		"use fewer of them ('flowfabric queues --all-namespaces'); a route goes when its last execution is purged"
-	switch share := float64(full.Routes) / engine.MaxRoutes; {
+	switch share := float64(full.Routes) / engine.MaxClasses; {
 	case full.Routes == 0:
 		c.add(name, statusOK, "", "there are none", "")
 	case share >= routesFail:

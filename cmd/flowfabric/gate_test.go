@@ -75,10 +75,8 @@ func (w *env) close(id flowfabric.ExecutionID, why string) {
 	table, err := w.engine.ClaimNext(w.ctx, q)
 	must(err)
 	for _, r := range table.Routes {
-		if len(r.Gates) > 0 {
-			q.Subscription, err = w.engine.SetSubscription(w.ctx, id.Partition(), []uint64{r.ID})
-			must(err)
-		}
+		q.Subscription, err = w.engine.SetSubscription(w.ctx, id.Partition(), []uint64{r.ID})
+		must(err)
 	}
 	q.Table = table.Table
 	reply, err := w.engine.ClaimNext(w.ctx, q)

@@ -23,7 +23,7 @@ const (
 	// checkTimeout is for all partitions of suspects together: what is certain does not wait for what is not.
 	checkTimeout = 200 * time.Millisecond
 	silence      = 5 * time.Second // for so long one that did not answer is not asked
-	maxRoutes    = 4               // routes of one claim that are asked for at once
+	maxRoutes    = 16              // routes of one claim that are asked for at once
 )
 
 // Engine is what an admitter needs of the server.
@@ -54,7 +54,7 @@ type Config struct {
 // claimed. Safe for concurrent use, but for claims of one partition, which come one after another.
 type Admitter struct {
 	cfg    Config
-	tables tables
+	grants grants
 	silent silent
 }
 
@@ -67,22 +67,18 @@ func New(cfg Config) *Admitter {
 	if cfg.OnRefused == nil {
 		cfg.OnRefused = func(Refusal, int) {}
 	}
-	return &Admitter{cfg: cfg, tables: tables{by: map[uint16]*table{}}, silent: silent{until: map[uint16]time.Time{}}}
+	return &Admitter{cfg: cfg, grants: grants{by: map[uint16]int{}}, silent: silent{until: map[uint16]time.Time{}}}
 }
 
 // ClaimNext is the engine's, with the gates asked: Claims has what was granted and may run, Grants is empty. After an error of
 // unknown outcome the number is repeated as ever, and answers what was granted as well. A repeat that asks for no work (no Subscription)
 // gives grants back unasked. Reply.More is set when something was refused: the next claim finds the routes that are open.
 func (g *Admitter) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error) {
-	req.Gates, req.MaxGrants = true, g.tables.most(req.Partition)
-	if g.tables.blind(req.Partition) {
-		req.Table = 0
-	}
+	req.Gates, req.MaxGrants = true, g.grants.most(req.Partition)
 	reply, err := g.cfg.Engine.ClaimNext(ctx, req)
 	if err != nil {
 		return reply, err
 	}
-	g.tables.learn(req.Partition, reply)
 	if len(reply.Grants) == 0 {
 		return reply, nil
 	}
@@ -97,7 +93,7 @@ func (g *Admitter) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engi
 	if err != nil {
 		return engine.ClaimReply{}, err
 	}
-	g.tables.passed(req.Partition, len(reply.Grants), len(claims))
+	g.grants.passed(req.Partition, len(reply.Grants), len(claims))
 	g.cfg.OnAsked(len(reply.Grants), len(claims), time.Since(began))
 	reply.More = reply.More || len(claims) < len(reply.Grants)
 	reply.Claims, reply.Grants, reply.Granted = append(reply.Claims, claims...), nil, true
@@ -125,12 +121,16 @@ type routePass struct {
 
 func (g *Admitter) pass(req engine.ClaimRequest, reply engine.ClaimReply) *pass {
 	p := &pass{Admitter: g, req: req, repeated: reply.Duplicate}
+	rows := map[uint64]engine.Route{}
+	for _, row := range reply.Others {
+		rows[row.ID] = row
+	}
 	by := map[uint64]*routePass{}
 	for _, x := range reply.Grants {
 		r := by[x.Route]
 		if r == nil {
-			r = &routePass{id: x.Route, wakes: x.Wakes}
-			r.gates, r.known = g.tables.gates(req.Partition, x.Route)
+			row, known := rows[x.Route]
+			r = &routePass{id: x.Route, wakes: x.Wakes, gates: row.Gates, known: known}
 			by[x.Route] = r
 			p.routes = append(p.routes, r)
 		}
@@ -263,8 +263,7 @@ func (r *routePass) close(n int, reserved bool, why Refusal) {
 
 // askFor asks the gates of one route: budgets, then quotas in the order of names.
 func (p *pass) askFor(ctx context.Context, r *routePass) {
-	if !r.known { // the table is read anew with the next claim
-		p.tables.forget(p.req.Partition)
+	if !r.known {
 		r.close(0, p.repeated, Refusal{Kind: RefusedUnknown, For: errorPause})
 		return
 	}

@@ -360,25 +360,6 @@ func (l *leaving) Admit(ctx context.Context, name string, partition uint16, rout
 	return engine.Admitted{}, ctx.Err()
 }
 
-// A gate that does not know a route's gates, as after a failover, lets nothing pass, and reads the table again.
-func TestUnknownRoute(t *testing.T) {
-	w := newEnv(t)
-	q := w.quota(admission.Quota{Name: "one", Cap: 1})
-	w.create(0, q)
-	w.create(0, q)
-	k := w.worker(w.e, 0)
-	c := k.one()
-	fresh := w.worker(w.e, 0)
-	k.gate = fresh.gate
-	w.complete(c)
-	w.deliver(0)
-	k.nothing()
-	same(w, "closed", w.why(0)[0], "unavailable route")
-	w.advance(time.Second)
-	w.tick(0)
-	k.one()
-}
-
 // What a slot is offered to may have gone: then it is offered on. Here the first partition that waits has nothing left.
 func TestSlotIsOfferedOn(t *testing.T) {
 	servers(t, func(w *env) {

@@ -27,7 +27,7 @@ const (
 	RefusedCap      RefusalKind = "cap"       // as many as may run at once
 	RefusedNotFound RefusalKind = "not_found" // there is no such budget or quota
 	RefusedError    RefusalKind = "error"     // it could not be asked
-	RefusedUnknown  RefusalKind = "unknown"   // the route is not known here yet
+	RefusedUnknown  RefusalKind = "unknown"   // the reply did not say what the route is
 )
 
 // Refusal is why a route was closed, and for how long.

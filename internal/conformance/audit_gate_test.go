@@ -31,7 +31,7 @@ func (w *env) gateShapes() (x gated) {
 	attach("t\x1fapp.tenant\x1facme", "q:acme")
 	own := asking(flowfabric.QuotaGate("openai"), flowfabric.BudgetGate("acme"))
 	x.worker = g.asker("asker")
-	x.worker.can = func(r engine.Route) bool { return len(r.Gates) > 0 }
+	x.worker.can = func(r engine.Route) bool { return slices.Contains([]string{"run", "shut", "wait"}, r.Kind) }
 	grant := func(opts ...option) (flowfabric.ExecutionID, []engine.Grant) {
 		id := w.create(append(opts, own)...)
 		list := x.worker.grants(1)
@@ -77,9 +77,17 @@ func (v *vandal) gates() {
 	if len(open) == 0 || len(rows[false]) == 0 {
 		return // rows are lost
 	}
-	switch v.r.IntN(10) {
+	class := pick(v.r, open)
+	class = class[:max(1, len(class)-9)]
+	switch v.r.IntN(13) {
 	case 0:
 		v.set("SREM", root+":gready", pick(v.r, append(v.d.Sets[":gready"], "1")))
+	case 10:
+		v.set([][]string{{"DEL", root + ":gring:" + class}, {"ZREM", root + ":gring:" + class, "default"}, {"ZADD", root + ":gring:" + class, "7", "ghost"}}[v.r.IntN(3)]...)
+	case 11:
+		v.set([][]string{{"DEL", root + ":ring:" + class}, {"ZADD", root + ":ring:" + class, "7", "ghost"}, {"ZADD", root + ":ring:" + class, "9", "other"}}[v.r.IntN(3)]...)
+	case 12:
+		v.set([][]string{{"DEL", root + ":turns:" + class + ":default"}, {"ZADD", root + ":turns:" + class + ":default", "7", pick(v.r, append(open, "99"))}}[v.r.IntN(2)]...)
 	case 1:
 		v.set("SADD", root+":gready", pick(v.r, append(rows[false], "77")))
 	case 2:
@@ -117,9 +125,21 @@ var auditGateScenarios = []scenario{
 			damage string
 			lost   bool
 		}{
-			"a gated route not ready":        {damage: "SREM ROOT:gready ROUTE"},
+			"a gated class not ready":        {damage: "SREM ROOT:gready CLASS"},
+			"a ready class without a ring":   {damage: "SADD ROOT:gready c77"},
+			"a ready class without others":   {damage: "SADD ROOT:ready c77"},
+			"a gated route without a turn":   {damage: "ZREM ROOT:turns:TURNS ROUTE"},
+			"a gated namespace in no ring":   {damage: "ZREM ROOT:gring:NUMBER default"},
+			"a namespace without work":       {damage: "ZADD ROOT:ring:NUMBER 5 nobody"},
+			"a gated one without work":       {damage: "ZADD ROOT:gring:NUMBER 5 nobody"},
+			"a turn of nothing":              {damage: "ZADD ROOT:turns:TURNS 5 77"},
+			"a class that lost its row":      {damage: "HDEL ROOT:routes NUMBER"},
+			"a class without a version":      {damage: "ZREM ROOT:routelog NUMBER"},
+			"others miscounted":              {damage: "HINCRBY ROOT:routeuse NUMBER000000000 3"},
+			"others not counted":             {damage: "HDEL ROOT:routeuse NUMBER000000000"},
+			"a weight of no shape":           {damage: "HSET ROOT:weights a b", lost: true},
 			"a gated route among the others": {damage: "SADD ROOT:ready ROUTE"},
-			"a closed route that is ready":   {damage: "SADD ROOT:gready SHUT"},
+			"a closed route that is ready":   {damage: "ZADD ROOT:turns:TURNSSHUT 5 SHUT"},
 			"a closed route without time":    {damage: "ZREM ROOT:closed SHUT"},
 			"a closed route without reason":  {damage: "HDEL ROOT:closings SHUT"},
 			"a route closed for years":       {damage: "ZADD ROOT:closed 9999999999999 SHUT"},
@@ -152,7 +172,8 @@ var auditGateScenarios = []scenario{
 			s := w.gateShapes()
 			other := w.worker("other")
 			other.one(w.create(lane("others")))
-			names := strings.NewReplacer("ROOT", string(w.k), "ROUTE", s.route, "SHUT", s.shut, "SESSION", s.worker.session, "OTHER", other.session,
+			names := strings.NewReplacer("ROOT", string(w.k), "ROUTE", s.route, "CLASS", "c"+s.route[:len(s.route)-9], "NUMBER", s.route[:len(s.route)-9],
+				"TURNSSHUT", s.shut[:len(s.shut)-9]+":default", "TURNS", s.route[:len(s.route)-9]+":default", "SHUT", s.shut, "SESSION", s.worker.session, "OTHER", other.session,
 				"GRANTED", s.granted.UUID().String(), "WAITING", s.waiting.UUID().String(), "PAUSED", s.paused.UUID().String())
 			w.quiet = true
 			w.set(strings.Split(names.Replace(x.damage), " ")...)

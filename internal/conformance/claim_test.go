@@ -346,7 +346,7 @@ var claimScenarios = []scenario{
 		c, err := w.e.SetSubscription(w.ctx, w.p, nil)
 		w.no(err)
 		same(w, "another", a != c, true)
-		same(w, "members", words(w.dump().Sets[":int:"+a]), "[0 1 2 3]")
+		same(w, "members", words(w.dump().Sets[":int:"+a]), "[0 1 2 3 c1 c2 c3]")
 		w.check()
 	}},
 	{name: "a claim inlines up to 512 KiB of inputs, and the engine reads the rest", run: func(w *env) {

@@ -345,7 +345,7 @@ var createScenarios = []scenario{
 		same(w, "row in the snapshot", words(w.read(c).Route), words(engine.Route{ID: 3, Namespace: "default", Lane: "default", Kind: "a", Capabilities: []string{"gpu"}}))
 	}},
 	{name: "a partition has at most 1,024 routes, and known ones still accept work", run: func(w *env) {
-		for first := 0; first < limits.MaxRoutes; first += 64 {
+		for first := 0; first < limits.MaxClasses; first += 64 {
 			items := make([]engine.NewExecution, 64)
 			for i := range items {
 				items[i] = w.item(kind("k"+strconv.Itoa(first+i)), payload(nil))
@@ -363,7 +363,7 @@ var createScenarios = []scenario{
 		k := w.worker("a")
 		r, err := w.e.ClaimNext(w.ctx, k.request(1))
 		w.no(err)
-		same(w, "rows in one reply", len(r.Routes), limits.MaxRoutes)
+		same(w, "rows in one reply", len(r.Routes), limits.MaxClasses)
 		k.learn(r)
 		if n := len(k.claim(100)); n < 64 || n > 65 { // the heads of 64 routes a call; k7 has two
 			w.Fatalf("%d claims across 1,024 ready routes", n)

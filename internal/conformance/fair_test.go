@@ -22,6 +22,7 @@ func (k *worker) served(n int) string {
 	if len(r.Routes) > 0 {
 		k.learn(r)
 	}
+	k.knows(r)
 	for _, c := range r.Claims {
 		b.WriteByte(k.routes[c.Route].Namespace[0])
 	}
@@ -95,10 +96,15 @@ var fairScenarios = []scenario{
 				w.no(err)
 			}
 			k.number++
+			k.knows(r)
 			got += k.routes[r.Claims[0].Route].Namespace[:1]
 		}
 		w.check()
-		same(w, "each has a third", words(strings.Count(got, "f"), strings.Count(got, "s"), strings.Count(got, "o")), "4 4 4")
+		for _, name := range []string{"f", "s", "o"} {
+			if n := strings.Count(got, name); n < 3 || n > 5 {
+				w.Fatalf("%s of %s, want a third", name, got)
+			}
+		}
 		seen := map[uint64]bool{}
 		for len(seen) < 196 {
 			r, err := w.e.ClaimNext(w.ctx, k.turning(20))
@@ -188,6 +194,7 @@ var fairScenarios = []scenario{
 			w.check()
 			k.number++
 			f = r.Claims[0].Fence
+			k.knows(*r)
 			got += k.routes[r.Claims[0].Route].Namespace[:1]
 		}
 		same(w, "served", strings.Count(got, "s"), 3)
@@ -219,7 +226,7 @@ var fairScenarios = []scenario{
 		k := w.worker("w1")
 		got := k.served(6)
 		same(w, "served", words(strings.Count(got, "a"), strings.Count(got, "b")), "3 3")
-		same(w, "counts", words(w.shares()["a\x1fdefault"], w.shares()["b\x1fdefault"], w.shares()["default"]), "3000000 3000000 2000000")
+		same(w, "counts", words(w.shares()["a\x1fdefault"], w.shares()["b\x1fdefault"], w.shares()["default"]), "3000000 3000000 3000000")
 	}},
 	{name: "share counters are lowered before they exceed exact integers", run: func(w *env) {
 		w.createN(20, namespace("a"))
@@ -227,12 +234,19 @@ var fairScenarios = []scenario{
 		k := w.worker("w1")
 		k.served(2)
 		const far = 4503599627370496
-		w.set("HSET", w.k.Shares(), "default", strconv.Itoa(far+1), "a\x1fdefault", strconv.Itoa(far+1), "b\x1fdefault", strconv.Itoa(far+1)+" 2")
+		w.set("HSET", w.k.Shares(), "default", strconv.Itoa(far+1), "a\x1fdefault", strconv.Itoa(far+1), "b\x1fdefault", strconv.Itoa(far+1))
+		w.set("ZADD", w.k.Ring("1"), strconv.Itoa(far+1), "b")
+		w.weight("b", "default", 2)
 		got := k.served(6)
 		same(w, "served", words(strings.Count(got, "a"), strings.Count(got, "b")), "2 4")
 		for name, text := range w.shares() {
-			if n := strings.Fields(text)[0]; len(n) > 7 {
+			if len(text) > 10 {
 				w.Fatalf("%q is still %s", name, text)
+			}
+		}
+		for name, place := range w.dump().ZSets[":ring:1"] {
+			if place > 9_999_999_999 {
+				w.Fatalf("the place of %q is still %.0f", name, place)
 			}
 		}
 		got = k.oneByOne(6)
@@ -250,20 +264,129 @@ var fairScenarios = []scenario{
 			w.no(err)
 		}
 		w.check()
-		same(w, "a's count went with its route", w.shares()["a\x1fdefault"], "")
-		same(w, "b's weight did not", strings.HasSuffix(w.shares()["b\x1fdefault"], " 2"), true)
-		rows := []string{"HSET", w.k.Shares()}
-		for i := range 4096 - len(w.shares()) {
-			rows = append(rows, "n"+strconv.Itoa(i)+"\x1fl", "0 2")
+		same(w, "b's weight", w.hash(w.k.Weights())["b\x1fdefault"], "2")
+		rows := []string{"HSET", w.k.Weights()}
+		for i := range 4094 {
+			rows = append(rows, "n"+strconv.Itoa(i)+"\x1fl", "2")
 		}
 		w.set(rows...)
-		same(w, "one that is left of a lane goes", w.fcall("ff_set_share", proto, "new", "l", "3").code, "OK")
+		same(w, "the last", w.fcall("ff_set_share", proto, "new", "l", "3").code, "OK")
 		w.unchanged("4,097", func() {
 			same(w, "one more", words(w.fcall("ff_set_share", proto, "newer", "l", "3")), "{0 invalid_input [weight: at most 4096 are set]}")
 		})
 		same(w, "a known one", w.fcall("ff_set_share", proto, "new", "l", "4").code, "OK")
 		same(w, "one less", w.fcall("ff_set_share", proto, "n7", "l", "0").code, "OK")
 		same(w, "and another", w.fcall("ff_set_share", proto, "newer", "l", "3").code, "OK")
+	}},
+	{name: "namespaces and gates use up no classes: thousands of each work in one partition, and leave nothing behind", run: func(w *env) {
+		w.quiet = true
+		n := 1000 / max(1, w.srv.Share/4)
+		var ids []flowfabric.ExecutionID
+		for first := 0; first < n; first += 50 {
+			var items []engine.NewExecution
+			for i := first; i < first+50; i++ {
+				x := w.item(namespace("tenant"+strconv.Itoa(i)), kind("k"+strconv.Itoa(i%4)))
+				if i%10 == 0 {
+					asking(flowfabric.QuotaGate("q" + strconv.Itoa(i)))(&x)
+				}
+				items, ids = append(items, x), append(ids, x.ID)
+			}
+			out, err := w.e.CreateExecutions(w.ctx, w.p, items)
+			w.no(err)
+			for _, o := range out {
+				w.no(o.Err)
+			}
+		}
+		w.quiet = false
+		w.check()
+		same(w, "classes", len(w.dump().ZSets[":routelog"]), 4)
+		k := w.worker("w1")
+		w.quiet = true
+		served := map[string]bool{}
+		for {
+			r := k.poll(100)
+			if len(r.Claims) == 0 {
+				break
+			}
+			var done []engine.Completion
+			for _, c := range r.Claims {
+				served[k.routes[c.Route].Namespace] = true
+				done = append(done, engine.Completion{Fence: c.Fence})
+			}
+			_, _, err := w.e.CompleteExecutions(w.ctx, w.p, done, nil)
+			w.no(err)
+		}
+		same(w, "namespaces served", len(served), n-n/10)
+		for _, id := range ids {
+			_, err := w.e.CancelExecution(w.ctx, id, engine.Cancellation{Source: engine.CancelOperator})
+			if !w.read(id).State.Terminal() {
+				w.no(err)
+			}
+			_, err = w.e.PurgeExecution(w.ctx, id, 0)
+			w.no(err)
+		}
+		w.quiet = false
+		w.check()
+		d := w.dump()
+		same(w, "left", words(len(d.Hashes[":routes"]), len(d.Hashes[":routeids"]), len(d.ZSets[":routelog"]), len(d.Sets[":ready"]), len(d.Sets[":gready"])), "0 0 0 0 0")
+	}},
+	{name: "a worker of some namespaces is given, and rung for, their work alone", run: func(w *env) {
+		for _, name := range []string{"a", "b", "c"} {
+			w.createN(3, namespace(name))
+		}
+		some := func(instance string, namespaces ...string) *worker {
+			k := w.worker(instance)
+			k.namespaces = namespaces
+			return k
+		}
+		k := some("w1", "b", "nobody")
+		same(w, "b", k.served(9), "bbb")
+		same(w, "registered", k.nothing().Registered, true)
+		ear := w.listen(engine.BellChannel(w.p, "w1"))
+		w.create(namespace("c"))
+		ear.silent()
+		same(w, "and not given", len(k.nothing().Claims), 0)
+		w.create(namespace("b"))
+		ear.hears("w")
+		same(w, "given", k.served(9), "b")
+		first := some("w2", "a")
+		same(w, "the first namespace", first.served(2), "aa")
+		every := w.worker("w3")
+		same(w, "all", len(every.served(9)), 5)
+	}},
+	{name: "a class of work stays as long as any namespace uses it", run: func(w *env) {
+		first, other := w.create(namespace("a")), w.create(namespace("b"))
+		end := func(id flowfabric.ExecutionID) {
+			w.cancel(id)
+			_, err := w.e.PurgeExecution(w.ctx, id, 0)
+			w.no(err)
+			w.check()
+		}
+		end(first)
+		k := w.worker("w1")
+		k.one(other)
+		w.create(namespace("a"))
+		same(w, "the same class", k.served(3), "a")
+		same(w, "classes", len(w.dump().ZSets[":routelog"]), 1)
+	}},
+	{name: "counts that say nothing are forgotten when there are many", run: func(w *env) {
+		w.quiet = true
+		rows := []string{"HSET", w.k.Shares(), "default", "5000000"}
+		for i := range 3000 {
+			rows = append(rows, "gone"+strconv.Itoa(i)+"\x1fdefault", "4000000")
+		}
+		w.set(rows...)
+		k := w.worker("w1")
+		for i := range 300 {
+			w.create(namespace("n" + strconv.Itoa(i)))
+			k.served(1)
+			w.create(namespace("n" + strconv.Itoa(i)))
+		}
+		w.quiet = false
+		w.check()
+		if n := len(w.shares()); n > 1500 {
+			w.Fatalf("%d counts are kept", n)
+		}
 	}},
 	{name: "a partition with one namespace keeps no shares", run: func(w *env) {
 		w.create(kind("a"))

@@ -484,8 +484,8 @@ func (f *fuzzer) claim(k *worker) (call, func(answer)) {
 		case a.status == 0:
 			return
 		}
-		rows, _ := strconv.Atoi(a.slots[6])
-		slots := a.slots[7+2*rows:]
+		rows, _ := strconv.Atoi(a.slots[7])
+		slots := a.slots[8+2*rows:]
 		if rows > 0 {
 			k.subscription, k.table = "", 0
 			k.nothingYet()

@@ -171,7 +171,7 @@ var gateFlowScenarios = []scenario{
 			f.node(n, nil, as(lane("free")))
 		}
 		f.node("last", nil, f.gated()).submit(engine.SealClosed)
-		f.k.can = func(r engine.Route) bool { return len(r.Gates) > 0 }
+		f.k.can = func(r engine.Route) bool { return r.Lane != "free" }
 		x := f.grantsBy("last")["last"]
 		f.g.admit(f.quota, 1, x)
 		out, err := w.e.CancelFlow(w.ctx, f.id, flowfabric.CancelAll, "me", "")

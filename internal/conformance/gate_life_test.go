@@ -208,7 +208,7 @@ var gateLifeScenarios = []scenario{
 		same(w, "it waits", words(r.Registered, r.More), "true false")
 		k.nothingYet()
 		a := w.must("ff_claim_next", claimArgs(k.request(5))...)
-		same(w, "claimed on the wire", words(a.slots[1], a.slots[7:]), "1 [0 0]")
+		same(w, "claimed on the wire", words(a.slots[1], a.slots[8:]), "1 [0 0 0]")
 		w.code(gated, "R1f")
 		next := k.request(5)
 		c := w.create()
@@ -224,7 +224,7 @@ var gateLifeScenarios = []scenario{
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 99})
 		w.createN(20, asking(flowfabric.QuotaGate(q)), priority(9))
-		w.createN(20)
+		w.createN(20, kind("free"))
 		k := g.asker("w1")
 		k.nothingYet()
 		got := ""
@@ -241,7 +241,7 @@ var gateLifeScenarios = []scenario{
 		same(w, "claims and grants", got, "2 0 0 2 2 0 0 2 2 0 0 2 ")
 		for i := range 2 { // one kind alone comes whatever the turn
 			k := g.asker("alone")
-			k.can = func(r engine.Route) bool { return len(r.Gates) > 0 }
+			k.can = func(r engine.Route) bool { return r.Kind != "free" }
 			k.nothingYet()
 			request := k.request(2)
 			request.Rotation = uint64(i)

@@ -298,17 +298,17 @@ func (x placed) token() engine.Minted {
 func (w *env) goldenAnswer(c call, a answer) string {
 	switch code := outcome(c.name, a); {
 	case c.name == "ff_claim_next" && code == "OK":
-		claims := a.slots[7+2*number64(a.slots[6])]
+		claims := a.slots[8+2*number64(a.slots[7])]
 		if a.slots[0] == "1" {
 			return "OK again " + claims
 		}
 		if c.args[len(c.args)-1] == "32" && claims == "0" {
-			return "OK grants " + a.slots[8+2*number64(a.slots[6])]
+			return "OK grants " + a.slots[9+2*number64(a.slots[7])]
 		}
 		if claims == "0" {
 			return "OK nothing"
 		}
-		return "OK " + strings.Fields(a.slots[8+2*number64(a.slots[6])])[3]
+		return "OK " + strings.Fields(a.slots[9+2*number64(a.slots[7])])[3]
 	case c.name == "ff_fail_execution" && a.status == 1, c.name == "ff_revoke_lease" && a.status == 1,
 		c.name == "ff_session_held" && a.status == 1:
 		return code + " " + a.slots[0]

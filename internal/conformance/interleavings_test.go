@@ -211,7 +211,7 @@ func (m meeting) begin(w *env) (ids []string) {
 		args[13] = ids[i]
 		same(w, "created", outcome("ff_create_execution", w.fcall("ff_create_execution", args...)), "OK")
 	}
-	w.must("ff_set_interest", proto, allRoutes, "1", "1")
+	w.must("ff_set_interest", proto, allRoutes, "0", "1", "1")
 	w.seed()
 	w.must("ff_tick", proto, ticker, "0")
 	return ids
@@ -256,7 +256,7 @@ func (a *actor) learn(c call, reply answer) {
 	if c.name != "ff_claim_next" || reply.code != "OK" {
 		return
 	}
-	at := 7 + 2*number64(reply.slots[6]) // duplicate registered more overdue full version rows {id row} claims
+	at := 8 + 2*number64(reply.slots[7]) // duplicate registered more overdue gated full version rows {id row} claims
 	if number64(reply.slots[at]) == 0 {
 		a.asked(reply, at+1)
 		return

@@ -189,7 +189,7 @@ var laneScenarios = []scenario{
 		w.create()
 		theirs, fast := w.create(elsewhere), w.create(lane("default2"))
 		w.setLane("default", engine.LanePaused, "60")
-		same(w, "ready", len(w.ready()), 2)
+		same(w, "ready", len(w.ready()), 3) // the ring of the first class, and the second with its ring
 		k := w.worker("w1")
 		got := map[flowfabric.ExecutionID]flowfabric.Fence{}
 		for _, c := range k.claim(10) {

@@ -255,7 +255,7 @@ var repeatScenarios = []scenario{
 		first, again := w.must("ff_claim_next", args...), w.must("ff_claim_next", args...)
 		same(w, "duplicate flags", first.slots[0]+again.slots[0], "01")
 		same(w, "slots", strings.Join(again.slots[1:], "|"), strings.Join(first.slots[1:], "|"))
-		header := strings.Fields(first.slots[8])
+		header := strings.Fields(first.slots[9])
 		id, err := ids.ParseUUID(header[0])
 		w.no(err)
 		f := flowfabric.Fence{Execution: flowfabric.MakeExecutionID(w.p, id), Session: k.session, Claim: 1}
@@ -302,7 +302,7 @@ func damagedCall(name string, commands ...string) func(*env) call {
 		if name == "ff_audit_routes" {
 			uses := w.hash(w.k.RouteUse())
 			n, _ := strconv.Atoi(uses["1"])
-			c.args = []string{proto, "1", "0", "0", "1", "1", uses["1"], strconv.Itoa(n - 3), strconv.Itoa(n - 3)}
+			c.args = []string{proto, "1", "0", "0", "", "1", "1", uses["1"], strconv.Itoa(n - 3), strconv.Itoa(n - 3)}
 		}
 		return c
 	}

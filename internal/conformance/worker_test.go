@@ -20,7 +20,8 @@ type worker struct {
 	routes       map[uint64]engine.Route
 	subscription string
 	can          func(engine.Route) bool
-	gates        bool // takes work that asks budgets and quotas
+	namespaces   []string // none: all
+	gates        bool     // takes work that asks budgets and quotas
 }
 
 func (w *env) worker(instance string) *worker {
@@ -42,17 +43,25 @@ func (k *worker) learn(r engine.ClaimReply) bool {
 		k.routes[route.ID] = route
 	}
 	for id, route := range k.routes {
-		if k.can(route) {
+		if id < 1_000_000_000 && k.can(route) { // a class, not one of its other routes
+
 			mine = append(mine, id)
 		}
 	}
 	if len(r.Routes) == 0 && k.subscription != "" {
 		return false
 	}
-	digest, err := k.w.e.SetSubscription(k.w.ctx, k.w.p, mine)
+	digest, err := k.w.e.SetSubscription(k.w.ctx, k.w.p, mine, k.namespaces...)
 	k.w.no(err)
 	k.subscription = digest
 	return true
+}
+
+// knows remembers the routes of claims and grants that are not their classes' own.
+func (k *worker) knows(r engine.ClaimReply) {
+	for _, route := range r.Others {
+		k.routes[route.ID] = route
+	}
 }
 
 // poll makes one claim call after the subscription is up to date.
@@ -61,6 +70,7 @@ func (k *worker) poll(max int) engine.ClaimReply {
 	for {
 		r, err := k.w.e.ClaimNext(k.w.ctx, k.request(max))
 		k.w.no(err)
+		k.knows(r)
 		if len(r.Claims)+len(r.Grants) > 0 {
 			k.number++
 			k.w.check()

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/google/uuid"
 )
 
@@ -190,26 +193,62 @@ func (e *Engine) AuditFlows(ctx context.Context, partition uint16, repair bool, 
 // AuditRoutes reads how many executions the routes of a partition count, or compares an earlier reading with what was seen
 // since (lua/operate/ff_audit_routes.lua). A count is only changed by what is certain whatever happened meanwhile: it is
 // never below the executions there are. Compared is false when somebody else changed the counts in between.
-func (e *Engine) AuditRoutes(ctx context.Context, partition uint16, repair bool, since RouteCount, seen []RouteUse) (RouteCount, []Finding, error) {
+func (e *Engine) AuditRoutes(ctx context.Context, partition uint16, repair bool, since RouteCount, seen []RouteUse) (out RouteCount, found []Finding, err error) {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	args := make([]string, 0, 5+4*len(seen))
-	args = append(args, protocol, flagText(repair), number(since.Purged), number(since.Recounts), strconv.Itoa(len(seen)))
-	for _, u := range seen {
-		args = append(args, number(u.Route), number(u.Stored), number(u.Low), number(u.High))
+	if len(seen) == 0 {
+		return e.routeUses(ctx, partition, repair, since)
 	}
-	r, err := e.call(ctx, fnAuditRoutes, partition, args...)
-	if err != nil {
-		return RouteCount{}, nil, err
+	for part := range slices.Chunk(seen, limits.MaxClasses) {
+		args := make([]string, 0, 6+4*len(part))
+		args = append(args, protocol, flagText(repair), number(since.Purged), number(since.Recounts), "", strconv.Itoa(len(part)))
+		for _, u := range part {
+			args = append(args, number(u.Route), number(u.Stored), number(u.Low), number(u.High))
+		}
+		r, err := e.call(ctx, fnAuditRoutes, partition, args...)
+		if err != nil {
+			return out, found, err
+		}
+		var list []Finding
+		if out, _, list, err = routeCount(r, partition); err != nil {
+			return out, found, err
+		}
+		found = append(found, list...)
+		since.Recounts = out.Recounts // what this call changed itself
 	}
-	out := RouteCount{Now: r.number(), Purged: r.number(), Recounts: r.number(), Compared: r.flag()}
+	return out, found, nil
+}
+
+// routeUses reads all counts; what came meanwhile is in those of later pages.
+func (e *Engine) routeUses(ctx context.Context, partition uint16, repair bool, since RouteCount) (all RouteCount, found []Finding, err error) {
+	for cursor, more := "", true; more; more = cursor != "" {
+		r, err := e.call(ctx, fnAuditRoutes, partition, protocol, flagText(repair), strconv.FormatInt(since.Purged, 10), strconv.FormatInt(since.Recounts, 10), cursor, "0")
+		if err != nil {
+			return all, found, err
+		}
+		page, next, list, err := routeCount(r, partition)
+		if err != nil {
+			return all, found, err
+		}
+		if all.Uses == nil {
+			all = page
+		}
+		maps.Copy(all.Uses, page.Uses)
+		found, cursor = append(found, list...), next
+	}
+	return all, found, nil
+}
+
+func routeCount(r *reader, partition uint16) (out RouteCount, cursor string, found []Finding, err error) {
+	out = RouteCount{Now: r.number(), Purged: r.number(), Recounts: r.number(), Compared: r.flag()}
+	cursor = r.text()
 	n := r.count(2)
 	out.Uses = make(map[int64]int64, n)
 	for range n {
 		route := r.number()
 		out.Uses[route] = r.number()
 	}
-	found := r.findings(partition)
-	return out, found, r.fail()
+	found = r.findings(partition)
+	return out, cursor, found, r.fail()
 }
 
 // findings reads the list that every audit ends with.

@@ -66,7 +66,7 @@ type RootReport struct {
 	Owner        string    // who ticks; "" when nobody does
 	Wake         time.Time // when the tick is due; zero: nothing to wait for
 	Ticked       time.Time // the last tick; zero: there was none
-	Routes       int       // in its table, of at most MaxRoutes
+	Routes       int       // in its table, of at most MaxClasses
 	Err          error
 }
 

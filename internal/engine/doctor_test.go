@@ -262,8 +262,8 @@ func TestDiagnoseWork(t *testing.T) {
 	}
 }
 
-// MaxRoutes is where the library refuses the next one.
-func TestMaxRoutes(t *testing.T) {
+// MaxClasses is where the library refuses the next one.
+func TestMaxClasses(t *testing.T) {
 	e := open(t, Config{URL: testserver.Redis(t), Partitions: 1})
 	make := func(first, n int) error {
 		items := []NewExecution{}
@@ -277,12 +277,12 @@ func TestMaxRoutes(t *testing.T) {
 		}
 		return err
 	}
-	for first := 0; first < MaxRoutes; first += 64 {
+	for first := 0; first < MaxClasses; first += 64 {
 		if err := make(first, 64); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := make(MaxRoutes, 1); !errors.Is(err, flowfabric.ErrTooManyRoutes) {
+	if err := make(MaxClasses, 1); !errors.Is(err, flowfabric.ErrTooManyRoutes) {
 		t.Errorf("one more: %v", err)
 	}
 	if err := make(0, 64); err != nil {

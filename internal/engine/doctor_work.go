@@ -14,8 +14,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
 
-// MaxRoutes is how many different combinations of namespace, lane, kind, capabilities and gates a partition holds.
-const MaxRoutes = 1024
+// MaxClasses is how many different combinations of lane, kind and capabilities a partition holds.
+const MaxClasses = 1024
 
 // UnservedRoute is work that waits in active or draining lanes and that no live worker has registered for.
 type UnservedRoute struct {
@@ -38,40 +38,119 @@ func (i WorkerInfo) Takes(r Route) bool {
 }
 
 // readWork reads how full the route tables are, and what waits that nobody serves. Routes that a gate closed, or whose lane hands
-// nothing out, are not looked at: they do not wait for a worker.
+// nothing out, are not looked at: they do not wait for a worker. Of a class that many namespaces use it looks at the first ones.
 func (s *StoreReport) readWork(ctx context.Context, client rueidis.Client) {
 	const each = 4
 	var commands rueidis.Commands
 	now := strconv.FormatInt(s.At.UnixMilli(), 10)
 	for i := range s.Partitions {
 		k := keys.Of(i)
-		commands = append(commands, client.B().Hlen().Key(k.Routes()).Build(), client.B().Smembers().Key(k.Ready()).Build(),
+		commands = append(commands, client.B().Zcard().Key(k.RouteLog()).Build(), client.B().Smembers().Key(k.Ready()).Build(),
 			client.B().Smembers().Key(k.Gready()).Build(), client.B().Zrangebyscore().Key(k.Workers()).Min("("+now).Max("+inf").Build())
 	}
-	var rows, infos rueidis.Commands
+	var found []ready
+	var rings, infos rueidis.Commands
 	answers := client.DoMulti(ctx, commands...)
 	for i := range s.Partitions {
-		part := answers[int(i)*each : int(i+1)*each]
+		part, k := answers[int(i)*each:int(i+1)*each], keys.Of(i)
 		routes, err := part[0].AsInt64()
 		s.doubt(err)
 		s.Roots[i].Routes = int(routes)
-		for _, resp := range part[1:3] {
-			ids, err := resp.AsStrSlice()
+		for n, resp := range part[1:3] {
+			members, err := resp.AsStrSlice()
 			s.doubt(err)
-			for _, id := range ids {
-				rows = append(rows, client.B().Hget().Key(keys.Of(i).Routes()).Field(id).Build(), client.B().Zcard().Key(keys.Of(i).Queue(id)).Build())
+			for _, member := range members {
+				class, ring := strings.CutPrefix(member, "c")
+				if !ring {
+					found = append(found, ready{partition: i, route: class})
+					continue
+				}
+				key := k.Ring(class)
+				if n == 1 {
+					key = k.Gring(class)
+				}
+				found = append(found, ready{partition: i, class: class, gated: n == 1})
+				rings = append(rings, client.B().Zrange().Key(key).Min("0").Max(strconv.Itoa(maxLooked-1)).Build())
 			}
 		}
 		names, err := part[3].AsStrSlice()
 		s.doubt(err)
 		for _, name := range names {
-			infos = append(infos, client.B().Hmget().Key(keys.Of(i).Worker(name)).Field("info", "dead", "seen").Build())
+			infos = append(infos, client.B().Hmget().Key(k.Worker(name)).Field("info", "dead", "seen").Build())
 		}
 	}
-	if len(rows) == 0 || s.WorkErr != nil {
+	if len(found) == 0 || s.WorkErr != nil {
 		return
 	}
-	s.unserved(client.DoMulti(ctx, rows...), s.liveWorkers(client.DoMulti(ctx, infos...)))
+	s.unserved(s.queues(ctx, client, found, rings), s.liveWorkers(client.DoMulti(ctx, infos...)))
+}
+
+// maxLooked is how many namespaces of a class, and how many of their routes with gates, are looked at.
+const maxLooked = 16
+
+// ready is a route that has work, or a class in whose ring some have.
+type ready struct {
+	partition    uint16
+	route, class string
+	gated        bool
+}
+
+// queues reads the rows and lengths of what is ready; rings are the commands that read the rings among it.
+func (s *StoreReport) queues(ctx context.Context, client rueidis.Client, found []ready, rings rueidis.Commands) []rueidis.RedisResult {
+	var classes rueidis.Commands
+	for _, x := range found {
+		if x.class != "" {
+			classes = append(classes, client.B().Hget().Key(keys.Of(x.partition).Routes()).Field(x.class).Build())
+		}
+	}
+	namespaces, own := client.DoMulti(ctx, rings...), client.DoMulti(ctx, classes...)
+	var more rueidis.Commands
+	var of []uint16
+	n := 0
+	for _, x := range found {
+		if x.class == "" {
+			continue
+		}
+		k := keys.Of(x.partition)
+		names, err := namespaces[n].AsStrSlice()
+		s.doubt(err)
+		row, _ := own[n].ToString()
+		_, rest, _ := strings.Cut(row, "\x1f")
+		for _, name := range names {
+			if x.gated {
+				more = append(more, client.B().Zrange().Key(k.Turns(x.class, name)).Min("0").Max(strconv.Itoa(maxLooked-1)).Build())
+			} else {
+				more = append(more, client.B().Hmget().Key(k.RouteIDs()).Field(name+"\x1f"+rest).Build())
+			}
+			of = append(of, x.partition)
+		}
+		n++
+	}
+	var rows rueidis.Commands
+	seen := map[ready]bool{}
+	add := func(partition uint16, id string) {
+		k, x := keys.Of(partition), ready{partition: partition, route: id}
+		if seen[x] {
+			return
+		}
+		seen[x] = true
+		rows = append(rows, client.B().Hget().Key(k.Routes()).Field(id).Build(), client.B().Zcard().Key(k.Queue(id)).Build())
+	}
+	for i, resp := range client.DoMulti(ctx, more...) {
+		list, err := resp.AsStrSlice()
+		s.doubt(err)
+		for _, id := range list {
+			if id != "" { // it may be gone since
+				add(of[i], id)
+			}
+		}
+	}
+	for _, x := range found {
+		if x.class == "" {
+			add(x.partition, x.route)
+		}
+	}
+	return client.DoMulti(ctx, rows...)
 }
 
 // doubt keeps the first reason why something could not be read.

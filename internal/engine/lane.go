@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sourcegraph/conc/pool"
@@ -120,16 +123,33 @@ func (e *Engine) Lanes(ctx context.Context) []PartitionLanes {
 // listLanes reads the lanes of one partition (lua/operate/ff_list_lanes.lua).
 func (e *Engine) listLanes(ctx context.Context, partition uint16) PartitionLanes {
 	out := PartitionLanes{Partition: partition}
-	r, err := e.call(ctx, fnListLanes, partition, protocol)
-	if err != nil {
-		out.Err = err
-		return out
+	at := map[[2]string]int{}
+	for cursor, more := "", true; more; more = cursor != "" {
+		r, err := e.call(ctx, fnListLanes, partition, protocol, cursor)
+		if err != nil {
+			out.Err = err
+			return out
+		}
+		cursor = r.text()
+		for range r.count(10) {
+			l := Lane{Namespace: r.text(), Name: r.text(), State: LaneState(r.text()),
+				Retention: time.Duration(r.number()) * time.Second, Since: r.instant(), By: r.text(), Routes: int(r.number()), Waiting: int(r.number()),
+				Ageing: r.millis(), Weight: int(r.number())}
+			name := [2]string{l.Namespace, l.Name}
+			if i, known := at[name]; known {
+				out.Lanes[i].Routes += l.Routes
+				out.Lanes[i].Waiting += l.Waiting
+				continue
+			}
+			at[name] = len(out.Lanes)
+			out.Lanes = append(out.Lanes, l)
+		}
+		if out.Err = r.fail(); out.Err != nil {
+			return out
+		}
 	}
-	for range r.count(10) {
-		out.Lanes = append(out.Lanes, Lane{Namespace: r.text(), Name: r.text(), State: LaneState(r.text()),
-			Retention: time.Duration(r.number()) * time.Second, Since: r.instant(), By: r.text(), Routes: int(r.number()), Waiting: int(r.number()),
-			Ageing: r.millis(), Weight: int(r.number())})
-	}
-	out.Err = r.fail()
+	slices.SortFunc(out.Lanes, func(a, b Lane) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
 	return out
 }

@@ -1,12 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
-	"fmt"
-	"strconv"
+	"maps"
+	"slices"
 	"time"
-
-	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 // Queue is what waits for one route in one partition.
@@ -21,39 +20,34 @@ type Queue struct {
 	Drift     string    // what is wrong with the row; "" for a sound one
 }
 
-// Queues reads the queues of a partition by route (lua/operate/ff_read_queues.lua), in calls of at most 256 routes, empty ones
-// too. Oldest is exact as long as at most 16 priorities wait in a queue; beyond that it is the oldest of the 15 highest and of
-// priority 0. In a lane with ageing it is the oldest of the 16 that are next. Retained leaves out executions that were created before the partition was first booted with lanes.
-func (e *Engine) Queues(ctx context.Context, partition uint16) ([]Queue, error) {
-	var out []Queue
-	for after, more := uint64(0), true; more; {
-		r, err := e.call(ctx, fnReadQueues, partition, protocol, strconv.FormatUint(after, 10))
+// Queues reads the queues of a partition by route (lua/operate/ff_read_queues.lua), of one namespace unless it is "", in calls of about 100
+// routes, empty ones too; with most not 0 no further calls follow once there are that many. Oldest is exact as long as at most 16 priorities wait in a queue; beyond that it is the oldest of the 15 highest and of
+// priority 0. In a lane with ageing it is the oldest of the 16 that are next.
+func (e *Engine) Queues(ctx context.Context, partition uint16, namespace string, most int) ([]Queue, error) {
+	found := map[uint64]Queue{}
+	for cursor, more := "", true; more; more = cursor != "" && (most == 0 || len(found) < most) {
+		r, err := e.call(ctx, fnReadQueues, partition, protocol, cursor, namespace)
 		if err != nil {
 			return nil, err
 		}
 		r.instant()
-		more = r.flag()
-		last := after
+		cursor = r.text()
 		for range r.count(7) {
 			q := Queue{Partition: partition}
 			own := &reader{}
-			last = r.unsigned()
-			q.Route = route(last, r.text(), own)
-			q.Route.ID = last
+			id := r.unsigned()
+			q.Route = route(id, r.text(), own)
+			q.Route.ID = id
 			q.Lane, q.Depth, q.Oldest = LaneState(r.text()), int(r.number()), r.instant()
 			q.Priority, q.Retained = int(r.number()), int(r.number())
 			if own.err != nil {
 				q.Drift = own.err.Error()
 			}
-			out = append(out, q)
+			found[id] = q
 		}
 		if err := r.fail(); err != nil {
 			return nil, err
 		}
-		if more && last <= after {
-			return nil, fmt.Errorf("%s: %w: more is promised behind nothing", fnReadQueues.name, denied.Reply)
-		}
-		after = last
 	}
-	return out, nil
+	return slices.SortedFunc(maps.Values(found), func(a, b Queue) int { return cmp.Compare(a.Route.ID, b.Route.ID) }), nil
 }

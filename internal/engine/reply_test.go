@@ -85,7 +85,7 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_list_lanes", func(ctx context.Context, e *Engine) error { return e.listLanes(ctx, 3).Err }},
-	{"ff_read_queues", func(ctx context.Context, e *Engine) error { _, err := e.Queues(ctx, 3); return err }},
+	{"ff_read_queues", func(ctx context.Context, e *Engine) error { _, err := e.Queues(ctx, 3, "", 0); return err }},
 	{"ff_list_executions", func(ctx context.Context, e *Engine) error {
 		_, err := e.ListExecutions(ctx, 3, ListQuery{Index: IndexEnded, Limit: 1, Tags: true})
 		return err
@@ -186,13 +186,13 @@ func firstError[T any](err error, items []T, of func(T) error) error {
 
 // good holds for each function a reply it must understand, slot by slot.
 var good = map[string][]string{
-	"ff_claim_next": {"OK", "0", "0", "1", "0", "0", "4", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1f", "1",
-		sampleID.UUID().String() + " 0 1700000000000 initial 4 7 1700000000000 1700000000001 0 0 1000 0 3 1 1 1 1", "in", "1", "a.b", "c", "1", "s", "v", sampleResume, "0"},
+	"ff_claim_next": {"OK", "0", "0", "1", "0", "0", "0", "4", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1f", "1",
+		sampleID.UUID().String() + " 0 1700000000000 initial 4 7 1700000000000 1700000000001 0 0 1000 0 3 1 1 1 1", "in", "1", "a.b", "c", "1", "s", "v", sampleResume, "0", "0"},
 	"ff_read_execution": {"OK", "1700000000000", "default\x1fdefault\x1fk\x1f\x1f", "1", "1700000030000", "0",
 		"4", "state", "A1", "route", "4", "created_at", "1700000000000", "policy", "3,0,1000,60000,2000,1,100,10,0",
 		"3", "0", "initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "0r", "boom", "progress", "0\x1f3\x1f\x1fhalf", "1", "a.b", "c"},
 	"ff_create_execution":    {"OK", "1", "+R1f"},
-	"ff_complete_execution":  {"OK", "1", "+", "1", "1", "OK", "0", "0", "0", "0", "0", "4", "0", "0", "0"},
+	"ff_complete_execution":  {"OK", "1", "+", "1", "1", "OK", "0", "0", "0", "0", "0", "0", "4", "0", "0", "0", "0"},
 	"ff_session_renew":       {"OK", "0", "3", "0", "1", sampleID.UUID().String() + " 5 cancelled"},
 	"ff_append_frames":       {"OK", "1700000000000-1", "1", "1", "2", "1"},
 	"ff_read_attempt_stream": {"OK", "1", "2", "3", "2", "1-1", "1-0", "2", "0", "0", "", "1", "A1", "3", "4", "2", "1", "1-0"},
@@ -218,8 +218,8 @@ var good = map[string][]string{
 	"ff_pass_ring":   {"OK", "1"},
 	"ff_set_lane":    {"OK", "paused", "60", "1"},
 	"ff_set_feed":    {"OK", "cl", "1700000000000", "7"},
-	"ff_list_lanes":  {"OK", "1", "default", "default", "paused", "60", "1700000000000", "anna", "1", "2", "60000", "3"},
-	"ff_read_queues": {"OK", "1700000000000", "0", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1f", "paused", "2", "1700000000000", "5", "3"},
+	"ff_list_lanes":  {"OK", "", "1", "default", "default", "paused", "60", "1700000000000", "anna", "1", "2", "60000", "3"},
+	"ff_read_queues": {"OK", "1700000000000", "", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1f", "paused", "2", "1700000000000", "5", "3"},
 	"ff_list_executions": {"OK", "1700000000000", "1", "0", "0", "1", sampleUUID, "1700000000000", "T2", "4", "5", "1", "2", "3", "1", "retry",
 		"io", "w~1", "7", "8", "", "9", "1", "2", "", "1", "a.b", "c", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1f"},
 	"ff_describe_partition": {"OK", "1700000000000", "1", "1", "slot move", "1700000000000", "w", "0", "1700000000000", "7", "all 5", "1", "2",
@@ -235,7 +235,7 @@ var good = map[string][]string{
 	"ff_audit_index":      {"OK", "17 x", "1", "1", "phantom", "delayed", "x", "at 17", "0"},
 	"ff_audit_keys":       {"OK", "1", "orphan", "i", "x", "gone", "-"},
 	"ff_audit_flows":      {"OK", "1", "100", "7", "1 2", "1", "count", "fw:x", "mw", "1", "0"},
-	"ff_audit_routes":     {"OK", "1700000000000", "1", "2", "1", "1", "1", "5", "1", "count", "routeuse", "1", "5", "1"},
+	"ff_audit_routes":     {"OK", "1700000000000", "1", "2", "1", "", "1", "1", "5", "1", "count", "routeuse", "1", "5", "1"},
 	"ff_read_history": {"OK", "5", "state", "T2", "created_at", "1", "attempts", "2", "ended_at", "9", "claimed_at", "7", "1", "0",
 		"initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "2", "priority\x1f3\x1f0\x1f4\x1fw~1\x1f0 5\x1fme",
 		"replayed\x1f4\x1f0\x1f4\x1fw~1\x1fme\x1fT2 3 io keep why so"},

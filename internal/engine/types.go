@@ -50,7 +50,7 @@ type ClaimRequest struct {
 	Table        uint64 // version of the route table this worker knows
 	Wait         bool   // register as a waiter when nothing is found
 	Rotation     uint64 // start among ready routes when there are more than one call looks at
-	Gates        bool   // routes with gates as well: their work is granted, see ClaimReply.Grants
+	Gates        bool   // work with gates as well: their work is granted, see ClaimReply.Grants
 	MaxGrants    int    // 1..32 of it; default 32
 }
 
@@ -61,9 +61,11 @@ type ClaimReply struct {
 	Registered  bool // this instance will be rung when matching work arrives
 	More        bool // ready work that this subscription serves is left
 	TickOverdue bool
+	Gated       bool // there is work with gates for this subscription, though this claim may have brought other work
 	TableFull   bool // Routes is the whole table, not a delta
 	Table       uint64
-	Routes      []Route
+	Routes      []Route // of the table: a class each, by its own route
+	Others      []Route // the other routes of Claims and Grants
 	Grants      []Grant // work with gates: ask them, then ClaimGranted or ReleaseGrants
 	Granted     bool    // filled in by the admitter: there were some
 }

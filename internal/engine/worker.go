@@ -20,20 +20,21 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
 
-// SetSubscription stores the routes that a worker can serve and returns the digest that claims name
-// (lua/worker/ff_set_interest.lua). At most 1,024 routes; order and repeats do not matter; none is allowed. It
-// expires 10 minutes after the last idle claim that used it.
-func (e *Engine) SetSubscription(ctx context.Context, partition uint16, routes []uint64) (digest string, err error) {
-	routes = slices.Compact(slices.Sorted(slices.Values(routes)))
-	args := make([]string, 3, 3+len(routes))
-	h := sha256.New()
-	for _, id := range routes {
-		text := strconv.FormatUint(id, 10)
-		h.Write([]byte(text + ","))
-		args = append(args, text)
+// SetSubscription stores which classes of work a worker can serve, and of which namespaces, and returns the digest that claims name
+// (lua/worker/ff_set_interest.lua). At most 1,024 classes and 256 namespaces; order and repeats do not matter. No classes are allowed; no
+// namespaces means all of them. It expires 10 minutes after the last idle claim that used it.
+func (e *Engine) SetSubscription(ctx context.Context, partition uint16, classes []uint64, namespaces ...string) (digest string, err error) {
+	classes = slices.Compact(slices.Sorted(slices.Values(classes)))
+	namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
+	args := make([]string, 2, 4+len(namespaces)+len(classes))
+	args = append(append(args, strconv.Itoa(len(namespaces))), namespaces...)
+	args = append(args, strconv.Itoa(len(classes)))
+	for _, id := range classes {
+		args = append(args, strconv.FormatUint(id, 10))
 	}
-	digest = hex.EncodeToString(h.Sum(nil)[:12])
-	args[0], args[1], args[2] = protocol, digest, strconv.Itoa(len(routes))
+	sum := sha256.Sum256([]byte(strings.Join(args[2:], ",")))
+	digest = hex.EncodeToString(sum[:12])
+	args[0], args[1] = protocol, digest
 	if _, err := e.call(ctx, fnSetSubscription, partition, args...); err != nil {
 		return "", err
 	}
@@ -67,13 +68,8 @@ func claimArgs(args []string, q ClaimRequest) []string {
 
 // claimed decodes a claim reply and reads the blobs that were too large to come with it.
 func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, r *reader) (ClaimReply, error) {
-	out := ClaimReply{Duplicate: r.flag(), Registered: r.flag(), More: r.flag(), TickOverdue: r.flag(), TableFull: r.flag(), Table: r.unsigned()}
-	if n := r.count(2); n > 0 {
-		out.Routes = make([]Route, n)
-		for i := range out.Routes {
-			out.Routes[i] = parseRoute(r)
-		}
-	}
+	out := ClaimReply{Duplicate: r.flag(), Registered: r.flag(), More: r.flag(), TickOverdue: r.flag(), Gated: r.flag(), TableFull: r.flag(), Table: r.unsigned(),
+		Routes: parseRoutes(r)}
 	var err error
 	if out.Claims, err = e.claims(ctx, partition, q.Session, q.Number, r); err != nil {
 		return out, err
@@ -87,6 +83,7 @@ func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, 
 			r.stop("grant %d: %w", i, h.err)
 		}
 	}
+	out.Others = parseRoutes(r)
 	return out, r.fail()
 }
 
@@ -270,6 +267,18 @@ func (h *header) id(partition uint16) flowfabric.ExecutionID {
 		h.err = err
 	}
 	return flowfabric.MakeExecutionID(partition, id)
+}
+
+func parseRoutes(r *reader) []Route {
+	n := r.count(2)
+	if n == 0 {
+		return nil
+	}
+	out := make([]Route, n)
+	for i := range out {
+		out[i] = parseRoute(r)
+	}
+	return out
 }
 
 // parseRoute reads an id and its row: namespace, lane, kind, capabilities and gates joined by the unit separator.

@@ -77,7 +77,7 @@ func (l *look) wrong(format string, args ...any) {
 }
 
 var rootFields = []string{"protocol", "booted", "frozen", "wake", "owner", "ticked", "quiet", "table", "routes", "ring", "lanes", "feed", "fed", "revision",
-	"purged", "recounts", "clock_offset", "clock_pin", "gates", "space", "spaces",
+	"purged", "recounts", "clock_offset", "clock_pin", "gates", "space", "spaces", "subroutes",
 	"tally:T5", "tally:F2", "tally:F3", "tally:F4", "tally:xc", "tally:xt", "tally:xn", "tally:xs"}
 
 func (l *look) rootFields() {
@@ -176,10 +176,26 @@ func whole(text string) bool {
 	return err == nil && strconv.FormatUint(n, 10) == text
 }
 
+// class is that of a route, and plain tells whether the route is the class's own.
+func class(route string) string {
+	if plain(route) {
+		return route
+	}
+	return route[:len(route)-9]
+}
+
+func plain(route string) bool { return len(route) <= 9 }
+
 func (l *look) routeTable() {
 	rows, ids, log := l.Hashes[":routes"], l.Hashes[":routeids"], l.ZSets[":routelog"]
-	if len(rows) != len(ids) || len(rows) != len(log) || len(rows) != len(l.Hashes[":routeuse"]) {
-		l.wrong("routes %d, route ids %d, route log %d, counted %d", len(rows), len(ids), len(log), len(l.Hashes[":routeuse"]))
+	classes := 0
+	for id := range rows {
+		if plain(id) {
+			classes++
+		}
+	}
+	if len(rows) != len(ids) || classes != len(log) {
+		l.wrong("routes %d, route ids %d, classes %d, route log %d", len(rows), len(ids), classes, len(log))
 	}
 	l.used()
 	l.laneTable()
@@ -192,6 +208,11 @@ func (l *look) routeTable() {
 			l.wrong("route %s has row %q", id, row)
 		}
 		newest = max(newest, log[id])
+		parts := strings.Split(row, "\x1f")
+		own := append(append([]string{l.Root["space"]}, parts[1:4]...), "")
+		if rows[class(id)] != strings.Join(own, "\x1f") {
+			l.wrong("route %s has row %q, its class %q", id, row, rows[class(id)])
+		}
 	}
 	if table, _ := strconv.ParseFloat(l.Root["table"], 64); table < newest {
 		l.wrong("table version %v, newest route %v", table, newest)

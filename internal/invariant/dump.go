@@ -53,7 +53,7 @@ var areas = map[string]string{
 	":parked": "zset", ":routeuse": "hash", ":lanes": "hash", ":workers": "zset", ":wk:": "hash",
 	":schedules": "zset", ":sc:": "hash", ":feed": "stream",
 	":scnames": "zset", ":gready": "set", ":closed": "zset", ":closings": "hash", ":attached": "hash", ":outbox": "stream",
-	":paused": "zset", ":shares": "hash", ":refused": "zset", ":refusals": "hash",
+	":paused": "zset", ":shares": "hash", ":weights": "hash", ":ring:": "zset", ":gring:": "zset", ":turns:": "zset", ":ins:": "string", ":refused": "zset", ":refusals": "hash",
 	":blocked": "zset", ":flows": "zset", ":flowdue": "zset", ":backlog": "zset", ":work": "hash",
 	":fw:": "hash", ":fx:": "zset", ":fu:": "list", ":ft:": "hash", ":fz:": "string", ":fo:": "list", ":fi:": "hash", ":fc:": "hash", ":m:": "links",
 }

@@ -11,7 +11,8 @@ import (
 
 var (
 	attachedRow = regexp.MustCompile(`(?s)^([bq]:[\w.-]+(?:,[bq]:[\w.-]+)*) (\d{1,16}) .{0,64}$`)
-	shareRow    = regexp.MustCompile(`^(\d{1,16})( [1-9]\d{0,3})?$`)
+	shareRow    = regexp.MustCompile(`^\d{1,16}$`)
+	weightRow   = regexp.MustCompile(`^[1-9]\d{0,3}$`)
 	noticeQuota = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}) ([0-9a-f-]{36}) (\d{1,16}) ([01])$`)
 	noticeSpent = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}) ([0-9a-f-]{36}) (failed|cancelled|expired|purged) \d{1,16}$`)
 )
@@ -42,8 +43,13 @@ func (l *look) gateTables() {
 		l.wrong("there are several namespaces, the first was %q, and the root does not tell", first)
 	}
 	for name, row := range l.Hashes[":shares"] {
-		if !shareRow.MatchString(row) || strings.Contains(row, " ") && !strings.Contains(name, "\x1f") {
+		if !shareRow.MatchString(row) {
 			l.wrong("share %q is %q", name, row)
+		}
+	}
+	for name, row := range l.Hashes[":weights"] {
+		if !weightRow.MatchString(row) || strings.Count(name, "\x1f") != 1 {
+			l.wrong("weight %q is %q", name, row)
 		}
 	}
 	for _, x := range l.Outbox {

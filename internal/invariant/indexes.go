@@ -32,19 +32,7 @@ func (l *look) indexes() {
 			}
 		}
 	}
-	nonEmpty = slices.DeleteFunc(nonEmpty, func(route string) bool { return !l.handsOut(route) })
-	slices.Sort(nonEmpty)
-	free := slices.DeleteFunc(slices.Clone(nonEmpty), func(route string) bool { return l.gates(route) != "" })
-	if !slices.Equal(free, l.Sets[":ready"]) {
-		l.wrong("ready is %v, non-empty queues are %v", l.Sets[":ready"], free)
-	}
-	gated := slices.DeleteFunc(nonEmpty, func(route string) bool {
-		_, closed := l.ZSets[":closed"][route]
-		return l.gates(route) == "" || closed
-	})
-	if !slices.Equal(gated, l.Sets[":gready"]) {
-		l.wrong("ready with gates is %v, non-empty open queues with gates are %v", l.Sets[":gready"], gated)
-	}
+	l.ready(nonEmpty)
 	for route, at := range l.ZSets[":closed"] {
 		if at > float64(l.Now+86400000) {
 			l.wrong("route %s is closed until %.0f, which is more than a day", route, at)
@@ -62,6 +50,55 @@ func (l *look) indexes() {
 		}
 		if _, closed := l.ZSets[":closed"][route]; !closed {
 			l.wrong("route %s has a reason to be closed and is open", route)
+		}
+	}
+}
+
+// ready verifies that what claims look at is exactly the queues that are not empty, whose lane hands out and that no gate closed.
+func (l *look) ready(nonEmpty []string) {
+	want := map[string][]string{":ready": nil, ":gready": nil}
+	add := func(key, member string) {
+		if !slices.Contains(want[key], member) {
+			want[key] = append(want[key], member)
+		}
+	}
+	for _, route := range nonEmpty {
+		namespace, _, _ := strings.Cut(l.Hashes[":routes"][route], "\x1f")
+		_, closed := l.ZSets[":closed"][route]
+		switch gated := l.gates(route) != ""; {
+		case plain(route):
+			if l.handsOut(route) {
+				add(":ready", route)
+			}
+			if l.handsOut(route) && l.Root["spaces"] != "" {
+				add(":ready", "c"+route)
+				add(":ring:"+route, namespace)
+			}
+		case !gated && l.handsOut(route):
+			add(":ready", "c"+class(route))
+			add(":ring:"+class(route), namespace)
+		case gated && !closed:
+			add(":turns:"+class(route)+":"+namespace, route)
+			if l.handsOut(route) {
+				add(":gready", "c"+class(route))
+				add(":gring:"+class(route), namespace)
+			}
+		}
+	}
+	for key := range l.ZSets {
+		if family, _ := area(key); slices.Contains([]string{":ring:", ":gring:", ":turns:"}, family) {
+			want[key] = want[key][:len(want[key]):len(want[key])]
+		}
+	}
+	for key, members := range want {
+		got := l.Sets[key]
+		if z, ok := l.ZSets[key]; ok {
+			got = names(z)
+		}
+		slices.Sort(members)
+		slices.Sort(got)
+		if !slices.Equal(members, got) {
+			l.wrong("%s is %v, want %v", key, got, members)
 		}
 	}
 }
@@ -139,9 +176,24 @@ func (l *look) used() {
 			used[core["r"]]++
 		}
 	}
+	for id := range l.Hashes[":routes"] { // the others of a class are counted under a number of theirs
+		if !plain(id) {
+			used[class(id)+"000000000"]++
+		}
+	}
+	for id, text := range l.Hashes[":routeuse"] {
+		if n, _ := strconv.Atoi(text); n != used[id] || n == 0 {
+			l.wrong("route %s counts %d uses, there are %d", id, n, used[id])
+		}
+	}
+	for id, n := range used {
+		if l.Hashes[":routeuse"][id] == "" {
+			l.wrong("route %s counts no uses, there are %d", id, n)
+		}
+	}
 	for id := range l.Hashes[":routes"] {
-		if n, _ := strconv.Atoi(l.Hashes[":routeuse"][id]); n != used[id] || n == 0 {
-			l.wrong("route %s counts %d executions, there are %d", id, n, used[id])
+		if used[id] == 0 && used[id+"000000000"] == 0 {
+			l.wrong("route %s is not used", id)
 		}
 	}
 }
@@ -212,7 +264,7 @@ func (l *look) waiters() {
 	}
 	for key, members := range l.Sets {
 		if strings.HasPrefix(key, ":int:") && !slices.Contains(members, "0") {
-			l.wrong("%s lacks route 0", key)
+			l.wrong("%s lacks class 0", key)
 		}
 	}
 }
@@ -286,7 +338,7 @@ func (l *look) tombstones() {
 func (l *look) lifetimes() {
 	for key := range l.Expires {
 		family, _ := area(key)
-		if family == ":int:" || family == ":z:" || family == ":fz:" || family == ":fl:" || family == ":wk:" || family == ":s:" && l.Hashes[key]["dead"] != "" {
+		if family == ":int:" || family == ":ins:" || family == ":z:" || family == ":fz:" || family == ":fl:" || family == ":wk:" || family == ":s:" && l.Hashes[key]["dead"] != "" {
 			continue
 		}
 		l.wrong("%s has a TTL", key)

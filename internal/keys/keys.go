@@ -27,9 +27,9 @@ type Partition string
 // Of returns the keys of a partition.
 func Of(partition uint16) Partition { return Partition(Root(partition)) }
 
-func (p Partition) Routes() string        { return string(p) + ":routes" }    // hash: route id → row
-func (p Partition) RouteIDs() string      { return string(p) + ":routeids" }  // hash: row → route id
-func (p Partition) RouteLog() string      { return string(p) + ":routelog" }  // zset: route id by table version
+func (p Partition) Routes() string        { return string(p) + ":routes" }    // hash: route → row
+func (p Partition) RouteIDs() string      { return string(p) + ":routeids" }  // hash: row → route
+func (p Partition) RouteLog() string      { return string(p) + ":routelog" }  // zset: class by table version
 func (p Partition) Ready() string         { return string(p) + ":ready" }     // set of non-empty open routes
 func (p Partition) Delayed() string       { return string(p) + ":delayed" }   // zset: execution by delay_until
 func (p Partition) Alarms() string        { return string(p) + ":alarms" }    // zset: execution by earliest timer
@@ -39,7 +39,7 @@ func (p Partition) Pending() string       { return string(p) + ":pending" }   //
 func (p Partition) Kids() string          { return string(p) + ":kids" }      // hash: token keys and their states
 func (p Partition) Digests() string       { return string(p) + ":digests" }   // set: interests with waiters
 func (p Partition) Parked() string        { return string(p) + ":parked" }    // zset: suspended execution by when
-func (p Partition) RouteUse() string      { return string(p) + ":routeuse" }  // hash: route id → retained executions
+func (p Partition) RouteUse() string      { return string(p) + ":routeuse" }  // hash: route → retained executions
 func (p Partition) Lanes() string         { return string(p) + ":lanes" }     // hash: namespace and lane → operator's word
 func (p Partition) Workers() string       { return string(p) + ":workers" }   // zset: worker instance by expiry
 func (p Partition) Schedules() string     { return string(p) + ":schedules" } // zset: schedule by next due time
@@ -59,12 +59,19 @@ func (p Partition) Paused() string        { return string(p) + ":paused" }    //
 func (p Partition) Refused() string       { return string(p) + ":refused" }   // zset: execution:waitpoint that a refused token named by when
 func (p Partition) Refusals() string      { return string(p) + ":refusals" }  // hash: how many tokens were refused
 func (p Partition) Shares() string        { return string(p) + ":shares" }    // hash: namespace and lane → what it had, its weight
+func (p Partition) Weights() string       { return string(p) + ":weights" }   // hash: namespace and lane → its weight
 func (p Partition) Budgets() string       { return string(p) + ":budgets" }   // zset: every budget
 func (p Partition) Quotas() string        { return string(p) + ":quotas" }    // zset: every quota
 func (p Partition) News() string          { return string(p) + ":news" }      // channel: the feed has grown
 
-func (p Partition) Queue(route string) string       { return string(p) + ":q:" + route }
-func (p Partition) Interest(digest string) string   { return string(p) + ":int:" + digest }
+func (p Partition) Queue(route string) string     { return string(p) + ":q:" + route }
+func (p Partition) Interest(digest string) string { return string(p) + ":int:" + digest }
+func (p Partition) Spaces(digest string) string   { return string(p) + ":ins:" + digest }  // string: namespaces of an interest
+func (p Partition) Ring(class string) string      { return string(p) + ":ring:" + class }  // zset: namespaces with work by turn
+func (p Partition) Gring(class string) string     { return string(p) + ":gring:" + class } // zset: likewise, work with gates
+func (p Partition) Turns(class, namespace string) string {
+	return string(p) + ":turns:" + class + ":" + namespace
+}
 func (p Partition) Aside(name string) string        { return string(p) + ":bad:" + name } // any: what an audit could not read
 func (p Partition) Waiters(digest string) string    { return string(p) + ":w:" + digest }
 func (p Partition) Session(id string) string        { return string(p) + ":s:" + id }

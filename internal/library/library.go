@@ -26,8 +26,8 @@ const Revision = 1
 
 // libs are the helpers in the order of their dependencies.
 var libs = []string{
-	"reply", "args", "pack", "time", "keys", "record", "waits", "group", "links", "publish", "policy", "root", "gate", "share", "budget", "quota", "feed", "graph", "core", "history", "session", "fence",
-	"doorbell", "route", "lane", "listing", "indexes", "tagging", "token", "inbox", "waitpoint", "condition", "suspension", "signal", "wait",
+	"reply", "args", "pack", "time", "keys", "record", "waits", "group", "links", "publish", "policy", "root", "route", "lane", "gate", "ready", "share", "budget", "quota", "feed", "graph", "core", "history", "session", "fence",
+	"doorbell", "listing", "indexes", "tagging", "token", "inbox", "waitpoint", "condition", "suspension", "signal", "wait",
 	"purge", "create", "member", "schedule", "stream", "settle", "flow", "replay", "merge", "claim", "frames", "registry", "audit", "audit_entries", "audit_tables", "audit_root", "audit_owners", "joined",
 }
 

@@ -23,7 +23,7 @@ const (
 	MaxCallBytes       = 1 << 20 // bytes of one call
 	MaxCallTags        = 2000    // tags of all items of one call
 	MaxClaimBytes      = 512 << 10
-	MaxRoutes          = 1024 // per partition
+	MaxClasses         = 1024 // per partition
 	MaxName            = 64   // namespace, lane, kind, worker, instance
 	MaxInstance        = 48   // a session id adds a suffix and stays within 64
 	MaxReason          = 1024 // failure or cancel reason

@@ -1,7 +1,9 @@
 package maintain
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -33,19 +35,36 @@ func (c *count) add(x engine.Audited) {
 	}
 }
 
+// otherRoutes is what a class is multiplied by in the numbers of routes that are not its own; the first of these numbers is none of a route.
+const otherRoutes = 1_000_000_000
+
 // suspects are the routes whose count is not what was seen.
 func (c *count) suspects() (list []engine.RouteUse) {
+	others := map[int64]int64{}
+	for route := range c.since.Uses { // the routes of a class that are not its own are counted under a number of theirs
+		if n := route % otherRoutes; route > otherRoutes && n != 0 {
+			if c.uses[route-n] == nil {
+				c.uses[route-n] = &engine.RouteUse{Route: route - n}
+			}
+			others[route-n]++
+		}
+	}
 	for route, stored := range c.since.Uses {
 		if c.uses[route] == nil {
 			c.uses[route] = &engine.RouteUse{Route: route}
 		}
 		c.uses[route].Stored = stored
 	}
-	for _, u := range c.uses {
+	for _, counted := range c.uses {
+		u := *counted
+		u.Low, u.High = u.Low+others[u.Route], u.High+others[u.Route]
 		if u.Low > u.Stored || u.High < u.Stored || u.High+u.Stored <= 0 {
-			list = append(list, *u)
+			list = append(list, u)
 		}
 	}
+	slices.SortFunc(list, func(a, b engine.RouteUse) int { // how many others a class has decides whether it may go
+		return cmp.Or(cmp.Compare(a.Route%otherRoutes, b.Route%otherRoutes), cmp.Compare(b.Route, a.Route))
+	})
 	return list
 }
 

@@ -18,14 +18,14 @@ var (
 	// The route table comes first: executions are held against it. The wake time comes last.
 	tables  = []string{"types", "routeids", "root", "routes", "routelog"}
 	indexes = []string{"closed", "closings", "ready", "gready", "delayed", "alarms", "parked", "blocked", "paused", "done", "pending", "sessions", "workers", "schedules", "scnames", "work",
-		"backlog", "flows", "flowdue", "attached", "shares", "outbox"}
+		"backlog", "flows", "flowdue", "attached", "shares", "weights", "outbox"}
 
 	owned = []string{"i", "t", "k", "a", "e", "u", "wp", "us", "um", "o", "f", "fm", "fd", "fl", "fs", "fe", "g", "gd", "m", "fi", "fo",
 		"fc", "fx", "fu", "ft"}
-	families = []string{"q", "h", "open", "s", "l", "w", "sc", "wk"}
+	families = []string{"q", "ring", "gring", "turns", "h", "open", "s", "l", "w", "sc", "wk"}
 	others   = []string{"", "routes", "routeids", "routelog", "ready", "delayed", "alarms", "sessions", "done", "pending", "kids", "digests",
 		"parked", "routeuse", "lanes", "workers", "schedules", "scnames", "feed", "news", "int", "z", "blocked", "flows", "flowdue",
-		"backlog", "work", "fz", "gready", "closed", "closings", "attached", "outbox", "paused", "shares", "refused", "refusals", "bad"}
+		"backlog", "work", "fz", "gready", "closed", "closings", "attached", "outbox", "paused", "shares", "weights", "ins", "refused", "refusals", "bad"}
 )
 
 // part is the audit of one partition.
@@ -133,7 +133,7 @@ func (p *part) see(ctx context.Context, k engine.Key) {
 		if p.keys = append(p.keys, engine.AuditedKey{Area: k.Area, ID: owner, Of: rest}); len(p.keys) == auditBatch {
 			p.satellites(ctx)
 		}
-	case slices.Contains(families, k.Area) && k.Of != "" && len(k.Of) <= 64:
+	case slices.Contains(families, k.Area) && k.Of != "" && len(k.Of) <= 80:
 		p.named[k.Area+":"+k.Of] = true
 	case !slices.Contains(others, k.Area):
 		p.found([]engine.Finding{{Partition: p.id, Kind: engine.FindingUnknown, Index: k.Area, Member: k.Of, Detail: "a key of no known kind"}}, nil)
@@ -198,8 +198,12 @@ func (p *part) indexes(ctx context.Context) {
 	for _, index := range indexes {
 		p.index(ctx, index)
 	}
-	for index := range p.named {
-		p.index(ctx, index)
+	for _, rings := range []bool{true, false} { // what queues are compared with comes first
+		for index := range p.named {
+			if family, _, _ := strings.Cut(index, ":"); slices.Contains([]string{"ring", "gring", "turns"}, family) == rings {
+				p.index(ctx, index)
+			}
+		}
 	}
 	p.headers(ctx)
 	p.index(ctx, "wake")

@@ -79,13 +79,13 @@ func claimReply(c call, ok bool, code string, slots []string) model.Reply {
 	if !ok {
 		return refusal(code, slots)
 	}
-	rows, _ := strconv.Atoi(slots[6])
-	r := model.Reply{Code: code, Slots: []string{slots[0], slots[1], slots[2], slots[3], slots[5], slots[6]}}
-	w := &walk{slots: slots[7+2*rows:]}
+	rows, _ := strconv.Atoi(slots[7])
+	r := model.Reply{Code: code, Slots: []string{slots[0], slots[1], slots[2], slots[3], slots[6], slots[7]}}
+	w := &walk{slots: slots[8+2*rows:]}
 	for range w.number() {
 		r.Claims = append(r.Claims, w.claim(c.Claim))
 	}
-	if grants := w.number(); grants != 0 || len(w.slots) > 0 {
+	if grants, others := w.number(), w.number(); grants != 0 || others != 0 || len(w.slots) > 0 {
 		panic("grants, or slots are left")
 	}
 	return r

@@ -206,7 +206,7 @@ var kinds = map[string]kind{
 	"close": {"ff_session_close", func(c call) []string { return []string{c.Session} },
 		func(p *model.Partition, c call) model.Reply { return p.Close(c.Session) }, nil},
 	"interest": {"ff_set_interest", func(c call) []string {
-		args := []string{c.Name, strconv.Itoa(len(c.Routes))}
+		args := []string{c.Name, "0", strconv.Itoa(len(c.Routes))}
 		for _, r := range c.Routes {
 			args = append(args, strconv.Itoa(r))
 		}
@@ -243,7 +243,7 @@ var kinds = map[string]kind{
 		}
 		return []string{q.Namespace, q.Name, q.State, keep, q.By, ""}
 	}, func(p *model.Partition, c call) model.Reply { return p.SetLane(c.Lane) }, nil},
-	"lanes": {"ff_list_lanes", func(call) []string { return nil }, func(p *model.Partition, _ call) model.Reply { return p.ListLanes() }, nil},
+	"lanes": {"ff_list_lanes", func(call) []string { return []string{""} }, func(p *model.Partition, _ call) model.Reply { return p.ListLanes() }, nil},
 }
 
 func (c call) apply(p *model.Partition) model.Reply { return kinds[c.Kind].apply(p, c) }

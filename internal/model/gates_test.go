@@ -274,7 +274,7 @@ func (x *gateRun) claim(w *gateWorker) task {
 			by := map[uint64]*share{}
 			for _, g := range out.Grants {
 				if by[g.Route] == nil {
-					by[g.Route] = x.share(out.Routes, g.Route)
+					by[g.Route] = x.share(out.Others, g.Route)
 				}
 				by[g.Route].grants = append(by[g.Route].grants, g)
 			}

@@ -98,7 +98,7 @@ func (p *Partition) SetLane(q LaneChange) Reply {
 	return answer(OK, slots...)
 }
 
-// ListLanes lists the lanes that have routes, and those that an operator said something about. Slots: how many, then of
+// ListLanes lists the lanes that have routes, and those that an operator said something about. Slots: no cursor, how many, then of
 // each namespace, name, state, retention, since, by, routes, waiting, ageing and weight, which it does not know.
 func (p *Partition) ListLanes() Reply {
 	if r, shut := p.enter(); shut {
@@ -109,7 +109,7 @@ func (p *Partition) ListLanes() Reply {
 	for _, r := range p.Routes {
 		all[LaneName{r.Namespace, r.Lane}] = p.lane(r.Route)
 	}
-	r := answer(OK, number(len(all)))
+	r := answer(OK, "", number(len(all)))
 	for _, name := range slices.SortedFunc(maps.Keys(all), func(a, b LaneName) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	}) {

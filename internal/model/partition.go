@@ -10,7 +10,7 @@ import (
 
 // Limits and periods of the library that answers depend on, in ms where they are times.
 const (
-	maxRoutes  = limits.MaxRoutes
+	maxRoutes  = limits.MaxClasses
 	maxAhead   = int64(315_360_000_000) // ten years
 	glance     = 1000                   // while anything is ready, the tick looks this often
 	span       = 10_000                 // and this often while anything waits for its time

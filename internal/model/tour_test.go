@@ -404,7 +404,7 @@ func (x *pair) limits() {
 	x.make(call{Kind: "complete", ID: subject, Fence: f, Number: limits.MaxPayload})
 	x.compare()
 	x.start()
-	for i := range limits.MaxRoutes + 1 {
+	for i := range limits.MaxClasses + 1 {
 		x.make(call{Kind: "create", Submit: model.Submission{ID: "00000000-0000-4000-8000-" + strings.Repeat("0", 8) + text(int64(i+1000)),
 			Route: model.Route{Namespace: "n", Lane: "l", Kind: "k" + strconv.Itoa(i)}}})
 	}

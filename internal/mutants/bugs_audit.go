@@ -71,14 +71,14 @@ var auditMutants = []Mutant{
 		`    if q.cursor == '' then queue(ctx, q) end
 `, ``, suite("audit")},
 	{"audit: an empty queue may be ready", "audit_tables/set",
-		`local wrong = redis.call('EXISTS', keys.queue(ctx.r, id)) == 0 and 'its queue is empty' or audit.hands(ctx, id)`,
-		`local wrong = audit.hands(ctx, id)`, suite("audit")},
+		`wrong = redis.call('EXISTS', keys.queue(ctx.r, class)) == 0 and 'its queue is empty' or audit.hands(ctx, class)`,
+		`wrong = audit.hands(ctx, class)`, suite("audit")},
 	{"audit: a grant's session may be another's", "names.h",
 		`core.granted(c) and c.grant_session == session_id`, `core.granted(c)`, suite("audit")},
 	{"audit: a closed route may be ready", "audit.hands",
 		`if not gate.open(ctx, id) then return`, `if false then return`, suite("audit")},
-	{"audit: a route with gates may be among those without", "audit_tables/set",
-		`if not wrong and gate.ready(ctx, id) ~= key then`, `if false then`, suite("audit")},
+	{"audit: a ring may be ready and empty", "audit_tables/set",
+		`redis.call('EXISTS', (name == 'ready' and keys.ring or keys.gring)(ctx.r, class)) == 0`, `false`, suite("audit")},
 	{"audit: a route stays closed for years", "audit_entries/closed",
 		`(at < 0 or at > ctx.now + 86400000)`, `at < 0`, suite("audit")},
 	{"audit: a broken notice holds up the others", "audit_tables.looks.outbox",
@@ -86,14 +86,13 @@ var auditMutants = []Mutant{
 `, ``, suite("audit")},
 	{"audit: with a broken notice the others go", "audit_tables.looks.outbox",
 		`if #good > 0 then redis.call`, `if false then redis.call`, suite("audit")},
-	{"audit: the level of gates is what the root says", "audit_root/spaces",
-		`if #parts == 5 and parts[5] ~= '' then level = 1 end`, ``, suite("audit")},
+	{"audit: the level of gates is what the root says", "audit_tables/flags",
+		`  if gates ~= '' and (args.int`, `  if false and (args.int`, suite("audit")},
 	{"audit: a pause begins where it is filed", "ff_audit.paused",
 		`if told and audit.whole(told[2]) then return told[2] end`, ``, suite("audit")},
-	{"audit: a lost route stays untold", "audit_tables/route",
-		`    ctx.table = math.max(root.version(ctx) + 1, ctx.now) -- as a new row, so that every worker is told
-`, `    ctx.table = root.version(ctx)
-`, suite("audit")},
+	{"audit: a lost route stays untold", "audit_tables/row_of",
+		`    route.announce(ctx, id) -- as a new row, so that every worker is told
+`, ``, suite("audit")},
 	{"audit: nobody is told to tick", "audit_root.looks.wake",
 		`', something is due at ' .. reply.int(first)) then root.need(ctx, first) end`, `', something is due at ' .. reply.int(first)) then first = nil end`, suite("audit")},
 	{"audit: the root forgets that lanes are special", "audit_root.looks.root",
@@ -114,7 +113,7 @@ var auditMutants = []Mutant{
 	{"audit: two counts are added up", "ff_audit_routes",
 		`(audit.whole(h[2] or nil) or 0) == recounts and gone >= 0`, `gone >= 0`, suite("audit")},
 	{"audit: an unused route stays", "ff_recount.apply",
-		`  if unused then route.remove(ctx, item.route) end
+		`  if unused then indexes.forget(ctx, item.route) end
 `, ``, suite("audit")},
 	{"audit: a finding that was repaired is none", "audit.note",
 		`ctx.repair and '1' or '0')`, `'0')`, suite("audit")},

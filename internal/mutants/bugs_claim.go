@@ -90,9 +90,13 @@ var claimMutants = []Mutant{
 	{"claim: an idle worker's interest expires", "claim/idle",
 		`  redis.call('EXPIRE', keys.interest(ctx.r, q.interest), 600)`, ``, suite("edge cases")},
 	{"claim: what is left rings nobody", "claim.run",
-		`doorbell.wake(ctx, ready[i], 1) end`, `doorbell.wake(ctx, ready[i], 0) end`, suite("bell|claim")},
+		`doorbell.ring(ctx, members[i], nil, 1) end`, `doorbell.wake(ctx, ready[i], 0) end`, suite("bell|claim")},
 	{"claim: an unknown interest is not told", "claim.run",
-		`      return reply.err('interest_unknown')`, ``, suite("claim")},
+		`      if later then met(ctx, later, {}) end
+      return reply.err('interest_unknown')
+    end
+    if #claims`, `    end
+    if #claims`, suite("claim")},
 	{"claim: frames of the attempt start over", "claim/describe",
 		`sequence = redis.call('HGET', keys.meta(r, id, attempt), 'q') or '0'`, `sequence = '0'`, suite("stream|claim")},
 }

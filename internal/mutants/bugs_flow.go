@@ -72,7 +72,7 @@ var flowMutants = []Mutant{
 	{"complete: others are rung for what the claim took", "claim/met",
 		`later[route_id] = later[route_id] - 1`, `later[route_id] = later[route_id] + 0`, suite("flow")},
 	{"complete: what it freed is claimed out of turn", "claim/own",
-		`  if n ~= 1 or #ready > 0 or`, `  if n ~= 1 or`, suite("flow")},
+		`  if n ~= 1 or #members > 0 or`, `  if n ~= 1 or`, suite("flow")},
 	{"complete: what it freed is claimed by whoever completes", "claim/own",
 		`  return redis.call('SISMEMBER', keys.interest(ctx.r, q.interest), route_id) == 1 and route_id or nil`, `  return route_id`, suite("flow")},
 	{"complete: the worst score of what it freed first", "claim/at_once",

@@ -61,7 +61,7 @@ var workerMutants = []Mutant{
 		`case !c.offer.serves(route):`, `case false:`, in("runtime", "^TestAnotherKindUnderALostRouteID$")},
 	{"runtime: a frozen partition fails a handler that reports progress", "runtime.job.UpdateProgress",
 		`if flowfabric.ClassOf(err) == flowfabric.ClassRetry && ctx.Err() == nil {`, `if false {`, in("runtime", "^TestProgressOfAFrozenPartition$")},
-	{"runtime: offers what it cannot run", "runtime.offer.serves",
+	{"runtime: offers what it cannot run", "runtime.offer.class",
 		`return !o.capabilities[c] })`, `return o.capabilities[c] })`, in("runtime", "^TestOffer$")},
 	{"runtime: a claim after the drain began is run", "runtime.claimer.start",
 		`		case c.draining.Load():

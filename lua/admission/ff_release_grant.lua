@@ -33,6 +33,7 @@ local function ff_release_grant(ctx, argv)
     local x = routes[i]
     if gate.of(ctx, x.route) ~= '' and (x.wakes == '0' or x.wakes == gate.wakes(ctx, x.route)) then
       gate.close(ctx, x.route, ctx.now + tonumber(x.ms), x.why)
+      ready.drop(ctx, x.route)
     end
   end
   for i = 1, #grants do

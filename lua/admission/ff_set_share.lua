@@ -9,16 +9,14 @@ local function ff_set_share(ctx, argv)
   if not args.name(q.namespace, 64) then return reply.err('invalid_input', 'namespace') end
   if not args.name(q.lane, 64) then return reply.err('invalid_input', 'lane') end
   if not args.int(q.weight, 0, 1000) then return reply.err('invalid_input', 'weight: 0..1000') end
-  local key, name = keys.shares(ctx.r), lane.name(q.namespace, q.lane)
-  local text = redis.call('HGET', key, name)
-  local count, old = string.match(text or '', '^(%d+) ?(%d*)$')
-  local weight = q.weight ~= '0' and q.weight or ''
-  if (old or '') == weight then return reply.already(q.weight) end
-  if (old or '') == '' and not share.room(ctx) then return reply.err('invalid_input', 'weight: at most 4096 are set') end
-  if weight == '' and (count or '0') == '0' then
+  local key, name = keys.weights(ctx.r), lane.name(q.namespace, q.lane)
+  local old = redis.call('HGET', key, name) or '0'
+  if old == q.weight then return reply.already(q.weight) end
+  if old == '0' and redis.call('HLEN', key) >= 4096 then return reply.err('invalid_input', 'weight: at most 4096 are set') end
+  if q.weight == '0' then
     redis.call('HDEL', key, name)
   else
-    redis.call('HSET', key, name, (count or '0') .. (weight ~= '' and ' ' .. weight or ''))
+    redis.call('HSET', key, name, q.weight)
   end
   return reply.ok(q.weight)
 end

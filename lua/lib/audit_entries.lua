@@ -7,7 +7,8 @@ audit_entries.sets = { delayed = keys.delayed, alarms = keys.alarms, parked = ke
   sessions = keys.sessions, routelog = keys.route_log, workers = keys.workers, schedules = keys.schedules,
   scnames = keys.schedule_names, blocked = keys.blocked, flows = keys.flows, flowdue = keys.flow_due, backlog = keys.backlog,
   paused = keys.paused, closed = keys.closed, budgets = keys.budgets, quotas = keys.quotas }
-audit_entries.families = { q = keys.queue, h = keys.held, open = keys.open, fx = keys.members }
+audit_entries.families = { q = keys.queue, h = keys.held, open = keys.open, fx = keys.members, ring = keys.ring, gring = keys.gring,
+  turns = function(r, of) return r .. ':turns:' .. of end }
 
 -- names tell whether the record of a member names the index. Those of executions get its core; others are for members that
 -- are none.
@@ -58,6 +59,24 @@ end
 
 function others.backlog(ctx, member) return redis.call('HEXISTS', keys.work(ctx.r), member) == 1 end
 
+-- ring: a namespace with work without gates in a lane that hands out; gring: one that has turns; turns: the routes of a class and namespace.
+function others.ring(ctx, member, class)
+  local _, lane_name, rest = route.split(route.read(ctx, class))
+  local id = lane_name and route.find(ctx, route.row(member, lane_name, rest, ''))
+  return id and redis.call('EXISTS', keys.queue(ctx.r, id)) == 1 and lane.open(ctx, id)
+end
+
+function others.gring(ctx, member, class)
+  local _, lane_name = route.split(route.read(ctx, class))
+  return lane_name and redis.call('EXISTS', keys.turns(ctx.r, class, member)) == 1 and
+      lane.hands_out[lane.read(ctx, lane.name(member, lane_name), true).state]
+end
+
+function others.turns(ctx, member, of)
+  return of == route.class(member) .. ':' .. route.namespace(ctx, member) and gate.of(ctx, member) ~= '' and gate.open(ctx, member) and
+      redis.call('EXISTS', keys.queue(ctx.r, member)) == 1
+end
+
 function others.closed(ctx, member) return gate.of(ctx, member) ~= '' end
 
 function others.budgets(ctx, member) return redis.call('EXISTS', keys.budget(ctx.r, member)) == 1 end
@@ -100,11 +119,12 @@ end
 
 -- queue: a queue that is not empty is ready, as long as its lane hands out and no gate closed it.
 local function queue(ctx, q)
-  local waiting, set = redis.call('ZCARD', q.key), gate.ready(ctx, q.of)
-  if waiting == 0 or audit.hands(ctx, q.of) or redis.call('SISMEMBER', set, q.of) == 1 then return end
+  local waiting = redis.call('ZCARD', q.key)
+  if waiting == 0 or audit.hands(ctx, q.of) or ready.lists(ctx, q.of) then return end
   local name = gate.of(ctx, q.of) == '' and 'ready' or 'gready'
   if audit.note(ctx, 'missing', name, q.of, 'its queue is not empty') then
-    redis.call('SADD', set, q.of)
+    if not route.plain(q.of) then ready.drop(ctx, q.of) end -- it may be in some of the places
+    ready.offer(ctx, q.of)
     root.need(ctx, ctx.now + 1000)
     doorbell.wake(ctx, q.of, math.min(waiting, 64))
   end
@@ -129,8 +149,12 @@ function audit_entries.look(ctx, q)
     for i = 1, #gone do indexes.dequeue(ctx, q.of, gone[i]) end
     flow.apply(ctx)
     if q.cursor == '' then queue(ctx, q) end
+  elseif q.family == 'ring' or q.family == 'gring' then
+    for i = 1, #gone do ready.leave((q.family == 'ring' and keys.ready or keys.gready)(ctx.r), q.key, q.of, gone[i]) end
   elseif #gone > 0 then
     redis.call('ZREM', q.key, unpack(gone))
+    local class, namespace = string.match(q.family == 'turns' and q.of or '', '^(%d+):(.+)$')
+    if class and redis.call('EXISTS', q.key) == 0 then ready.leave(keys.gready(ctx.r), keys.gring(ctx.r, class), class, namespace) end
     local h = q.family == 'fx' and graph.head(ctx, q.of)
     if h then redis.call('HINCRBY', keys.flow(ctx.r, q.of), 'vn', 1) end -- somebody may be counting the members
   end

@@ -4,7 +4,7 @@ local audit_root = {}
 audit_root.looks = {}
 
 -- types: the keys that there is one of are of the types they should have. One that is not is set aside, and an empty one is filled again.
-local types = { hash = { 'routes', 'routeids', 'routeuse', 'lanes', 'closings', 'attached', 'shares', 'work', 'kids' },
+local types = { hash = { 'routes', 'routeids', 'routeuse', 'lanes', 'closings', 'attached', 'shares', 'weights', 'work', 'kids' },
   set = { 'ready', 'gready', 'digests' }, stream = { 'feed', 'outbox' },
   zset = { 'delayed', 'alarms', 'parked', 'done', 'pending', 'sessions', 'routelog', 'workers', 'schedules', 'scnames', 'blocked', 'flows',
     'flowdue', 'backlog', 'paused', 'closed' } }
@@ -29,29 +29,21 @@ local function quiet(ctx, told)
   if not upto or upto > first then audit.note(ctx, 'flag', 'root', 'quiet', told .. ', something is due at ' .. reply.int(first)) end
 end
 
--- spaces: whether claims look at gates, and whether they share among namespaces. A level is never too high.
-local function spaces(ctx, gates, space, spaces)
-  local level, several, rows = 0, false, redis.call('HVALS', keys.routes(ctx.r))
-  for i = 1, #rows do
-    local parts = pack.split(rows[i], '\31')
-    if #parts == 5 and parts[5] ~= '' then level = 1 end
-    several = several or space and parts[1] ~= space
-  end
+-- attached: whether creations look at what is attached to scopes. A level is never too high.
+local function attached(ctx, gates)
+  local level = 0
   local scopes = redis.call('HKEYS', keys.attached(ctx.r))
   for i = 1, #scopes do level = math.max(level, string.byte(scopes[i], 1) == 116 and 3 or 2) end
   if level > (args.int(gates or '0', 0, 3) or 0) and
       audit.note(ctx, 'flag', 'root', 'gates', (gates or '') .. ', there are some of level ' .. reply.int(level)) then
     redis.call('HSET', ctx.r, 'gates', reply.int(level))
   end
-  if several and not spaces and audit.note(ctx, 'flag', 'root', 'spaces', 'there are several namespaces') then
-    redis.call('HSET', ctx.r, 'spaces', '1')
-  end
 end
 
 -- root: what is kept in the root for speed.
 function audit_root.looks.root(ctx)
   local r, most, special = ctx.r, 0, false
-  local h = redis.call('HMGET', r, 'table', 'routes', 'ring', 'lanes', 'gates', 'space', 'spaces', 'quiet')
+  local h = redis.call('HMGET', r, 'table', 'routes', 'ring', 'lanes', 'gates', 'quiet')
   local newest = redis.call('ZRANGE', keys.route_log(r), -1, -1, 'WITHSCORES')
   local version = newest[2] and audit.score(newest[2]) or 0
   -- Versions are times; one far ahead is a misplaced entry and no reason to raise the table's.
@@ -59,8 +51,11 @@ function audit_root.looks.root(ctx)
       audit.note(ctx, 'flag', 'root', 'table', (h[1] or '') .. ', the newest route is of ' .. reply.int(version)) then
     redis.call('HSET', r, 'table', reply.int(version))
   end
-  local ids = redis.call('HKEYS', keys.routes(r))
-  for i = 1, #ids do most = math.max(most, audit.whole(ids[i]) or 0) end
+  local ids = redis.call('ZRANGE', keys.route_log(r), '0', '-1')
+  route.load(ctx, ids)
+  for i = 1, #ids do
+    if route.read(ctx, ids[i]) ~= '' then most = math.max(most, audit.whole(ids[i]) or 0) end
+  end
   if most > (audit.whole(h[2] or '0') or 0) and
       audit.note(ctx, 'flag', 'root', 'routes', (h[2] or '') .. ', the newest route is ' .. reply.int(most)) then
     redis.call('HSET', r, 'routes', reply.int(most))
@@ -72,8 +67,8 @@ function audit_root.looks.root(ctx)
       audit.note(ctx, 'flag', 'root', 'lanes', special and 'some are special' or 'none is special') then
     if special then redis.call('HSET', r, 'lanes', '1') else redis.call('HDEL', r, 'lanes') end
   end
-  spaces(ctx, h[5] or nil, h[6], h[7])
-  if h[8] then quiet(ctx, h[8]) end
+  attached(ctx, h[5] or nil)
+  if h[6] then quiet(ctx, h[6]) end
   return 7, ''
 end
 

@@ -9,14 +9,20 @@ local function scan(q, command, key)
   return answer[2], answer[1] ~= '0' and answer[1] or ''
 end
 
--- set looks at one of the two sets of ready routes.
+-- set looks at one of the two sets of ready classes.
 local function set(ctx, q, name, key)
   local list, cursor = scan(q, 'SSCAN', key)
   for i = 1, #list do
-    local id = list[i]
-    local wrong = redis.call('EXISTS', keys.queue(ctx.r, id)) == 0 and 'its queue is empty' or audit.hands(ctx, id)
-    if not wrong and gate.ready(ctx, id) ~= key then wrong = 'it belongs to the other set' end
-    if wrong and audit.note(ctx, 'phantom', name, id, wrong) then redis.call('SREM', key, id) end
+    local class, plain = ready.class(list[i])
+    local wrong
+    if not plain then
+      wrong = redis.call('EXISTS', (name == 'ready' and keys.ring or keys.gring)(ctx.r, class)) == 0 and 'its ring is empty'
+    elseif name == 'gready' or not route.plain(class) then
+      wrong = 'it is no class of this set'
+    else
+      wrong = redis.call('EXISTS', keys.queue(ctx.r, class)) == 0 and 'its queue is empty' or audit.hands(ctx, class)
+    end
+    if wrong and audit.note(ctx, 'phantom', name, list[i], wrong) then redis.call('SREM', key, list[i]) end
   end
   return #list, cursor
 end
@@ -52,14 +58,20 @@ function audit_tables.looks.attached(ctx, q)
   return #list / 2, cursor
 end
 
--- shares: counts and weights.
+-- shares: what namespaces of lanes were given. weights: what an operator said of them.
 function audit_tables.looks.shares(ctx, q)
   local list, cursor = scan(q, 'HSCAN', keys.shares(ctx.r))
   for i = 1, #list, 2 do
-    local count, weight = string.match(list[i + 1], '^(%d+) ?(%d*)$')
-    local own = string.find(list[i], '\31', 1, true)
-    if not count or not audit.whole(count) or weight ~= '' and not (own and args.int(weight, 1, 1000)) then
-      audit.broken(ctx, 'shares', string.sub(list[i], 1, 130), 'no count and weight')
+    if not audit.whole(list[i + 1]) then audit.broken(ctx, 'shares', string.sub(list[i], 1, 130), 'no count') end
+  end
+  return #list / 2, cursor
+end
+
+function audit_tables.looks.weights(ctx, q)
+  local list, cursor = scan(q, 'HSCAN', keys.weights(ctx.r))
+  for i = 1, #list, 2 do
+    if not string.find(list[i], '\31', 1, true) or not args.int(list[i + 1], 1, 1000) then
+      audit.broken(ctx, 'weights', string.sub(list[i], 1, 130), 'no weight')
     end
   end
   return #list / 2, cursor
@@ -117,10 +129,39 @@ function audit_tables.looks.routeids(ctx, q)
   return #list / 2, cursor
 end
 
--- route compares one row with the two indexes of the table. Two rows for the same route both work, until the older is
+-- flags: whether claims look at gates and at several namespaces.
+local function flags(ctx, namespace, gates)
+  ctx.cache.flags = ctx.cache.flags or redis.call('HMGET', ctx.r, 'gates', 'spaces')
+  local f = ctx.cache.flags
+  if gates ~= '' and (args.int(f[1] or '0', 0, 3) or 0) == 0 and
+      audit.note(ctx, 'flag', 'root', 'gates', (f[1] or '') .. ', there are some of level 1') then
+    redis.call('HSET', ctx.r, 'gates', '1')
+    f[1] = '1'
+  end
+  if namespace ~= route.space(ctx) and not f[2] and audit.note(ctx, 'flag', 'root', 'spaces', 'there are several namespaces') then
+    redis.call('HSET', ctx.r, 'spaces', '1')
+    ctx.spaces, f[2] = '1', '1'
+    ready.spread(ctx)
+  end
+end
+
+-- class sees to the class of a route: without a row of its own no worker would know of it.
+local function class(ctx, id, row)
+  local number, own = route.class(id), route.own(ctx, row)
+  if not own or redis.call('HEXISTS', keys.routes(ctx.r), number) == 1 then return end
+  if audit.note(ctx, 'missing', 'routes', number, own) then
+    redis.call('HSET', keys.routes(ctx.r), number, own)
+    if not redis.call('HGET', keys.route_ids(ctx.r), own) then redis.call('HSET', keys.route_ids(ctx.r), own, number) end
+    route.announce(ctx, number)
+  end
+end
+
+-- row_of compares one row with the two indexes of the table. Two rows for the same route both work, until the older is
 -- not used any more.
-local function route(ctx, id, row)
-  if #pack.split(row, '\31') ~= 5 then return audit.broken(ctx, 'routes', id, 'row') end
+local function row_of(ctx, id, row)
+  local namespace, _, _, gates = route.split(row)
+  if not namespace then return audit.broken(ctx, 'routes', id, 'row') end
+  flags(ctx, namespace, gates)
   local known = redis.call('HGET', keys.route_ids(ctx.r), row)
   if known ~= id then
     if known and redis.call('HGET', keys.routes(ctx.r), known) == row then
@@ -129,19 +170,17 @@ local function route(ctx, id, row)
       redis.call('HSET', keys.route_ids(ctx.r), row, id)
     end
   end
+  if not route.plain(id) then return class(ctx, id, row) end
   local version = redis.call('ZSCORE', keys.route_log(ctx.r), id)
   if version and audit.score(version) <= root.version(ctx) then return end
   if audit.note(ctx, version and 'score' or 'missing', 'routelog', id, version or 'nowhere') then
-    ctx.table = math.max(root.version(ctx) + 1, ctx.now) -- as a new row, so that every worker is told
-    redis.call('HSET', ctx.r, 'table', reply.int(ctx.table))
-    redis.call('ZADD', keys.route_log(ctx.r), reply.int(ctx.table), id)
-    ctx.moves.routes_added = true
+    route.announce(ctx, id) -- as a new row, so that every worker is told
   end
 end
 
 function audit_tables.looks.routes(ctx, q)
   local list, cursor = scan(q, 'HSCAN', keys.routes(ctx.r))
-  for i = 1, #list, 2 do route(ctx, list[i], list[i + 1]) end
+  for i = 1, #list, 2 do row_of(ctx, list[i], list[i + 1]) end
   if ctx.moves.routes_added then doorbell.table_changed(ctx) end
   return #list / 2, cursor
 end

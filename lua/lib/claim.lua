@@ -21,7 +21,7 @@ function claim.parse(argv, i)
   return q
 end
 
--- gather reads the heads of routes of several namespaces, as many of each as was said, and sorts them.
+-- gather reads the heads of the routes that were chosen, as many of each as was said, and sorts them.
 local function gather(ctx, turn, found)
   for i = 1, #turn.routes do
     local route_id, each, others = turn.routes[i], turn.each[i], #found
@@ -32,7 +32,7 @@ local function gather(ctx, turn, found)
     local seen = #found - others
     turn.seen[i] = seen
     if seen < each then indexes.counted(ctx, route_id, seen) end
-    if seen == 0 then redis.call('SREM', gate.ready(ctx, route_id), route_id) end
+    if seen == 0 then ready.drop(ctx, route_id) end
   end
   table.sort(found, merge.before)
 end
@@ -49,40 +49,49 @@ local function simply(ctx, h)
   return true
 end
 
--- heads picks up to max claimable executions from the heads of the ready routes, best score first. Where namespaces compete, they take
--- turns; the fourth result is by what.
-local function heads(ctx, q, ready)
-  local found, cores = {}, {}
-  local turn = ctx.spaces and #ready > 1 and share.begin(ctx, ready, q.rotation, q.max) or nil
-  local considered = turn and #turn.routes or math.min(#ready, 64)
-  if turn and #ready > 256 then q.max = math.min(q.max, 64) end -- sorting that many has taken its time
+-- heads picks up to max claimable executions of what is ready, best score first. Where there may be several namespaces, or gates, a turn
+-- chooses among them; the fourth result is that turn. nil when the interest is not known any more.
+local function heads(ctx, q, members, gated)
+  local found, cores, turn = {}, {}, nil
+  for i = 1, #members do
+    local _, plain = ready.class(members[i])
+    turn = turn or not plain
+  end
+  if turn then
+    turn = share.begin(ctx, q, members, gated)
+    if not turn then return nil end
+  end
+  local considered = math.min(#members, 64)
   -- A few more than wanted: heads whose deadline has passed stay for the tick and must not hide what is behind them.
   local each = math.max(1, math.min(q.max + 4, math.floor(256 / considered)))
-  local from = #ready > 64 and q.rotation % #ready * 64 or 0
-  local merged = not turn and considered > 1 and merge.open(ctx, ready, from, considered, each, q.max + 4) or nil
+  local from = #members > 64 and q.rotation % #members * 64 or 0
+  local merged = not turn and considered > 1 and merge.open(ctx, members, from, considered, each, q.max + 4) or nil
   if turn then
     gather(ctx, turn, found)
-    if turn.lanes then share.add(turn, found) else turn = nil end
+    local ids = {}
+    for n = 1, #found do ids[n] = found[n].id end
+    record.load(ctx, ids)
+    if turn.lanes then share.add(turn, found) end
   elseif considered == 1 then -- in order already, and formatting scores is the dearest part of reading them
-    local route_id = ready[1]
-    local members = redis.call('ZRANGE', keys.queue(ctx.r, route_id), '0', reply.int(each - 1))
-    if #members > 0 then record.load(ctx, members) end
-    for i = 1, #members do found[i] = { id = members[i], route = route_id } end
-    if #members < each then indexes.counted(ctx, route_id, #members) end
-    if #members == 0 then redis.call('SREM', gate.ready(ctx, route_id), route_id) end
+    local route_id = members[1]
+    local list = redis.call('ZRANGE', keys.queue(ctx.r, route_id), '0', reply.int(each - 1))
+    if #list > 0 then record.load(ctx, list) end
+    for i = 1, #list do found[i] = { id = list[i], route = route_id } end
+    if #list < each then indexes.counted(ctx, route_id, #list) end
+    if #list == 0 then ready.drop(ctx, route_id) end
   end
   local picked, barred = {}, 0
   local i, seen = 0, #found
   while #picked < q.max do
     i = i + 1
     local h
-    if merged then h = merge.next(ctx, merged) else h = found[i] and turn and share.following(turn) or found[i] end
+    if merged then h = merge.next(ctx, merged) else h = found[i] and turn and turn.lanes and share.following(turn) or found[i] end
     if not h then break end
     local plain = q.plain and simply(ctx, h)
     local c = not plain and core.read(ctx, h.id)
     if plain then
       picked[#picked + 1] = h
-      if turn then share.take(h) end
+      if turn then share.take(turn, h) end
     elseif c.flow and c.state and graph.barred(ctx, c.flow) then
       barred = barred + 1
       if barred <= 64 then cores[#cores + 1] = { head = h, core = c, barred = true } end -- the backlog comes to the others
@@ -90,22 +99,22 @@ local function heads(ctx, q, ready)
       if not c.deadline or tonumber(c.deadline) > ctx.now then
         h.core = c
         picked[#picked + 1] = h
-        if turn then share.take(h) end
+        if turn then share.take(turn, h) end
       end
     else
       cores[#cores + 1] = { head = h, core = c }
     end
   end
   if merged then seen = merged.taken + merged.n end -- at least; what comes behind is found by whoever takes them out
-  return picked, cores, seen > #picked or #ready > considered, turn
+  return picked, cores, seen > #picked or #members > considered or turn and not turn.all or false, turn
 end
 
 -- own is the route of what this call made claimable, if a claim may take it at once: nothing else is ready for it, so that it would be the
 -- first in the queue. More than one route is for the queue, which knows their order.
-local function own(ctx, q, ready)
+local function own(ctx, q, members)
   local route_id, n = nil, 0
   for coming in pairs(ctx.moves.enqueued) do route_id, n = coming, n + 1 end
-  if n ~= 1 or #ready > 0 or ctx.gates or not lane.open(ctx, route_id) then return nil end
+  if n ~= 1 or #members > 0 or ctx.gates or not route.plain(route_id) or not lane.open(ctx, route_id) then return nil end
   return redis.call('SISMEMBER', keys.interest(ctx.r, q.interest), route_id) == 1 and route_id or nil
 end
 
@@ -331,17 +340,19 @@ local function idle(ctx, q)
     redis.call('SADD', keys.digests(ctx.r), q.interest)
   end
   redis.call('EXPIRE', keys.interest(ctx.r, q.interest), 600)
+  if ctx.spaces or ctx.gates then redis.call('EXPIRE', keys.spaces(ctx.r, q.interest), 600) end
 end
 
--- ready lists the routes that a claim looks at: those with gates or those without, by turns if there are both, which the third result
--- tells; the second, whether they have gates.
+-- ready lists what a claim looks at: work with gates or work without, by turns if there are both, which the third result
+-- tells; the second, whether it has gates.
 function claim.ready(ctx, q)
-  local ready = redis.call('SINTER', keys.ready(ctx.r), keys.interest(ctx.r, q.interest))
-  if not ctx.gates or q.grants == 0 then return ready, false, false end
+  local members = redis.call('SINTER', keys.ready(ctx.r), keys.interest(ctx.r, q.interest))
+  if not ctx.gates or q.grants == 0 then return members, false, false end
   local gated = redis.call('SINTER', keys.gready(ctx.r), keys.interest(ctx.r, q.interest))
-  local both = #gated > 0 and #ready > 0
+  if #gated > 0 then q.gated = true end
+  local both = #gated > 0 and #members > 0
   if #gated > 0 and (not both or q.rotation % 2 == 1) then return gated, true, both end
-  return ready, false, both
+  return members, false, both
 end
 
 -- describe appends claims with what their handlers need.
@@ -382,7 +393,20 @@ local function met(ctx, later, claims)
   end
 end
 
--- run answers the slots: duplicate, registered, more, overdue, the table delta, then the claims and the grants.
+-- rows appends the rows of those routes of claims and grants that are not their classes' own.
+function claim.rows(ctx, lists, out)
+  local ids, seen = {}, {}
+  for l = 1, #lists do
+    for i = 1, #lists[l] do
+      local id = lists[l][i].route or lists[l][i].core.route
+      if not seen[id] and not route.plain(id) then ids[#ids + 1], seen[id] = id, true end
+    end
+  end
+  out[#out + 1] = reply.int(#ids)
+  if #ids > 0 then route.rows(ctx, ids, out) end
+end
+
+-- run answers the slots: duplicate, registered, more, overdue, gated, the table delta, then the claims and the grants, and the rows of their routes.
 function claim.run(ctx, q)
   local s = session.read(ctx, q.session)
   local duplicate = false
@@ -406,22 +430,25 @@ function claim.run(ctx, q)
     redis.call('HSET', keys.session(ctx.r, q.session), 'exp', reply.int(ctx.now + q.ttl), 'ttl', reply.int(q.ttl))
     session.shorten(ctx, q.session, s, ctx.now + q.ttl)
   elseif q.interest ~= '' then
-    local ready, gated, other = claim.ready(ctx, q)
+    local members, gated, other = claim.ready(ctx, q)
     local strays, turn, later = {}, nil, nil
-    local mine = ctx.moves.enqueued and own(ctx, q, ready)
+    local mine = ctx.moves.enqueued and own(ctx, q, members)
     if ctx.moves.enqueued and not mine then
       later = {}
       indexes.queue(ctx, later)
-      ready, gated, other = claim.ready(ctx, q)
+      members, gated, other = claim.ready(ctx, q)
     end
     ctx.moves.coming = nil
     if mine then
       claims, more = at_once(ctx, q, mine)
-    elseif #ready > 0 then
+    elseif #members > 0 then
       if gated then q.max = math.min(q.max, q.grants) else q.plain = true end
       if other then q.rotation = math.floor(q.rotation / 2) end -- its other half says which of the two
-      root.version(ctx) -- a claim that comes with something else does not know yet whether namespaces compete
-      claims, strays, more, turn = heads(ctx, q, ready)
+      claims, strays, more, turn = heads(ctx, q, members, gated)
+      if not claims then
+        if later then met(ctx, later, {}) end
+        return reply.err('interest_unknown')
+      end
       more = more or other
       if turn then share.charge(ctx, turn) end
     elseif redis.call('EXISTS', keys.interest(ctx.r, q.interest)) == 0 then
@@ -453,7 +480,7 @@ function claim.run(ctx, q)
       registered = '1'
     end
     if more and #claims > 0 then
-      for i = 1, math.min(#ready, 8) do doorbell.wake(ctx, ready[i], 1) end
+      for i = 1, math.min(#members, 8) do doorbell.ring(ctx, members[i], nil, 1) end
     end
     if gated then
       grants = claims
@@ -461,7 +488,8 @@ function claim.run(ctx, q)
     end
   end
 
-  local out = { 1, 'OK', duplicate and '1' or '0', registered, more and #claims + #grants > 0 and '1' or '0', root.overdue(ctx) }
+  local out = { 1, 'OK', duplicate and '1' or '0', registered, more and #claims + #grants > 0 and '1' or '0', root.overdue(ctx),
+    q.gated and '1' or '0' }
   route.delta(ctx, q.known, out)
   claim.describe(ctx, q, claims, out)
   out[#out + 1] = reply.int(#grants)
@@ -471,5 +499,6 @@ function claim.run(ctx, q)
     wakes[c.route] = wakes[c.route] or gate.wakes(ctx, c.route)
     out[#out + 1] = grants[i].id .. ' ' .. c.grant_epoch .. ' ' .. c.route .. ' ' .. wakes[c.route]
   end
+  claim.rows(ctx, { claims, grants }, out)
   return out
 end

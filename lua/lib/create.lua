@@ -146,16 +146,8 @@ end
 
 -- room tells whether the route of a group exists or may still be made.
 local function room(ctx, t)
-  if t.route or t.new then return true end
-  ctx.cache.room = ctx.cache.room or 1024 - redis.call('HLEN', keys.routes(ctx.r))
-  ctx.cache.rows = ctx.cache.rows or {}
-  if not ctx.cache.rows[t.row] then
-    if ctx.cache.room <= 0 then return false end
-    ctx.cache.room = ctx.cache.room - 1
-    ctx.cache.rows[t.row] = true
-  end
-  t.new = true
-  return true
+  t.new = t.route or t.new or route.room(ctx, t.row)
+  return t.new
 end
 
 -- admit tells why a new item cannot be made now, or nil: its lane is closed, or there is no room for another route.
@@ -200,7 +192,7 @@ function create.write(ctx, item, m)
   if #payload > record.inline then record.write(ctx, keys.input(ctx.r, id), payload) end
   if tags ~= none then redis.call('HSET', keys.tags(ctx.r, id), unpack(tags)) end
   if t.categories then redis.call('HSET', keys.attempts(ctx.r, id), 'categories', t.categories) end
-  indexes.used(ctx, t.route, 1)
+  route.used(ctx, t.route, 1)
   if m and m.blocked then
     indexes.block(ctx, id, ctx.t)
   elseif t.delay then
@@ -213,5 +205,6 @@ end
 
 -- close announces the routes that were made.
 function create.close(ctx)
+  if ctx.moves.spread then ready.spread(ctx) end
   if ctx.moves.routes_added then doorbell.table_changed(ctx) end
 end

@@ -29,12 +29,22 @@ local function wake_interest(ctx, digest, count, message)
   return heard
 end
 
--- wake wakes up to count waiters whose interest contains the route.
-function doorbell.wake(ctx, route, count)
+-- wants tells whether an interest may be given work of a namespace, of any with nil; when that is not known any more, it is rung.
+function doorbell.wants(ctx, digest, namespace)
+  local spaces = namespace and ready.spaces(ctx, digest)
+  if not spaces then return true end
+  for i = 1, #spaces do
+    if spaces[i] == namespace then return true end
+  end
+  return false
+end
+
+-- ring wakes up to count waiters whose interest contains a member of what is ready (ready), of a namespace if it is given.
+function doorbell.ring(ctx, member, namespace, count)
   local all, heard = digests(ctx), 0
   for i = 1, math.min(#all, 64) do
     if count <= 0 then break end
-    if redis.call('SISMEMBER', keys.interest(ctx.r, all[i]), route) == 1 then
+    if redis.call('SISMEMBER', keys.interest(ctx.r, all[i]), member) == 1 and doorbell.wants(ctx, all[i], namespace) then
       local n = wake_interest(ctx, all[i], count, 'w')
       count, heard = count - n, heard + n
     end
@@ -42,25 +52,30 @@ function doorbell.wake(ctx, route, count)
   return heard
 end
 
--- again repeats wake-ups of one interest that may have been lost; left is for how many items of each route no waiter was woken.
+-- wake wakes up to count waiters that may be given work of a route.
+function doorbell.wake(ctx, id, count)
+  if route.plain(id) then return doorbell.ring(ctx, id, nil, count) end
+  return doorbell.ring(ctx, ready.member(id), route.namespace(ctx, id), count)
+end
+
+-- again repeats wake-ups of one interest that may have been lost; left is for how many items of each member no waiter was woken.
 function doorbell.again(ctx, digest, left)
-  local ready, heard = gate.serves(ctx, digest), 0
-  for i = 1, math.min(#ready, 8) do
-    local route = ready[i]
-    left[route] = left[route] or math.min(redis.call('ZCARD', keys.queue(ctx.r, route)), 64)
-    if left[route] > 0 then
-      local n = wake_interest(ctx, digest, left[route], 'w')
-      left[route], heard = left[route] - n, heard + n
+  local members, heard = ready.serves(ctx, digest), 0
+  for i = 1, math.min(#members, 8) do
+    local member = members[i]
+    left[member] = left[member] or ready.waiting(ctx, member)
+    if left[member] > 0 then
+      local n = wake_interest(ctx, digest, left[member], 'w')
+      left[member], heard = left[member] - n, heard + n
     end
   end
   return heard
 end
 
--- forward wakes one waiter for each ready route of an interest: the waiter that was woken has no free slot.
+-- forward wakes one waiter for each class of which an interest has work: the waiter that was woken has no free slot.
 function doorbell.forward(ctx, digest)
-  local ready = gate.serves(ctx, digest)
-  local heard = 0
-  for i = 1, math.min(#ready, 8) do heard = heard + doorbell.wake(ctx, ready[i], 1) end
+  local members, heard = ready.serves(ctx, digest), 0
+  for i = 1, math.min(#members, 8) do heard = heard + doorbell.ring(ctx, members[i], nil, 1) end
   return heard
 end
 

@@ -1,6 +1,5 @@
 -- gate: work that asks budgets and quotas before it runs. The gates of an execution are fixed when it is
--- created and are the fifth part of its route: "b:" or "q:" and a name each, sorted, joined by commas. Routes with gates have a set
--- of ready ones of their own, so that claims which know of none never meet them. A claim grants such work (state G1, held by the
+-- created and are the fifth part of its route: "b:" or "q:" and a name each, sorted, joined by commas. A claim grants such work (state G1, held by the
 -- session like what runs); the worker asks the gates, which are in other partitions, and claims what was granted, or returns it and closes the
 -- route until a time or a wake. Whatever stops running, and was admitted by quotas, is told to them through the outbox, in the
 -- same call: entries "q <name> <execution> <epoch> <1 if it ran>" and, of what failed or was cancelled or expired, for its
@@ -12,47 +11,16 @@ local outcomes = { T2 = 'failed', T3 = 'cancelled', T4 = 'expired' }
 
 -- of returns the gates of a route, '' mostly.
 function gate.of(ctx, route_id)
-  if not ctx.gates then return '' end
-  ctx.cache.gate_of = ctx.cache.gate_of or {}
-  local gates = ctx.cache.gate_of[route_id]
-  if not gates then
-    gates = string.match(redis.call('HGET', keys.routes(ctx.r), route_id) or '', '\31([^\31]*)$') or ''
-    ctx.cache.gate_of[route_id] = gates
-  end
-  return gates
-end
-
--- ready is the set in which a route is that has work and is open.
-function gate.ready(ctx, route_id)
-  return gate.of(ctx, route_id) == '' and keys.ready(ctx.r) or keys.gready(ctx.r)
+  if not ctx.gates or route.plain(route_id) then return '' end
+  return string.match(route.read(ctx, route_id), '\31([^\31]*)$') or ''
 end
 
 function gate.open(ctx, route_id)
   return gate.of(ctx, route_id) == '' or not redis.call('ZSCORE', keys.closed(ctx.r), route_id)
 end
 
--- serves lists the ready routes of an interest.
-function gate.serves(ctx, digest)
-  local list = redis.call('SINTER', keys.ready(ctx.r), keys.interest(ctx.r, digest))
-  if ctx.gates then
-    local more = redis.call('SINTER', keys.gready(ctx.r), keys.interest(ctx.r, digest))
-    for i = 1, #more do list[#list + 1] = more[i] end
-  end
-  return list
-end
-
--- added and removed keep what is known of routes right.
-function gate.added(ctx, route_id, row)
-  local gates = string.match(row, '\31([^\31]*)$') or ''
-  if gates ~= '' and not ctx.gates then
-    ctx.gates = '1'
-    redis.call('HSET', ctx.r, 'gates', '1')
-  end
-  if ctx.cache.gate_of then ctx.cache.gate_of[route_id] = gates end
-end
-
+-- removed forgets what was known of a route that goes.
 function gate.removed(ctx, route_id)
-  redis.call('SREM', keys.gready(ctx.r), route_id)
   redis.call('ZREM', keys.closed(ctx.r), route_id)
   redis.call('HDEL', keys.closings(ctx.r), route_id, 'w' .. route_id)
 end
@@ -193,11 +161,10 @@ function gate.woken(ctx, route_id)
   redis.call('HSET', keys.closings(ctx.r), 'w' .. route_id, gate.wakes(ctx, route_id))
 end
 
--- close takes a route out of what is handed out until an instant, and says why.
+-- close says that nothing of a route is handed out until an instant, and why; its caller takes it out (ready.drop).
 function gate.close(ctx, route_id, at, why)
   redis.call('ZADD', keys.closed(ctx.r), reply.int(at), route_id)
   redis.call('HSET', keys.closings(ctx.r), route_id, why)
-  redis.call('SREM', keys.gready(ctx.r), route_id)
   root.need(ctx, at)
 end
 

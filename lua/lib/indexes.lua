@@ -119,10 +119,30 @@ function indexes.done(ctx, id, route, own)
   d[#d + 1] = id
 end
 
--- used counts how many retained executions a route has; at zero the route goes.
-function indexes.used(ctx, route, change)
-  ctx.moves.used = ctx.moves.used or {}
-  ctx.moves.used[route] = (ctx.moves.used[route] or 0) + change
+-- forget forgets a row that no execution uses any more, and a class that has no other routes either. Workers that know the class wait for
+-- nothing.
+function indexes.forget(ctx, id)
+  local r, class = ctx.r, route.class(id)
+  local others = route.others(class)
+  if id == others then
+    redis.call('HDEL', keys.route_use(r), others)
+    if redis.call('HEXISTS', keys.route_use(r), class) == 0 then indexes.forget(ctx, class) end
+    return
+  end
+  redis.call('HDEL', keys.route_use(r), id)
+  if redis.call('EXISTS', keys.queue(r, id)) == 1 then return end
+  if id == class and redis.call('HEXISTS', keys.route_use(r), others) == 1 then return end
+  local row = route.read(ctx, id)
+  ready.drop(ctx, id)
+  redis.call('HDEL', keys.routes(r), id)
+  if row ~= '' and redis.call('HGET', keys.route_ids(r), row) == id then redis.call('HDEL', keys.route_ids(r), row) end
+  if ctx.gates then gate.removed(ctx, id) end
+  if id == class then
+    redis.call('ZREM', keys.route_log(r), id)
+  elseif redis.call('HINCRBY', keys.route_use(r), others, -1) <= 0 then
+    indexes.forget(ctx, others)
+  end
+  ctx.cache.rows[id] = nil
 end
 
 -- unblock takes a member out of those that wait for others.
@@ -146,8 +166,8 @@ end
 -- reopen hands out again what waits in a route that was closed, and tells whether there is anything that is handed out.
 function indexes.reopen(ctx, route_id)
   local waiting = redis.call('ZCARD', keys.queue(ctx.r, route_id))
-  if waiting == 0 or not lane.open(ctx, route_id) then return false end
-  redis.call('SADD', gate.ready(ctx, route_id), route_id)
+  if waiting == 0 then return false end
+  if not ready.offer(ctx, route_id) then return false end
   root.need(ctx, ctx.now + 1000)
   doorbell.wake(ctx, route_id, math.min(waiting, 64))
   return true
@@ -157,8 +177,7 @@ end
 function indexes.queue(ctx, later)
   for route, members in pairs(ctx.moves.enqueued) do
     redis.call('ZADD', keys.queue(ctx.r, route), unpack(members))
-    if lane.open(ctx, route) and gate.open(ctx, route) then
-      redis.call('SADD', gate.ready(ctx, route), route)
+    if ready.offer(ctx, route) then
       root.need(ctx, ctx.now + 1000)
       if later then
         later[route] = #members / 2
@@ -207,7 +226,7 @@ function indexes.apply(ctx)
       if count and count > #ids or not count and redis.call('EXISTS', q) == 1 then
         rest = true
       else
-        redis.call('SREM', gate.ready(ctx, route), route)
+        ready.drop(ctx, route)
       end
     end
     ctx.moves.dequeued = nil
@@ -216,7 +235,7 @@ function indexes.apply(ctx)
   if ctx.moves.enqueued and not ctx.moves.coming then indexes.queue(ctx) end
   if ctx.moves.used then
     for route_id, change in pairs(ctx.moves.used) do
-      if redis.call('HINCRBY', keys.route_use(r), route_id, change) <= 0 then route.remove(ctx, route_id) end
+      if redis.call('HINCRBY', keys.route_use(r), route_id, change) <= 0 then indexes.forget(ctx, route_id) end
     end
     ctx.moves.used = nil
   end

@@ -3,10 +3,10 @@
 local keys = {}
 
 -- One per partition.
-function keys.routes(r) return r .. ':routes' end       -- hash: route id -> row
-function keys.route_ids(r) return r .. ':routeids' end  -- hash: row -> route id
-function keys.route_log(r) return r .. ':routelog' end  -- zset: route id by table version
-function keys.ready(r) return r .. ':ready' end         -- set: routes that are non-empty and open
+function keys.routes(r) return r .. ':routes' end       -- hash: route -> row
+function keys.route_ids(r) return r .. ':routeids' end  -- hash: row -> route
+function keys.route_log(r) return r .. ':routelog' end  -- zset: class by table version
+function keys.ready(r) return r .. ':ready' end         -- set: classes with work that is handed out (ready)
 function keys.delayed(r) return r .. ':delayed' end     -- zset: execution by delay_until
 function keys.alarms(r) return r .. ':alarms' end       -- zset: execution by earliest deadline or timeout
 function keys.sessions(r) return r .. ':sessions' end   -- zset: session by expiry (refreshed when it fires)
@@ -15,7 +15,7 @@ function keys.pending(r) return r .. ':pending' end     -- zset: pending waitpoi
 function keys.kids(r) return r .. ':kids' end           -- hash: current token key, and the state of each
 function keys.digests(r) return r .. ':digests' end     -- set: interests that have waiters
 function keys.parked(r) return r .. ':parked' end       -- zset: suspended execution by when it was suspended
-function keys.route_use(r) return r .. ':routeuse' end  -- hash: route id -> executions that are retained
+function keys.route_use(r) return r .. ':routeuse' end  -- hash: route -> executions that are retained; others of a class -> how many
 function keys.lanes(r) return r .. ':lanes' end         -- hash: namespace and lane -> what an operator said
 function keys.workers(r) return r .. ':workers' end     -- zset: registered worker instance by expiry
 function keys.schedules(r) return r .. ':schedules' end -- zset: schedule that is not paused by its next due time
@@ -26,7 +26,7 @@ function keys.flows(r) return r .. ':flows' end         -- zset: flow by when it
 function keys.flow_due(r) return r .. ':flowdue' end    -- zset: flow that the tick is to give up, or to forget
 function keys.backlog(r) return r .. ':backlog' end     -- zset: unfinished work of flows by when it was filed
 function keys.work(r) return r .. ':work' end           -- hash: what that work is
-function keys.gready(r) return r .. ':gready' end       -- set: routes with gates that are non-empty and open
+function keys.gready(r) return r .. ':gready' end       -- set: likewise, with gates
 function keys.closed(r) return r .. ':closed' end       -- zset: route that a gate closed by when it opens again
 function keys.aside(r, name) return r .. ':bad:' .. name end -- any: what an audit could not read, under its former name
 function keys.closings(r) return r .. ':closings' end   -- hash: that route -> why, "w" and a route -> how often it was woken
@@ -35,14 +35,19 @@ function keys.outbox(r) return r .. ':outbox' end       -- stream: what budgets 
 function keys.paused(r) return r .. ':paused' end       -- zset: execution that an operator paused by when
 function keys.refused(r) return r .. ':refused' end     -- zset: execution:waitpoint, as a refused token named it, by when
 function keys.refusals(r) return r .. ':refusals' end   -- hash: how many tokens were refused
-function keys.shares(r) return r .. ':shares' end       -- hash: namespace and lane -> what it had, and its weight
+function keys.shares(r) return r .. ':shares' end       -- hash: namespace and lane -> what it was given; lane -> where it is
+function keys.weights(r) return r .. ':weights' end     -- hash: namespace and lane -> its weight
 function keys.budgets(r) return r .. ':budgets' end     -- zset: every budget, all of one score
 function keys.quotas(r) return r .. ':quotas' end       -- zset: every quota, all of one score
 function keys.news(r) return r .. ':news' end           -- channel: the feed has grown
 
 -- One per route, interest or session.
 function keys.queue(r, route) return r .. ':q:' .. route end          -- zset: execution by score
-function keys.interest(r, digest) return r .. ':int:' .. digest end   -- set: route ids
+function keys.interest(r, digest) return r .. ':int:' .. digest end   -- set: classes, as ready has them
+function keys.spaces(r, digest) return r .. ':ins:' .. digest end     -- string: namespaces of an interest; empty for all
+function keys.ring(r, class) return r .. ':ring:' .. class end        -- zset: namespaces with work in the order of their turns
+function keys.gring(r, class) return r .. ':gring:' .. class end      -- zset: likewise, work with gates
+function keys.turns(r, class, namespace) return r .. ':turns:' .. class .. ':' .. namespace end -- zset: routes with gates and work
 function keys.waiters(r, digest) return r .. ':w:' .. digest end      -- zset: instance by expiry
 function keys.session(r, session) return r .. ':s:' .. session end    -- hash
 function keys.held(r, session) return r .. ':h:' .. session end       -- zset: execution by claim number

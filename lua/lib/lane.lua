@@ -35,8 +35,7 @@ function lane.of(ctx, route_id)
   ctx.cache.lane_of = ctx.cache.lane_of or {}
   local row = ctx.cache.lane_of[route_id]
   if not row then
-    local text = redis.call('HGET', keys.routes(ctx.r), route_id) or ''
-    row = lane.read(ctx, string.match(text, '^([^\31]*\31[^\31]*)') or '')
+    row = lane.read(ctx, string.match(route.read(ctx, route_id), '^([^\31]*\31[^\31]*)') or '')
     ctx.cache.lane_of[route_id] = row
   end
   return row

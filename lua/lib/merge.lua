@@ -38,14 +38,14 @@ local function sink(lists, n)
   lists[i] = top
 end
 
--- open begins with count routes of a list, from position from on and round it; of each it will read at most each members, and want
+-- open begins with count routes of a list, classes' own ones, from position from on and round it; of each it will read at most each members, and want
 -- are wanted in all.
-function merge.open(ctx, ready, from, count, each, want)
+function merge.open(ctx, members, from, count, each, want)
   local m = { each = each, chunk = math.min(each, math.floor((want + count - 1) / count) + 1), taken = 0, lists = {} }
   for i = 1, count do
-    local l = { route = ready[(from + i - 1) % #ready + 1], members = {}, at = -1, read = 0 }
+    local l = { route = members[(from + i - 1) % #members + 1], members = {}, at = -1, read = 0 }
     follow(ctx, m, l)
-    if l.id then m.lists[#m.lists + 1] = l else redis.call('SREM', gate.ready(ctx, l.route), l.route) end
+    if l.id then m.lists[#m.lists + 1] = l else ready.drop(ctx, l.route) end
   end
   table.sort(m.lists, merge.before)
   m.n = #m.lists

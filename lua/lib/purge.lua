@@ -109,7 +109,7 @@ function purge.run(ctx, c, id, keep)
   redis.call('ZREM', keys.done(r), id)
   if c.flow then purge.member(ctx, c, id) end
   gate.purged(ctx, c.route, id)
-  indexes.used(ctx, c.route, -1)
+  route.used(ctx, c.route, -1)
   ctx.moves.purged = (ctx.moves.purged or 0) + 1
   return true
 end

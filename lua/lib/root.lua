@@ -6,7 +6,7 @@
 --   wake    when the tick is due, or nil
 --   lanes   set when an operator said something about a lane
 --   gates   1 when a route has gates, 2 when something is attached to a scope, 3 when to a label; else false
---   spaces  set when there is, or was, work of several namespaces (with the table's version only)
+--   spaces  set when there is, or was, work of several namespaces
 --   feed    what is recorded in the feed and until when, or false
 -- A missing root is an error, never created on demand.
 local root = {}
@@ -25,23 +25,23 @@ function root.enter(k, argv, claims, tick)
   root.current = nil
   local r, h = k[1], nil
   if tick then
-    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'owner', 'ring', 'quiet')
+    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces', 'owner', 'ring', 'quiet')
   elseif claims then
-    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'table', 'spaces')
+    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces', 'table')
   else
-    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked')
+    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces')
   end
   if not h[1] then return nil, reply.err('partition_missing', r) end
   if h[1] ~= '@PROTOCOL@' or argv[1] ~= '@PROTOCOL@' then return nil, root.mismatch(h[1], argv[1]) end
   if h[2] then return nil, reply.err('partition_frozen', r) end
   local now = clock.now(r)
   local ctx = { r = r, now = now, t = reply.int(now), wake = h[3] and tonumber(h[3]), lanes = h[4], feed = h[5],
-    gates = h[6], ticked = h[7], table = claims and tonumber(h[8] or '0'), spaces = claims and h[9], moves = {}, cache = {} }
+    gates = h[6], ticked = h[7], spaces = h[8], table = claims and tonumber(h[9] or '0'), moves = {}, cache = {} }
   root.current = ctx
   if tick then
-    ctx.owner = h[8]
-    ctx.ring = h[9]
-    ctx.quiet = h[10] and tonumber(h[10])
+    ctx.owner = h[9]
+    ctx.ring = h[10]
+    ctx.quiet = h[11] and tonumber(h[11])
   end
   return ctx
 end
@@ -55,9 +55,7 @@ end
 -- version is the version of the route table.
 function root.version(ctx)
   if not ctx.table then
-    local h = redis.call('HMGET', ctx.r, 'table', 'spaces')
-    ctx.table = tonumber(h[1] or '0')
-    ctx.spaces = h[2]
+    ctx.table = tonumber(redis.call('HGET', ctx.r, 'table') or '0')
   end
   return ctx.table
 end

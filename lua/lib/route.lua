@@ -1,7 +1,12 @@
--- route: the partition's versioned table of (namespace, lane, kind, required capabilities). A row is
--- the five parts joined by the unit separator; the fifth names the budgets and quotas that work has to ask (lib/gate.lua), mostly none. Ids count up. The
--- table's version is also a time, so that a worker notices when a failover lost an id and somebody else got it.
-local route = {}
+-- route: where executions wait: what a worker must have to be given them (lane, kind and required capabilities), their namespace, and the
+-- budgets and quotas that they have to ask (lib/gate.lua), mostly none. A row is these five parts joined by the unit separator: namespace,
+-- lane, kind, capabilities, gates. Routes that differ in nothing but namespace and gates are of one class. Workers know classes alone:
+-- there are at most 1,024 of them, each partition has a versioned table of them, and claims bring the rows of other routes along. Of routes
+-- there may be any number.
+-- A class has a number, which counts up. Its own route is that of the first namespace that the partition ever had, without gates:
+-- what nearly everybody uses needs nothing but the class. The others are called <class><nine digits>. The table's version is also a time, so
+-- that a worker notices when a failover lost a number and another class got it.
+local route = { most = 1024 }
 
 local US = '\31'
 
@@ -23,6 +28,57 @@ function route.validate(namespace, lane, kind, caps)
   return nil
 end
 
+-- class is the class of a route, plain whether it is the class's own.
+function route.class(id) return #id > 9 and string.sub(id, 1, -10) or id end
+
+function route.plain(id) return #id <= 9 end
+
+-- others is under what the routes of a class are counted that are not its own.
+function route.others(class) return class .. '000000000' end
+
+-- kept tells whether it is the own route of a class that has others: its row is there whether or not it is used.
+function route.kept(ctx, id)
+  return route.plain(id) and redis.call('HEXISTS', keys.route_use(ctx.r), route.others(id)) == 1
+end
+
+-- read returns the row of a route, '' when there is none.
+function route.read(ctx, id)
+  ctx.cache.rows = ctx.cache.rows or {}
+  local row = ctx.cache.rows[id]
+  if not row then
+    row = redis.call('HGET', keys.routes(ctx.r), id) or ''
+    ctx.cache.rows[id] = row
+  end
+  return row
+end
+
+-- know remembers the row of a route.
+function route.know(ctx, id, row)
+  ctx.cache.rows = ctx.cache.rows or {}
+  ctx.cache.rows[id] = row
+end
+
+-- load reads the rows of many routes with one command.
+function route.load(ctx, ids)
+  ctx.cache.rows = ctx.cache.rows or {}
+  local asked = {}
+  for i = 1, #ids do
+    if not ctx.cache.rows[ids[i]] then asked[#asked + 1] = ids[i] end
+  end
+  for first = 1, #asked, 500 do
+    local part = redis.call('HMGET', keys.routes(ctx.r), unpack(asked, first, math.min(first + 499, #asked)))
+    for i = 1, #part do ctx.cache.rows[asked[first + i - 1]] = part[i] or '' end
+  end
+end
+
+-- split returns the parts of a row: namespace, lane, what follows both up to the gates, and the gates; nil if it is none.
+function route.split(row)
+  return string.match(row, '^([^\31]*)\31([^\31]*)\31([^\31]*\31[^\31]*)\31([^\31]*)$')
+end
+
+-- namespace is the namespace of a route.
+function route.namespace(ctx, id) return string.match(route.read(ctx, id), '^[^\31]*') end
+
 -- find returns the id of a row, nil when there is none yet.
 function route.find(ctx, row)
   ctx.cache.route_of = ctx.cache.route_of or {}
@@ -30,41 +86,101 @@ function route.find(ctx, row)
   if id == nil then
     id = redis.call('HGET', keys.route_ids(ctx.r), row)
     ctx.cache.route_of[row] = id
+    if id then route.know(ctx, id, row) end
   end
   return id or nil
 end
 
--- add creates a row. The caller has checked that there is room.
-function route.add(ctx, row)
+-- space is the first namespace that the partition ever had, nil if it has had none.
+function route.space(ctx)
+  if ctx.cache.space == nil then ctx.cache.space = redis.call('HGET', ctx.r, 'space') end
+  return ctx.cache.space or nil
+end
+
+-- own is the row of the class's own route, for the row of any of its routes; nil if there is no telling.
+function route.own(ctx, row)
+  local space, _, lane_name, rest = route.space(ctx), route.split(row)
+  return space and lane_name and space .. US .. lane_name .. US .. rest .. US
+end
+
+-- room tells whether a row that does not exist may be made: its class exists, or there is room for another. made has the classes that
+-- the call is going to make.
+function route.room(ctx, row)
+  local class, made = route.own(ctx, row), ctx.cache.made or {}
+  if not class then return true end -- the first of all
+  ctx.cache.made = made
+  if made[class] or route.find(ctx, class) then return true end
+  ctx.cache.room = ctx.cache.room or route.most - redis.call('ZCARD', keys.route_log(ctx.r))
+  if ctx.cache.room <= 0 then return false end
+  ctx.cache.room = ctx.cache.room - 1
+  made[class] = true
+  return true
+end
+
+local function store(ctx, id, row)
+  redis.call('HSET', keys.routes(ctx.r), id, row)
+  redis.call('HSET', keys.route_ids(ctx.r), row, id)
+  ctx.cache.route_of[row] = id
+  route.know(ctx, id, row)
+end
+
+-- announce gives the table a new version, with which every worker is told of a class.
+function route.announce(ctx, class)
   ctx.table = math.max(root.version(ctx) + 1, ctx.now)
   local version = reply.int(ctx.table)
   redis.call('HSET', ctx.r, 'table', version)
-  local id = reply.int(redis.call('HINCRBY', ctx.r, 'routes', 1))
-  redis.call('HSET', keys.routes(ctx.r), id, row)
-  redis.call('HSET', keys.route_ids(ctx.r), row, id)
-  redis.call('ZADD', keys.route_log(ctx.r), version, id)
-  ctx.cache.route_of[row] = id
+  redis.call('ZADD', keys.route_log(ctx.r), version, class)
   ctx.moves.routes_added = true
-  gate.added(ctx, id, row)
-  share.added(ctx, row)
+end
+
+local function add_class(ctx, row)
+  local class = reply.int(redis.call('HINCRBY', ctx.r, 'routes', 1))
+  store(ctx, class, row)
+  route.announce(ctx, class)
+  return class
+end
+
+-- add creates a row. The caller has checked that there is room.
+function route.add(ctx, row)
+  local namespace = string.match(row, '^[^\31]*')
+  local space = route.space(ctx)
+  if not space then
+    space = namespace
+    redis.call('HSET', ctx.r, 'space', space)
+    ctx.cache.space = space
+  end
+  local class_row = route.own(ctx, row)
+  local class = route.find(ctx, class_row) or add_class(ctx, class_row)
+  if row == class_row then return class end
+  if namespace ~= space and not ctx.spaces then
+    redis.call('HSET', ctx.r, 'spaces', '1')
+    ctx.spaces, ctx.moves.spread = '1', true
+  end
+  local id
+  repeat -- the numbers begin again behind the last one, long after most of the old ones went
+    local n = redis.call('HINCRBY', ctx.r, 'subroutes', 1)
+    if n > 999999999 then
+      n = 1
+      redis.call('HSET', ctx.r, 'subroutes', '1')
+    end
+    id = class .. string.sub('00000000' .. reply.int(n), -9)
+  until redis.call('HEXISTS', keys.routes(ctx.r), id) == 0
+  store(ctx, id, row)
+  route.used(ctx, route.others(class), 1)
+  if not ctx.gates and not string.find(row, '\31$') then
+    ctx.gates = '1'
+    redis.call('HSET', ctx.r, 'gates', '1')
+  end
   return id
 end
 
--- remove forgets a row that no execution uses any more. Workers that know the id wait for nothing.
-function route.remove(ctx, id)
-  if redis.call('EXISTS', keys.queue(ctx.r, id)) == 1 then return end
-  local row = redis.call('HGET', keys.routes(ctx.r), id)
-  redis.call('HDEL', keys.routes(ctx.r), id)
-  if row and redis.call('HGET', keys.route_ids(ctx.r), row) == id then redis.call('HDEL', keys.route_ids(ctx.r), row) end
-  redis.call('ZREM', keys.route_log(ctx.r), id)
-  redis.call('HDEL', keys.route_use(ctx.r), id)
-  redis.call('SREM', keys.ready(ctx.r), id)
-  if ctx.gates then gate.removed(ctx, id) end
-  if row then share.removed(ctx, row) end
+-- used counts how many retained executions a route has, or under route.others(class) how many routes; at zero it goes (indexes.apply).
+function route.used(ctx, id, change)
+  ctx.moves.used = ctx.moves.used or {}
+  ctx.moves.used[id] = (ctx.moves.used[id] or 0) + change
 end
 
--- delta appends what a worker that knows version `known` lacks: full flag, version, count, then id and the
--- five parts of each row.
+-- delta appends what a worker that knows version `known` lacks: full flag, version, count, then number and own row of each class.
 function route.delta(ctx, known, out)
   local ids = {}
   if known < root.version(ctx) then
@@ -73,14 +189,14 @@ function route.delta(ctx, known, out)
   out[#out + 1] = known == 0 and '1' or '0'
   out[#out + 1] = reply.int(ctx.table)
   out[#out + 1] = reply.int(#ids)
-  if #ids == 0 then return end
-  local rows = {}
-  for first = 1, #ids, 500 do
-    local part = redis.call('HMGET', keys.routes(ctx.r), unpack(ids, first, math.min(first + 499, #ids)))
-    for i = 1, #part do rows[#rows + 1] = part[i] or '' end
-  end
+  if #ids > 0 then route.rows(ctx, ids, out) end
+end
+
+-- rows appends ids and rows.
+function route.rows(ctx, ids, out)
+  route.load(ctx, ids)
   for i = 1, #ids do
     out[#out + 1] = ids[i]
-    out[#out + 1] = rows[i]
+    out[#out + 1] = ctx.cache.rows[ids[i]]
   end
 end

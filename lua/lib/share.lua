@@ -1,165 +1,166 @@
 -- share: the namespaces of a lane share what is handed out by weight, however much of it waits for each. Each has a
 -- count of what it was given, a claim adding 1,000,000 divided by its weight; who has least comes next. Who had nothing to do does not
--- save up: it goes on where the lane is. One hash: "<namespace>\31<lane>" -> "count weight", and "<lane>" -> where the lane is, the
--- largest count at which one of its claims began. Nothing of this is read as long as a partition has work of one namespace (the root's
--- field spaces), and nothing written while none of a lane competes.
+-- save up: it goes on where the lane is. The hash shares has "<namespace>\31<lane>" -> count, and "<lane>" -> where the lane is: at the
+-- largest count at which one of its claims began, or a claim for each of those who wait further, so that these have their turn however many
+-- others begin to wait; the hash weights has the weights that were set. Rings (lib/ready.lua) have the namespaces
+-- with work in the order of their counts, by class: a claim looks at the first of each ring alone. A namespace that was given something
+-- in another class has a place there that is too good, until a claim meets it and puts it right. Nothing of all this is read as
+-- long as a partition has work of one namespace, and nothing written while none of a lane competes.
 local share = {}
 
-local unit, high, whole, most = 1000000, 4503599627370496, 9007199254740991, 8192
+local unit, high, whole, most = 1000000, 4503599627370496, 9007199254740991, 1024
 
--- added takes notice of a new route: the root's field space is the first namespace there ever was, spaces is set when there is, or was,
--- another.
-function share.added(ctx, row)
-  local h, namespace = redis.call('HMGET', ctx.r, 'space', 'spaces'), string.match(row, '^[^\31]*')
-  if not h[1] then
-    redis.call('HSET', ctx.r, 'space', namespace)
-  elseif not h[2] and h[1] ~= namespace then
-    redis.call('HSET', ctx.r, 'spaces', '1')
-    ctx.spaces = '1'
+local function number(text) return math.min(args.int(text, 0, whole) or 0, high + unit) end
+
+-- read returns the first namespaces of a ring that an interest may have, at most n, with their places, and whether that is all.
+local function read(ring, spaces, n)
+  local found = {}
+  if not spaces then
+    local list = redis.call('ZRANGE', ring, '0', reply.int(n - 1), 'WITHSCORES')
+    for i = 1, #list, 2 do found[#found + 1] = { name = list[i], place = args.score(list[i + 1]) } end
+    return found, #found < n
   end
+  local scores = redis.call('ZMSCORE', ring, unpack(spaces))
+  for i = 1, #spaces do
+    if scores[i] then found[#found + 1] = { name = spaces[i], place = args.score(scores[i]) } end
+  end
+  if #found <= n then return found, true end
+  table.sort(found, function(a, b) return a.place < b.place or a.place == b.place and a.name < b.name end)
+  for i = #found, n + 1, -1 do found[i] = nil end
+  return found, false
 end
 
--- removed forgets the count of a namespace whose weight nobody set: if it comes again it goes on where the lane is.
-function share.removed(ctx, row)
-  local name = string.match(row, '^[^\31]*\31[^\31]*')
-  local text = redis.call('HGET', keys.shares(ctx.r), name)
-  if text and not string.find(text, ' ', 1, true) then redis.call('HDEL', keys.shares(ctx.r), name) end
+-- foremost takes n of too many rings: those in which somebody has been given least, and of equal ones others with each rotation. Who serves some
+-- namespaces only looks at other rings with each rotation.
+local function foremost(ctx, q, rings, n, gated, spaces)
+  local turn, out, place = q.rotation % 16777216 * n, {}, {}
+  for i = 1, #rings do out[i] = rings[(turn + i - 1) % #rings + 1] end
+  if not spaces then
+    for i = 1, #out do
+      local head = redis.call('ZRANGE', (gated and keys.gring or keys.ring)(ctx.r, out[i]), '0', '0', 'WITHSCORES')
+      place[out[i]] = { head[2] and args.score(head[2]) or 0, i }
+    end
+    table.sort(out, function(a, b)
+      local x, y = place[a], place[b]
+      if x[1] ~= y[1] then return x[1] < y[1] end
+      return x[2] < y[2]
+    end)
+  end
+  for i = #out, n + 1, -1 do out[i] = nil end
+  return out
 end
 
--- sweep forgets what has neither a route nor a weight, and returns how many weights are set; with least only if they are fewer.
-function share.sweep(ctx, least)
-  local rows, used, weights, gone = redis.call('HVALS', keys.routes(ctx.r)), {}, 0, {}
+-- chosen lists the namespaces that a claim looks at, by class, at most 64 classes, and whether those are all that have work, and about
+-- how many others have some. false when the interest is not known any more.
+local function chosen(ctx, q, members, gated)
+  local spaces, rings, classes, list, all, weight = ready.spaces(ctx, q.interest), {}, nil, {}, true, 0
+  if spaces == false then return false end
+  for i = 1, #members do
+    local class, plain = ready.class(members[i])
+    if not plain then rings[#rings + 1] = class end -- that has the classes' own routes, too
+  end
+  local n = math.min(#rings, 64, spaces and math.max(1, math.floor(1024 / #spaces)) or 64)
+  if #rings > n then classes = foremost(ctx, q, rings, n, gated, spaces) else classes = rings end
+  route.load(ctx, classes)
+  for i = 1, n do
+    local class = classes[i]
+    local ring = (gated and keys.gring or keys.ring)(ctx.r, class)
+    local own, lane_name, rest = route.split(route.read(ctx, class))
+    if own then
+      local found, complete = read(ring, spaces, math.max(2, math.floor((math.min(64, q.max + 4) + n - 1) / n)))
+      all = all and complete
+      weight = weight + (complete and 0 or redis.call('ZCARD', ring) - #found)
+      for k = 1, #found do
+        list[#list + 1] = { class = class, namespace = found[k].name, lane = lane_name, ring = ring, place = found[k].place, rest = rest }
+      end
+    end
+  end
+  return list, all and n == #rings, weight
+end
+
+-- find finds the routes of what was chosen: the one without gates, or the next of those with gates.
+local function find(ctx, list, gated)
+  local rows, asked = {}, {}
+  for i = 1, #list do
+    local x = list[i]
+    if gated then
+      x.turns = keys.turns(ctx.r, x.class, x.namespace)
+      x.routes = redis.call('ZRANGE', x.turns, '0', reply.int(math.max(1, math.floor(64 / #list)) - 1))
+    else
+      rows[#rows + 1] = route.row(x.namespace, x.lane, x.rest, '')
+      asked[#rows] = x
+    end
+  end
+  local ids = #rows > 0 and redis.call('HMGET', keys.route_ids(ctx.r), unpack(rows)) or {}
   for i = 1, #rows do
-    local name, lane_name = string.match(rows[i], '^([^\31]*\31([^\31]*))')
-    if name then used[name], used[lane_name] = true, true end
+    asked[i].routes = { ids[i] or nil }
+    if ids[i] then route.know(ctx, ids[i], rows[i]) end
   end
-  local all = redis.call('HGETALL', keys.shares(ctx.r))
-  for i = 1, #all, 2 do
-    if string.find(all[i + 1], ' ', 1, true) then
-      weights = weights + 1
-    elseif not used[all[i]] then
-      gone[#gone + 1] = all[i]
-    end
-  end
-  if least and weights >= least then return weights end
-  for first = 1, #gone, 500 do
-    redis.call('HDEL', keys.shares(ctx.r), unpack(gone, first, math.min(first + 499, #gone)))
-  end
-  return weights
-end
-
--- room keeps the hash bounded, and tells whether another weight may be set: at most 4,096 are.
-function share.room(ctx)
-  return redis.call('HLEN', keys.shares(ctx.r)) < 4096 or share.sweep(ctx, 4096) < 4096
-end
-
--- sorted reads the rows of routes and sorts them by namespace: a list, each with its routes, and the namespace and lane of each route.
-local function sorted(ctx, ready)
-  local spaces, by, group = {}, {}, {}
-  for first = 1, #ready, 500 do
-    local rows = redis.call('HMGET', keys.routes(ctx.r), unpack(ready, first, math.min(first + 499, #ready)))
-    for i = 1, #rows do
-      local route_id = ready[first + i - 1]
-      local name, namespace = string.match(rows[i] or '', '^(([^\31]*)\31[^\31]*)')
-      namespace = namespace or ''
-      group[route_id] = name or ''
-      local s = by[namespace]
-      if not s then
-        s = { slots = 0 }
-        by[namespace], spaces[#spaces + 1] = s, s
-      end
-      s[#s + 1] = route_id
-    end
-  end
-  return spaces, group
-end
-
--- allot gives the namespaces slots in turn, one for each route, until 64 are given.
-local function allot(list)
-  local left, given = 64, true
-  while given and left > 0 do
-    given = false
-    for i = 1, #list do
-      local s = list[i]
-      if left > 0 and s.slots < #s then
-        s.slots = s.slots + 1
-        left, given = left - 1, true
-      end
-    end
+  for i = 1, #list do
+    local x = list[i]
+    if #x.routes == 0 then ready.leave((gated and keys.gready or keys.ready)(ctx.r), x.ring, x.class, x.namespace) end -- it is nowhere
   end
 end
 
--- compete sorts the routes that were chosen by namespace and lane, with their counts and weights, unless no lane has several namespaces.
-local function compete(ctx, turn, names)
+-- compete sorts what was chosen by namespace and lane, with counts and weights, and says how many heads are read of each route: about twice
+-- as many as are wanted in all, half of them for all namespaces alike, half by weight.
+local function compete(ctx, turn, max)
   local all, by, lanes, fields = {}, {}, {}, {}
-  for i = 1, #turn.routes do
-    local name = names[turn.routes[i]]
+  for i = 1, #turn.chosen do
+    local x = turn.chosen[i]
+    local name = lane.name(x.namespace, x.lane)
     local g = by[name]
     if not g then
-      local lane_name = string.match(name, '\31(.*)$') or ''
-      local l = lanes[lane_name]
+      local l = lanes[x.lane]
       if not l then
-        l = { name = lane_name, groups = {} }
-        lanes[lane_name], lanes[#lanes + 1] = l, l
+        l = { name = x.lane, groups = {} }
+        lanes[x.lane], lanes[#lanes + 1] = l, l
       end
-      g = { name = name, lane = l, at = 1, taken = 0, heads = {} }
+      g = { name = name, lane = l, at = 1, taken = 0, heads = {}, n = 0, place = x.place }
       by[name], all[#all + 1], l.groups[#l.groups + 1] = g, g, g
     end
-    turn.group[turn.routes[i]] = g
+    x.group, g.n, g.place = g, g.n + #x.routes, math.min(g.place, x.place)
+    for k = 1, #x.routes do turn.group[x.routes[k]] = g end
   end
-  if #all == #lanes then return end
+  local sum, names, some = 0, {}, math.max(max, 64)
+  for i = 1, #all do names[i] = all[i].name end
+  local weights = #all > 1 and redis.call('HMGET', keys.weights(ctx.r), unpack(names)) or {}
+  for i = 1, #all do
+    all[i].weight = args.int(weights[i] or nil, 1, 1000) or 1
+    sum = sum + all[i].weight
+  end
+  turn.weight = sum + turn.others
+  for i = 1, #turn.chosen do
+    local x = turn.chosen[i]
+    local each = math.max(1, math.min(max + 4, math.floor((some / #all + some * x.group.weight / sum) / x.group.n) + 1))
+    for k = 1, #x.routes do turn.routes[#turn.routes + 1], turn.each[#turn.each + 1] = x.routes[k], each end
+  end
+  if #all == #lanes and turn.all then return end
   turn.lanes = lanes
   for i = 1, #lanes do fields[i] = lanes[i].name end
   for i = 1, #all do fields[#fields + 1] = all[i].name end
   local v = redis.call('HMGET', keys.shares(ctx.r), unpack(fields))
   for i = 1, #lanes do
-    lanes[i].known = v[i]
-    lanes[i].count = math.min(args.int(v[i], 0, whole) or 0, high + unit)
+    lanes[i].known, lanes[i].count = v[i], number(v[i])
+    lanes[i].began = lanes[i].count
   end
   for i = 1, #all do
     local g = all[i]
-    local count, weight = string.match(v[#lanes + i] or '', '^(%d+) ?(%d*)$')
-    g.weight = args.int(weight, 1, 1000)
-    g.step = math.floor(unit / (g.weight or 1))
-    -- counts of a lane that was forgotten mean nothing
-    g.count = g.lane.known and math.min(math.max(args.int(count, 0, whole) or 0, g.lane.count), g.lane.count + 1024 * unit) or 0
+    g.step, g.known = math.floor(unit / g.weight), v[#lanes + i]
+    -- a count of a lane that was forgotten means nothing, and none is far from where its lane is
+    local count = g.lane.known and args.int(g.known, 0, whole) or 0
+    g.count = math.min(math.max(count, g.place, g.lane.count - 1024 * unit), g.lane.count + 1024 * unit)
   end
 end
 
--- parts says how many heads are read of each route: half of 256 for all namespaces alike, half by weight.
-local function parts(turn, list, max)
-  local sum, at = 0, 0
-  for i = 1, #list do
-    list[i].weight = 1
-    for k = 1, list[i].slots do list[i].weight = math.max(list[i].weight, turn.group[turn.routes[at + k]].weight or 1) end
-    sum, at = sum + list[i].weight, at + list[i].slots
-  end
-  for i = 1, #list do
-    local s = list[i]
-    local each = math.max(1, math.min(max + 4, math.floor((128 / #list + 128 * s.weight / sum) / s.slots)))
-    for _ = 1, s.slots do turn.each[#turn.each + 1] = each end
-  end
-end
-
--- begin chooses at which of the ready routes a claim looks, at most 64, and how many heads of each it reads, about 256 in all: every
--- namespace has its part of both, however many routes it has. Who has more routes, or is one of more than 64, is looked at in turn, which
--- rotation counts. nil when all routes are of one namespace; without lanes none of them competes with another.
-function share.begin(ctx, ready, rotation, max)
-  local spaces, names = sorted(ctx, ready)
-  if #spaces < 2 then return nil end
-  local list, n = {}, math.min(#spaces, 64)
-  rotation = rotation % 16777216
-  local from = rotation % #spaces * n
-  for i = 1, n do list[i] = spaces[(from + i - 1) % #spaces + 1] end
-  allot(list)
-  local turn = { routes = {}, each = {}, group = {}, seen = {} }
-  local again = math.floor(rotation * n / #spaces) -- how often each namespace has been looked at
-  for i = 1, n do
-    local s = list[i]
-    for k = 1, s.slots do turn.routes[#turn.routes + 1] = s[(again % #s * s.slots + k - 1) % #s + 1] end
-  end
-  compete(ctx, turn, names)
-  parts(turn, list, max)
+-- begin chooses at which routes a claim looks, and how many heads of each it reads. Without lanes none of them competes with another. false when the
+-- interest is not known any more.
+function share.begin(ctx, q, members, gated)
+  local list, all, others = chosen(ctx, q, members, gated)
+  if not list then return false end
+  find(ctx, list, gated)
+  local turn = { chosen = list, all = all, others = others, routes = {}, each = {}, group = {}, seen = {} }
+  compete(ctx, turn, q.max)
   return turn
 end
 
@@ -197,16 +198,17 @@ function share.following(turn)
   if not l then return nil end
   local g = l.pick
   g.at, l.scanned = g.at + 1, false
-  local h = g.heads[g.at - 1]
-  h.group = g
-  return h
+  return g.heads[g.at - 1]
 end
 
 -- take counts a head that is handed out. What was passed over costs nothing.
-function share.take(h)
-  local g = h.group
-  g.lane.count = math.max(g.lane.count, g.count)
-  g.count, g.taken, g.lane.taken = g.count + g.step, g.taken + 1, true
+function share.take(turn, h)
+  local g = turn.group[h.route]
+  g.taken = g.taken + 1
+  if not turn.lanes then return end
+  local l = g.lane
+  l.count, l.last = math.max(l.count, g.count), math.max(l.last or 0, g.count + g.step)
+  g.count, l.taken = g.count + g.step, (l.taken or 0) + 1
 end
 
 -- hold keeps a lane from passing a namespace of which more waits than was read, so that it gets what it missed: at most 256 claims.
@@ -220,42 +222,87 @@ local function hold(ctx, turn)
   end
 end
 
--- lower takes from all counts of a lane what is common to them, long before they leave the whole numbers.
+-- lower takes from all counts and places of a lane what is common to them, long before they leave the whole numbers: at most once in
+-- 10^9 claims of a lane.
 local function lower(ctx, l)
-  local key, sets = keys.shares(ctx.r), { l.name, '0' }
+  local key, base = keys.shares(ctx.r), l.count - 2048 * unit -- no count is further behind
+  local sets = { l.name, reply.int(l.count - base) }
+  local function less(text) return reply.int(math.max(0, (args.score(text) or 0) - base)) end
   local all = redis.call('HGETALL', key)
   for i = 1, #all, 2 do
-    local count, weight = string.match(all[i + 1], '^(%d+)(.*)$')
-    if string.match(all[i], '\31(.*)$') == l.name and count then
-      sets[#sets + 1] = all[i]
-      sets[#sets + 1] = reply.int(math.max(0, (args.int(count, 0, whole) or 0) - l.count)) .. weight
-    end
+    if string.match(all[i], '\31(.*)$') == l.name then sets[#sets + 1], sets[#sets + 2] = all[i], less(all[i + 1]) end
   end
   for first = 1, #sets, 500 do redis.call('HSET', key, unpack(sets, first, math.min(first + 499, #sets))) end
+  local classes = redis.call('ZRANGE', keys.route_log(ctx.r), '0', '-1')
+  route.load(ctx, classes)
+  for i = 1, #classes do
+    local _, lane_name = route.split(route.read(ctx, classes[i]))
+    local rings = lane_name == l.name and { keys.ring(ctx.r, classes[i]), keys.gring(ctx.r, classes[i]) } or {}
+    for n = 1, #rings do
+      local ring = rings[n]
+      local list = redis.call('ZRANGE', ring, '0', '-1', 'WITHSCORES')
+      for k = 1, #list, 2 do redis.call('ZADD', ring, less(list[k + 1]), list[k]) end
+    end
+  end
+end
+
+-- sweep forgets counts that say nothing, because their lane has passed them, whenever some were added and there are many.
+local function sweep(ctx, added)
+  local key = keys.shares(ctx.r)
+  if added == 0 or redis.call('HLEN', key) <= most then return end
+  local list, lanes, gone = redis.call('HRANDFIELD', key, reply.int(2 * added + 8), 'WITHVALUES'), {}, {}
+  for i = 1, #list, 2 do
+    local lane_name = string.match(list[i], '\31(.*)$')
+    if lane_name then
+      lanes[lane_name] = lanes[lane_name] or number(redis.call('HGET', key, lane_name))
+      if number(list[i + 1]) <= lanes[lane_name] then gone[#gone + 1] = list[i] end
+    end
+  end
+  if #gone > 0 then redis.call('HDEL', key, unpack(gone)) end
+end
+
+-- placed puts the namespaces where their counts say, and routes with gates that were looked at behind the others.
+local function placed(ctx, turn)
+  local rings = {}
+  for i = 1, #turn.chosen do
+    local x = turn.chosen[i]
+    if x.turns and x.group.taken > 0 then
+      for k = 1, #x.routes do redis.call('ZADD', x.turns, 'XX', ctx.t, x.routes[k]) end
+    end
+    if turn.lanes and x.group.count ~= x.place then
+      local moves = rings[x.ring] or { 'XX' }
+      rings[x.ring] = moves
+      moves[#moves + 1], moves[#moves + 2] = reply.int(x.group.count), x.namespace
+    end
+  end
+  for ring, moves in pairs(rings) do redis.call('ZADD', ring, unpack(moves)) end
 end
 
 -- charge books what was handed out.
 function share.charge(ctx, turn)
+  if not turn.lanes then return placed(ctx, turn) end
   hold(ctx, turn)
-  local sets, new, far = {}, false, nil
+  local sets, added, far = {}, 0, nil
   for i = 1, #turn.lanes do
     local l = turn.lanes[i]
     if l.taken then
-      new = new or not l.known
+      l.count = math.max(l.count, math.min(l.began + math.floor(l.taken * unit / turn.weight), l.last))
       if l.count > high then far = l end
       sets[#sets + 1] = l.name
       sets[#sets + 1] = reply.int(l.count)
       for n = 1, #l.groups do
         local g = l.groups[n]
         if g.taken > 0 then
+          if not g.known then added = added + 1 end
           sets[#sets + 1] = g.name
-          sets[#sets + 1] = reply.int(g.count) .. (g.weight and ' ' .. reply.int(g.weight) or '')
+          sets[#sets + 1] = reply.int(g.count)
         end
       end
     end
   end
+  placed(ctx, turn)
   if #sets == 0 then return end
   redis.call('HSET', keys.shares(ctx.r), unpack(sets))
+  sweep(ctx, added)
   if far then lower(ctx, far) end
-  if new and redis.call('HLEN', keys.shares(ctx.r)) > most then share.sweep(ctx) end
 end

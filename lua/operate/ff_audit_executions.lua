@@ -124,8 +124,8 @@ end
 
 -- route reports a route without a row once a call, unless its id tells the row: that is for ff_audit_index to repair.
 function ff_audit.route(ctx, c, id)
-  if ctx.cache.rows[c.route] then return end
-  ctx.cache.rows[c.route] = true
+  if ctx.cache.reported[c.route] then return end
+  ctx.cache.reported[c.route] = true
   if redis.call('HEXISTS', keys.routes(ctx.r), c.route) == 1 then return end
   local ids = redis.call('HVALS', keys.route_ids(ctx.r))
   for i = 1, #ids do
@@ -212,7 +212,7 @@ local function ff_audit_executions(ctx, argv)
   for i = 1, #ids do
     if not args.id(ids[i]) then return reply.err('invalid_input', 'execution id') end
   end
-  ctx.cache.rows, ctx.known = {}, {}
+  ctx.cache.reported, ctx.known = {}, {}
   local seen, touched = {}, 0
   for i = 1, #ids do
     if touched > 700 then break end

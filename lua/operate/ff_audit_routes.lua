@@ -1,13 +1,14 @@
 -- ff_audit_routes: compares how many executions the routes count with how many there are. Counting takes a while, so there
--- are two calls: the first, without routes, answers the counts, and with how many purges and recounts they go along. The
+-- are two kinds of calls: the first, without routes, answer the counts, about 1,000 a call and in no order, and with how many purges and recounts they go
+-- along; the cursor is '' for the first page, and in the answer when there is no more. The number of a class followed by nine zeros counts its other routes. The
 -- second brings, for a route, the count of then, and how many executions were seen since: at least low of those counted
 -- then (created by then), at most high in all. A purge may
 -- have removed what was seen, so a count is raised to what is certain and lowered by what is certain: it never falls below
 -- what there is, and a row never goes while it is used. After another recount nothing is compared.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditRoutes
--- Args:    protocol repair purged recounts count {route stored low high}
--- Replies: OK now purged recounts compared count {route uses} findings {kind index member detail repaired}
+-- Args:    protocol repair purged recounts cursor count {route stored low high}
+-- Replies: OK now purged recounts compared cursor count {route uses} findings {kind index member detail repaired}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_recount = {}
 
@@ -17,18 +18,33 @@ function ff_recount.count(text)
   return n and (string.byte(text) == 45 and -n or n)
 end
 
--- uses lists every route that has a row or a count.
-function ff_recount.uses(ctx)
-  local list, known = redis.call('HGETALL', keys.route_use(ctx.r)), {}
-  for i = 1, #list, 2 do
-    known[list[i]] = true
-    list[i + 1] = reply.int(ff_recount.count(list[i + 1]) or 0)
+-- unused tells whether a count of nothing is as it should be: of a class that other routes keep, or of others that are not there.
+function ff_recount.unused(ctx, id)
+  return id == route.others(route.class(id)) or route.kept(ctx, id)
+end
+
+-- uses lists some of the routes that have a row, and with the first page those that have but a count, if there are more counts than rows.
+function ff_recount.uses(ctx, cursor)
+  local page, list, ids = redis.call('HSCAN', keys.routes(ctx.r), cursor == '' and '0' or cursor, 'COUNT', '1000'), {}, {}
+  for i = 1, #page[2], 2 do
+    ids[#ids + 1] = page[2][i]
+    if route.plain(page[2][i]) then ids[#ids + 1] = route.others(page[2][i]) end
   end
-  local rows = redis.call('HKEYS', keys.routes(ctx.r))
-  for i = 1, #rows do
-    if not known[rows[i]] then list[#list + 1], list[#list + 2] = rows[i], '0' end
+  if cursor == '' and redis.call('HLEN', keys.route_use(ctx.r)) > redis.call('HLEN', keys.routes(ctx.r)) then
+    local all = redis.call('HKEYS', keys.route_use(ctx.r))
+    for i = 1, #all do
+      local known = redis.call('HEXISTS', keys.routes(ctx.r), all[i]) == 1 or all[i] == route.others(route.class(all[i]))
+      if #ids < 4000 and not known then ids[#ids + 1] = all[i] end
+    end
   end
-  return list
+  for first = 1, #ids, 500 do
+    local counts = redis.call('HMGET', keys.route_use(ctx.r), unpack(ids, first, math.min(first + 499, #ids)))
+    for i = 1, #counts do
+      local id, n = ids[first + i - 1], ff_recount.count(counts[i] or nil) or 0
+      if counts[i] or not ff_recount.unused(ctx, id) then list[#list + 1], list[#list + 2] = id, reply.int(n) end
+    end
+  end
+  return list, page[1] ~= '0' and page[1] or ''
 end
 
 -- parse reads the routes of the second call; nil when something is no number.
@@ -57,7 +73,7 @@ function ff_recount.apply(ctx, item, change, gone)
   local detail = reply.int(item.stored) .. ' counted, ' .. reply.int(item.high) .. ' found'
   if not audit.note(ctx, unused and 'phantom' or 'count', unused and 'routes' or 'routeuse', item.route, detail) then return false end
   if change ~= 0 then redis.call('HSET', keys.route_use(ctx.r), item.route, reply.int(now + change)) end
-  if unused then route.remove(ctx, item.route) end
+  if unused then indexes.forget(ctx, item.route) end
   return true
 end
 
@@ -65,7 +81,9 @@ local function ff_audit_routes(ctx, argv)
   local wrong = audit.begin(ctx, argv[2])
   if wrong then return wrong end
   local purged, recounts = args.int(argv[3], 0, 9007199254740991), args.int(argv[4], 0, 9007199254740991)
-  local rows, behind = args.rows(argv, 5, 0, 1024, { 'route', 'stored', 'low', 'high' })
+  local cursor = argv[5]
+  if not cursor or cursor ~= '' and not audit.whole(cursor) then return reply.err('invalid_input', 'cursor') end
+  local rows, behind = args.rows(argv, 6, 0, 1024, { 'route', 'stored', 'low', 'high' })
   if not purged or not recounts then return reply.err('invalid_input', 'purged and recounts') end
   if not rows or argv[behind] then return reply.err('invalid_input', 'count: 0..1024') end
   local list = ff_recount.parse(rows)
@@ -79,8 +97,9 @@ local function ff_audit_routes(ctx, argv)
     changed = ff_recount.apply(ctx, list[n], ff_recount.change(list[n], gone), gone) or changed
   end
   if changed then h[2] = reply.int(redis.call('HINCRBY', ctx.r, 'recounts', 1)) end
-  local uses = #list == 0 and ff_recount.uses(ctx) or {}
-  local out = { 1, 'OK', ctx.t, reply.int(purged + gone), h[2] or '0', same and '1' or '0', reply.int(#uses / 2) }
+  local uses, next_page = {}, ''
+  if #list == 0 then uses, next_page = ff_recount.uses(ctx, cursor) end
+  local out = { 1, 'OK', ctx.t, reply.int(purged + gone), h[2] or '0', same and '1' or '0', next_page, reply.int(#uses / 2) }
   for i = 1, #uses do out[#out + 1] = uses[i] end
   return audit.finish(ctx, out)
 end

@@ -17,7 +17,7 @@ local function ff_describe_partition(k, argv)
   local now = clock.now(r)
   local overdue = root.overdue({ r = r, now = now, wake = h[3] and tonumber(h[3]), owner = h[4], ticked = h[8] })
   local out = { 1, 'OK', reply.int(now), h[1], h[2] and '1' or '0', h[2] or '', h[3] or '0', h[4] or '', overdue, h[5] or '0',
-    h[6] or '0', h[7] or '', reply.int(redis.call('SCARD', keys.ready(r)) + redis.call('SCARD', keys.gready(r))),
+    h[6] or '0', h[7] or '', reply.int(ready.count(r)),
     reply.int(redis.call('HLEN', keys.routes(r))),
     reply.int(redis.call('HLEN', keys.lanes(r))), reply.int(redis.call('XLEN', keys.feed(r))), '8' }
   local sets = { keys.delayed(r), keys.alarms(r), keys.sessions(r), keys.pending(r), keys.parked(r), keys.done(r),

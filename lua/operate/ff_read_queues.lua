@@ -1,12 +1,12 @@
--- ff_read_queues: the queues of a partition in the order of route ids, at most 256 a call: the lane's state, how many wait,
+-- ff_read_queues: the queues of a partition, or of one namespace there, about 100 a call, in no order; one may come twice: the lane's state, how many wait,
 -- since when the oldest of them exists, the priority of the next one, and how many executions of the route are retained.
 -- The oldest is sought among the 15 highest priorities that wait and priority 0: with more than 16 of them in one queue,
 -- something older may wait in between. In a lane with ageing, where priority does not show in the order, it is sought among the 16
--- that are next. more tells whether there are routes behind the last one.
+-- that are next. The cursor is '' for the first page, and in the answer when there is no more.
 -- Flags:   no-writes
 -- Go:      Engine.Queues
--- Args:    protocol after
--- Replies: OK now more count {route row state depth oldest priority retained}
+-- Args:    protocol cursor namespace
+-- Replies: OK now cursor count {route row state depth oldest priority retained}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_queues = {}
 
@@ -52,45 +52,36 @@ function ff_queues.look(ctx, queue)
   return oldest, first, reads
 end
 
--- ids returns the route ids after one, in order, and whether that is all of them.
-function ff_queues.ids(ctx, known)
-  local all, ids = redis.call('HKEYS', keys.routes(ctx.r)), {}
-  for i = 1, #all do
-    local id = tonumber(all[i])
-    if id and id > known then ids[#ids + 1] = id end
+-- page returns some of the routes, of one namespace if one is given, with their rows, and the cursor of the next ones.
+function ff_queues.page(ctx, cursor, namespace)
+  local page, ids, rows = redis.call('HSCAN', keys.routes(ctx.r), cursor == '' and '0' or cursor, 'COUNT', '100'), {}, {}
+  for i = 1, #page[2], 2 do
+    local row = page[2][i + 1]
+    if namespace == '' or string.sub(row, 1, #namespace + 1) == namespace .. '\31' then
+      ids[#ids + 1], rows[#rows + 1] = page[2][i], row
+    end
   end
-  table.sort(ids)
-  local out = {}
-  for i = 1, math.min(256, #ids) do out[i] = reply.int(ids[i]) end
-  return out, #ids <= 256
+  return ids, rows, page[1] ~= '0' and page[1] or ''
 end
 
 local function ff_read_queues(ctx, argv)
-  local known = args.int(argv[2], 0, 9007199254740991)
-  if not known then return reply.err('invalid_input', 'after: a route id, or 0') end
-  local ids, all = ff_queues.ids(ctx, known)
-  if #ids == 0 then return reply.ok(ctx.t, '0', '0') end
-  local rows = redis.call('HMGET', keys.routes(ctx.r), unpack(ids))
-  local used = redis.call('HMGET', keys.route_use(ctx.r), unpack(ids))
-  local out, reads, count = { 1, 'OK', ctx.t, '', '' }, 0, 0
+  local cursor, namespace = argv[2], argv[3]
+  if not cursor or cursor ~= '' and not args.int(cursor, 0, 9007199254740991) then return reply.err('invalid_input', 'cursor') end
+  if not namespace or namespace ~= '' and not args.name(namespace, 64) then return reply.err('invalid_input', 'namespace') end
+  local ids, rows, next_page = ff_queues.page(ctx, cursor, namespace)
+  local out, count = { 1, 'OK', ctx.t, next_page, '' }, 0
+  local used = #ids > 0 and redis.call('HMGET', keys.route_use(ctx.r), unpack(ids)) or {}
   for i = 1, #ids do
-    if reads >= 1024 then
-      all = false
-      break
-    end
-    local queue, row = keys.queue(ctx.r, ids[i]), rows[i] or ''
-    local said = lane.read(ctx, string.match(row, '^([^\31]*\31[^\31]*)') or '')
+    local queue, retained = keys.queue(ctx.r, ids[i]), used[i] or '0'
+    local said = lane.read(ctx, string.match(rows[i], '^([^\31]*\31[^\31]*)') or '')
     local depth, oldest, priority = redis.call('ZCARD', queue), nil, nil
-    if depth > 0 then
-      local n
-      oldest, priority, n = (said.age > 0 and ff_queues.next or ff_queues.look)(ctx, queue)
-      reads = reads + n
+    if depth > 0 then oldest, priority = (said.age > 0 and ff_queues.next or ff_queues.look)(ctx, queue) end
+    local slots = { ids[i], rows[i], said.state, reply.int(depth), reply.int(oldest or 0), reply.int(priority or 0), retained }
+    if depth > 0 or retained ~= '0' or not route.kept(ctx, ids[i]) then
+      for s = 1, 7 do out[#out + 1] = slots[s] end
+      count = count + 1
     end
-    local slots = { ids[i], row, said.state, reply.int(depth),
-      reply.int(oldest or 0), reply.int(priority or 0), used[i] or '0' }
-    for s = 1, 7 do out[#out + 1] = slots[s] end
-    count = i
   end
-  out[4], out[5] = all and '0' or '1', reply.int(count)
+  out[5] = reply.int(count)
   return out
 end

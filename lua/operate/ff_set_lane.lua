@@ -20,35 +20,42 @@ function ff_lane.judge(q)
   return nil
 end
 
--- routes lists the routes of a lane, with what is in front of their rows.
-function ff_lane.routes(ctx, name)
-  local all, found = redis.call('HGETALL', keys.routes(ctx.r)), {}
-  for i = 1, #all, 2 do
-    if string.sub(all[i + 1], 1, #name + 1) == name .. '\31' then found[#found + 1] = all[i] end
+-- classes lists the classes of a lane.
+function ff_lane.classes(ctx, name)
+  local all, found = redis.call('ZRANGE', keys.route_log(ctx.r), '0', '-1'), {}
+  route.load(ctx, all)
+  for i = 1, #all do
+    local _, lane_name = route.split(route.read(ctx, all[i]))
+    if lane_name == name then found[#found + 1] = all[i] end
   end
   return found
 end
 
--- open and close put the routes of a lane into ready, or take them out. Waiters for many routes are woken by a tick at once.
-function ff_lane.open(ctx, routes)
+-- count is how many of these classes have a route of the namespace without gates.
+function ff_lane.count(ctx, q, classes)
+  local n = 0
+  for i = 1, #classes do
+    local _, lane_name, rest = route.split(route.read(ctx, classes[i]))
+    if route.find(ctx, route.row(q.namespace, lane_name, rest, '')) then n = n + 1 end
+  end
+  return reply.int(n)
+end
+
+-- turn opens or closes the lane. Waiters for many classes are woken by a tick at once.
+function ff_lane.turn(ctx, q, classes, open)
   local rung = 0
-  for i = 1, #routes do
-    local waiting = redis.call('ZCARD', keys.queue(ctx.r, routes[i]))
-    if waiting > 0 and gate.open(ctx, routes[i]) then
-      redis.call('SADD', gate.ready(ctx, routes[i]), routes[i])
+  for i = 1, #classes do
+    local waiting = ready.lane(ctx, classes[i], q.namespace, q.lane, open)
+    if waiting > 0 then
       root.need(ctx, ctx.now + 1000)
       rung = rung + 1
-      if rung <= 16 then doorbell.wake(ctx, routes[i], math.min(waiting, 64)) end
+      if rung <= 16 then
+        local member = q.namespace == route.space(ctx) and classes[i] or 'c' .. classes[i]
+        doorbell.ring(ctx, member, q.namespace, math.min(waiting, 64))
+      end
     end
   end
   if rung > 16 then root.need(ctx, ctx.now) end
-end
-
-function ff_lane.close(ctx, routes)
-  for first = 1, #routes, 500 do
-    redis.call('SREM', keys.ready(ctx.r), unpack(routes, first, math.min(first + 499, #routes)))
-    if ctx.gates then redis.call('SREM', keys.gready(ctx.r), unpack(routes, first, math.min(first + 499, #routes))) end
-  end
 end
 
 -- special tells whether there is a lane that is not as if nobody had said anything.
@@ -83,8 +90,8 @@ local function ff_set_lane(ctx, argv)
   local state = q.state ~= '' and q.state or old.state
   local keep = q.retention ~= '' and tonumber(q.retention) or old.keep
   local age = q.ageing ~= '' and tonumber(q.ageing) or old.age
-  local routes = ff_lane.routes(ctx, name)
-  local count = reply.int(#routes)
+  local classes = ff_lane.classes(ctx, q.lane)
+  local count = ff_lane.count(ctx, q, classes)
   if state == old.state and keep == old.keep and age == old.age then return reply.already(state, reply.int(keep), count) end
   local since = state == old.state and old.since or ctx.t
 
@@ -96,10 +103,7 @@ local function ff_set_lane(ctx, argv)
   else
     redis.call('HDEL', ctx.r, 'lanes')
   end
-  if lane.hands_out[state] then
-    ff_lane.open(ctx, routes)
-  else
-    ff_lane.close(ctx, routes)
-  end
+  ctx.lanes, ctx.cache.lane_rows, ctx.cache.lane_of = '1', nil, nil -- what this call says of it counts
+  if state ~= old.state then ff_lane.turn(ctx, q, classes, lane.hands_out[state]) end
   return reply.ok(state, reply.int(keep), count)
 end

@@ -15,7 +15,7 @@ function ff_explain.queue(ctx, c, id)
   local key = keys.queue(ctx.r, c.route)
   local rank = redis.call('ZRANK', key, id)
   return rank and reply.int(rank) or '-1', reply.int(redis.call('ZCARD', key)),
-    reply.int(redis.call('SISMEMBER', gate.ready(ctx, c.route), c.route))
+    ready.lists(ctx, c.route) and '1' or '0'
 end
 
 -- gates tells of one with gates until when its route is closed (0: it is open), why, and how many entries quotas have not been
@@ -45,8 +45,9 @@ end
 function ff_explain.listeners(ctx, c)
   if not core.waiting(c) then return '0', '0' end
   local all, waiters, interests = redis.call('SMEMBERS', keys.digests(ctx.r)), 0, 0
+  local member, namespace = ready.member(c.route), not route.plain(c.route) and route.namespace(ctx, c.route) or nil
   for i = 1, math.min(#all, 64) do
-    if redis.call('SISMEMBER', keys.interest(ctx.r, all[i]), c.route) == 1 then
+    if redis.call('SISMEMBER', keys.interest(ctx.r, all[i]), member) == 1 and doorbell.wants(ctx, all[i], namespace) then
       local n = redis.call('ZCOUNT', keys.waiters(ctx.r, all[i]), '(' .. ctx.t, '+inf')
       if n > 0 then waiters, interests = waiters + n, interests + 1 end
     end
@@ -136,10 +137,10 @@ local function ff_explain_execution(k, argv)
     alive, expiry = s.alive and '1' or '0', reply.int(s.exp or 0)
     why = not s.alive and redis.call('HGET', keys.session(ctx.r, c.session), 'why') or ''
   end
-  local row, l = redis.call('HGET', keys.routes(ctx.r), c.route) or '', lane.of(ctx, c.route)
-  local ahead, queued, ready = ff_explain.queue(ctx, c, id)
+  local row, l = route.read(ctx, c.route), lane.of(ctx, c.route)
+  local ahead, queued, listed = ff_explain.queue(ctx, c, id)
   local waiters, interests = ff_explain.listeners(ctx, c)
-  local out = { 1, 'OK', ctx.t, row, alive, expiry, why, l.state, reply.int(l.keep), l.since, l.by, ahead, queued, ready, waiters,
+  local out = { 1, 'OK', ctx.t, row, alive, expiry, why, l.state, reply.int(l.keep), l.since, l.by, ahead, queued, listed, waiters,
     interests, root.owner(ctx) or '', reply.int(ctx.wake or 0), root.overdue(ctx), ff_explain.purge(ctx, c, id) }
   local fields, points = ff_explain.suspension(ctx, c, id)
   reply.add(out, ff_explain.fields(ctx, c, id), 2)

@@ -1,26 +1,36 @@
--- ff_set_interest: stores the set of routes that a kind of worker can serve, under its digest. Route 0 exists
--- nowhere; it keeps the set of a worker that can serve nothing yet from vanishing. Expires 10 minutes after the
+-- ff_set_interest: stores which classes of work a kind of worker can serve, under a digest, and of which namespaces: none given means all.
+-- Class 0 exists nowhere; it keeps the set of a worker that can serve nothing yet from vanishing. Expires 10 minutes after the
 -- last idle claim that used it.
 -- Flags:   allow-oom
 -- Go:      Engine.SetSubscription
--- Args:    protocol digest count {route}
+-- Args:    protocol digest count {namespace} count {class}
 -- Replies: OK digest
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local function ff_set_interest(ctx, argv)
-  local digest, members, behind = argv[2], args.list(argv, 3, 0, 1024)
+  local digest, spaces, at = argv[2], args.list(argv, 3, 0, 256)
   if not digest or #digest < 1 or #digest > 64 or string.find(digest, '[^%x]') then
     return reply.err('invalid_input', 'digest: 1..64 hex digits')
   end
-  if not members or argv[behind] then return reply.err('invalid_input', 'count: 0..1024') end
-  for i = 1, #members do
-    if not args.int(members[i], 1, 9007199254740991) then return reply.err('invalid_input', 'route') end
+  if not spaces then return reply.err('invalid_input', 'count: 0..256 namespaces') end
+  local classes, behind = args.list(argv, at, 0, 1024)
+  if not classes or argv[behind] then return reply.err('invalid_input', 'count: 0..1024 classes') end
+  local first, own = route.space(ctx), #spaces == 0
+  for i = 1, #spaces do
+    if not args.name(spaces[i], 64) then return reply.err('invalid_input', 'namespace') end
+    own = own or spaces[i] == first
   end
-  members[#members + 1] = '0'
+  local members = { '0' }
+  for i = 1, #classes do
+    if not args.int(classes[i], 1, 999999999) then return reply.err('invalid_input', 'class') end
+    if own then members[#members + 1] = classes[i] end
+    members[#members + 1] = 'c' .. classes[i]
+  end
   local key = keys.interest(ctx.r, digest)
   redis.call('DEL', key)
-  for first = 1, #members, 500 do
-    redis.call('SADD', key, unpack(members, first, math.min(first + 499, #members)))
+  for i = 1, #members, 500 do
+    redis.call('SADD', key, unpack(members, i, math.min(i + 499, #members)))
   end
   redis.call('EXPIRE', key, 600)
+  redis.call('SET', keys.spaces(ctx.r, digest), table.concat(spaces, '\31'), 'EX', 600)
   return reply.ok(digest)
 end
