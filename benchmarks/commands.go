@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
+	"github.com/flowfabric/flowfabric-go/benchmarks/tenants"
 )
 
 // commands are what the program does besides measuring.
@@ -17,6 +18,7 @@ var commands = map[string]func(ctx context.Context, args []string, out, progress
 	"report":  writeReport,
 	"compare": compareRuns,
 	"guard":   guardRatios,
+	"tenants": measureTenants,
 }
 
 // command parses the flags of a command, whose usage is a line.
@@ -49,6 +51,18 @@ func writeReport(_ context.Context, args []string, out, progress io.Writer) erro
 	}
 	fmt.Fprintf(out, "report in %s\n", path)
 	return nil
+}
+
+func measureTenants(ctx context.Context, args []string, out, progress io.Writer) error {
+	o := tenants.Options{Spaces: []int{1, 100, 10_000, 100_000}}
+	if _, err := command("tenants", "[-server redis-server] [-work 100000] [-claimed 20000]", args, progress, func(f *flag.FlagSet) {
+		f.StringVar(&o.Server, "server", "redis-server", "program to start")
+		f.IntVar(&o.Work, "work", 100_000, "executions that wait")
+		f.IntVar(&o.Claimed, "claimed", 20_000, "how many of them are claimed and completed")
+	}); err != nil {
+		return err
+	}
+	return tenants.Run(ctx, o, out)
 }
 
 func compareRuns(_ context.Context, args []string, out, progress io.Writer) error {
