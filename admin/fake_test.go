@@ -95,6 +95,10 @@ func (f *fakeStore) ChangePriority(_ context.Context, _ flowfabric.ExecutionID, 
 	return 0, 0, f.ask(repriority{priority, by})
 }
 
+func (f *fakeStore) SetDelay(_ context.Context, _ flowfabric.ExecutionID, q engine.DelayChange) (bool, error) {
+	return false, f.ask(q)
+}
+
 func (f *fakeStore) RevokeLease(_ context.Context, _ flowfabric.ExecutionID, session, by, reason string) (bool, error) {
 	return false, f.ask(revoked{session, by, reason})
 }

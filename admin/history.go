@@ -16,7 +16,8 @@ type Event struct {
 	// says how); delayed by its holder; released by a worker that shut down; revoked; cancelled; expired; priority (Detail: old and new);
 	// replayed (Code and Until: how and when the run before had ended); suspended (Detail: the reason; Reason: the name under which the
 	// handler waits); resumed (Detail: the cause); escalated; suspension_timeout (Detail: what it led to); skipped; late_input;
-	// token_reissued (Detail: the waitpoint's key); held; unheld.
+	// token_reissued (Detail: the waitpoint's key); held; unheld;
+	// delay_changed by an operator (Until: the new time; none: it may run at once).
 	Kind    string
 	Attempt uint32 // the attempt it belongs to; meaningless before the first
 	Epoch   uint64
@@ -36,7 +37,7 @@ func (e Event) String() string {
 }
 
 // History tells what happened to an execution, oldest first: its creation, every attempt, its end, and what was out of
-// the ordinary (delays, hand-backs, revocations, changed priorities, replays), of which the newest 1,000 are kept.
+// the ordinary (delays, hand-backs, revocations, changed priorities and delays, replays), of which the newest 1,000 are kept.
 // Each event prints as one line. Errors: flowfabric.ErrNotFound; ErrResultPurged after a purge.
 func (a *Admin) History(ctx context.Context, id flowfabric.ExecutionID) ([]Event, error) {
 	if err := a.admit("history of", id); err != nil {

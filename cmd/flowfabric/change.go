@@ -111,6 +111,54 @@ func priorityCommand(a *app) *cobra.Command {
 	}
 }
 
+func runNowCommand(a *app) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "run-now ID",
+		Short: "Make a delayed execution claimable at once",
+		Long: `run-now ends the pause of an execution that waits for a time: a delayed start, the pause before a
+retry or after a lost worker, a delay that its handler asked for, or that of a resumption. It costs
+no retry. One that can be claimed already is no error.`,
+		Example: "  flowfabric run-now '{fp:3}:0197f3a0-…' --reason 'the mail server is back'",
+		Args:    exactly("ID"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			id, err := executionID(args[0])
+			if err != nil {
+				return err
+			}
+			return a.change(ctx, id, "made claimable", func(o *admin.Admin) error { return o.RunNow(ctx, id, flowfabric.Reason(reason)) })
+		}),
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the history")
+	return cmd
+}
+
+func delayCommand(a *app) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "delay ID DURATION",
+		Short: "Change until when a delayed execution waits",
+		Long: `delay lets an execution that waits for a time wait for DURATION from now instead, longer or shorter than
+before: a delayed start, the pause before a retry or after a lost worker, a delay that its handler
+asked for, or that of a resumption. 0 is run-now. One that is not delayed is refused.`,
+		Example: "  flowfabric delay '{fp:3}:0197f3a0-…' 2h --reason 'not before the maintenance'",
+		Args:    exactly("ID", "DURATION"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			id, err := executionID(args[0])
+			if err != nil {
+				return err
+			}
+			d, err := time.ParseDuration(args[1])
+			if err != nil || d < 0 {
+				return usage("DURATION %q is not a duration such as 90s or 2h", args[1])
+			}
+			return a.change(ctx, id, "delayed", func(o *admin.Admin) error { return o.SetDelay(ctx, id, d, flowfabric.Reason(reason)) })
+		}),
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the history")
+	return cmd
+}
+
 func tagsCommand(a *app) *cobra.Command {
 	var set, remove []string
 	cmd := &cobra.Command{

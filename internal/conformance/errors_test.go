@@ -271,6 +271,7 @@ func (w *env) stage() staged {
 	asleep := w.create(priority(1), deadline(time.Hour))
 	wait := w.stopped(k.one(asleep).Fence, within(time.Minute, "escalate"), awaiting("it"))
 	waiting := w.createN(2)[0]
+	later := w.create(delay(time.Hour))
 	recurring := w.recurring(w.named("s"), time.Minute)
 	w.create(delay(time.Hour))
 	flows := w.stageFlows()
@@ -323,6 +324,7 @@ func (w *env) stage() staged {
 		call{"ff_read_history", []string{proto, id.UUID().String()}},
 		call{"ff_explain_execution", []string{proto, asleep.UUID().String()}},
 		call{"ff_change_priority", []string{proto, waiting.UUID().String(), "5", "me"}},
+		call{"ff_set_delay", []string{proto, later.UUID().String(), "5000", uuid.NewString(), "me", "reason"}},
 		call{"ff_set_tags", []string{proto, id.UUID().String(), "1", "c.d", "v", "1", "a.b"}},
 		call{"ff_replay_execution", []string{proto, ended.UUID().String(), uuid.NewString(), "drop", "1", "me", "reason"}},
 		call{"ff_purge_execution", []string{proto, ended.UUID().String(), "86400000"}},

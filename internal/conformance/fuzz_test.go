@@ -458,8 +458,11 @@ func (f *fuzzer) operate(k *worker, id string) call {
 		}
 		return call{"ff_mark_session_dead", []string{proto, k.session, "r"}}
 	}
-	if f.r.IntN(2) > 0 {
+	switch f.r.IntN(4) {
+	case 0:
 		return call{"ff_change_priority", []string{proto, id, "0", "me"}}
+	case 1:
+		return call{"ff_set_delay", []string{proto, id, []string{"0", "0", "1500"}[f.r.IntN(3)], uuid.NewString(), "me", "r"}}
 	}
 	return call{"ff_purge_execution", []string{proto, id, "86400000"}}
 }

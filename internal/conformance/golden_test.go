@@ -76,7 +76,7 @@ var goldenCalls = []string{
 	"create again", "create with another payload", "claim by another", "claim again", "complete", "fail", "fail for good",
 	"fail as a timeout", "delay", "delay by nothing", "release", "cancel as owner", "cancel by an operator", "cancel by a flow",
 	"step", "progress", "append", "append in modes", "renew", "close the session", "session held", "revoke", "revoke another's", "mark dead",
-	"priority", "tags", "replay", "replay forced", "purge", "read", "read history", "read stream", "tick", "pass ring",
+	"priority", "run now", "set delay", "tags", "replay", "replay forced", "purge", "read", "read history", "read stream", "tick", "pass ring",
 	"open a waitpoint", "close a waitpoint", "suspend", "suspend again", "deliver", "deliver without token", "approve", "resume",
 	"reissue a token", "read suspension", "read signals", "claim with gates", "claim what is granted", "return the grant", "ask about the hold",
 	"pause", "unpause",
@@ -181,6 +181,10 @@ func (w *env) goldenCall(name string, x placed) call {
 		return call{"ff_mark_session_dead", []string{proto, f.Session, "reason"}}
 	case "priority":
 		return operator("ff_change_priority", "5", "op")
+	case "run now":
+		return operator("ff_set_delay", "0", request.String(), "op", "reason")
+	case "set delay":
+		return operator("ff_set_delay", "5000", request.String(), "op", "reason")
 	case "tags":
 		return operator("ff_set_tags", "1", "a.b", "c", "0")
 	case "replay":

@@ -246,6 +246,10 @@ var writings = []writing{
 		_, now, err := e.ChangePriority(w.ctx, s.waiting, 5, "op")
 		return words(now), err
 	}},
+	{"ff_set_delay", "run now", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
+		_, err := e.SetDelay(w.ctx, s.further, engine.DelayChange{Request: request})
+		return "", err
+	}},
 	{"ff_set_tags", "tags", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		return "", e.SetTags(w.ctx, s.waiting, map[string]string{"a.b": "c"}, nil)
 	}},

@@ -126,6 +126,76 @@ var operatorScenarios = []scenario{
 			}
 		}
 	}},
+	{name: "an operator runs a delayed execution now, or changes its delay", run: func(w *env) {
+		due := map[flowfabric.Code]string{"R2af": "R1f", "R2ai": "R1i", "R2b": "R1t", "R2r": "R1r", "R2c": "R1i"}
+		set := func(id flowfabric.ExecutionID, d time.Duration) (bool, error) {
+			return w.e.SetDelay(w.ctx, id, engine.DelayChange{Delay: d, By: "anna b", Reason: "mail is back"})
+		}
+		for _, code := range reachable {
+			w.reset()
+			x := w.state(code)
+			before := w.read(x.id)
+			switch {
+			case due[code] != "":
+				for _, d := range []time.Duration{2 * time.Hour, time.Second} { // later, and sooner
+					already, err := set(x.id, d)
+					w.no(err)
+					w.check()
+					same(w, "changed", words(already, w.stateOf(x.id)), words(false, string(code)))
+					facts, err := w.e.Explain(w.ctx, x.id)
+					w.no(err)
+					same(w, "who and why", words(facts.HeldBy, facts.HoldReason), words("anna b", "mail is back"))
+				}
+				w.advance(time.Second)
+				w.settleTime()
+				same(w, "at the new time", w.stateOf(x.id), due[code])
+				w.reset()
+				x = w.state(code)
+				request := engine.DelayChange{Request: uuid.New()}
+				already, err := w.e.SetDelay(w.ctx, x.id, request)
+				w.no(err)
+				w.check()
+				same(w, "at once", words(already, w.stateOf(x.id)), words(false, due[code]))
+				w.unchanged("the same request", func() {
+					already, err := w.e.SetDelay(w.ctx, x.id, request)
+					w.no(err)
+					same(w, "already", already, true)
+				})
+				after := w.read(x.id)
+				same(w, "no retry, no reclaim", words(after.Retries, after.Reclaims, after.Priority), words(before.Retries, before.Reclaims, before.Priority))
+				w.unchanged("it waits for no time any more", func() { _, err := set(x.id, time.Hour); w.is(err, flowfabric.ErrNotEligible) })
+			case code[0] == 'T':
+				w.unchanged(string(code), func() { _, err := set(x.id, 0); w.is(err, flowfabric.ErrNotActive) })
+			case strings.HasPrefix(string(code), "R1") || strings.HasPrefix(string(code), "G1"):
+				w.unchanged(string(code), func() { already, err := set(x.id, 0); w.no(err); same(w, "already", already, true) })
+			default:
+				w.unchanged(string(code), func() { _, err := set(x.id, 0); w.is(err, flowfabric.ErrNotEligible) })
+			}
+		}
+		_, err := set(flowfabric.NewExecutionID(w.p), 0)
+		w.is(err, flowfabric.ErrNotFound)
+	}},
+	{name: "a pause before a retry that an operator ends is followed by that retry, and a repeat finds it claimed", run: func(w *env) {
+		x := w.state("R2b")
+		request := engine.DelayChange{Request: uuid.New(), By: "anna"}
+		_, err := w.e.SetDelay(w.ctx, x.id, request)
+		w.no(err)
+		c := x.worker.one(x.id)
+		same(w, "type", string(c.Type), string(flowfabric.AttemptRetry))
+		already, err := w.e.SetDelay(w.ctx, x.id, request)
+		w.no(err)
+		same(w, "already", already, true)
+		events, err := w.e.ReadHistory(w.ctx, x.id)
+		w.no(err)
+		told := 0
+		for _, e := range events {
+			if e.Kind == engine.EventDelay {
+				told++
+				same(w, "event", words(e.By, e.Until.IsZero()), words("anna", true))
+			}
+		}
+		same(w, "told once", told, 1)
+	}},
 	{name: "a holder whose lease is revoked is refused and told, and its work is requeued", run: func(w *env) {
 		id := w.create(timeout(time.Hour), deadline(2*time.Hour), retries(1))
 		k := w.worker("w1")

@@ -59,6 +59,7 @@ var repeatables = []repeatable{
 	}},
 	{what: "progress", first: "OK", second: "OK", slots: true, without: []string{":a:"}, call: fencedCall("ff_update_progress")},
 	{what: "priority", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_change_priority")},
+	{what: "a changed delay", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_set_delay")},
 	{what: "tags", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_set_tags")},
 	{what: "tags of a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *env) call {
 		g := w.flow().node("a", nil).submit(engine.SealClosed)

@@ -34,6 +34,13 @@ func (e Event) String() string {
 	if e.Kind == EventDelayed && !e.Until.IsZero() {
 		b.WriteString(", until " + e.Until.UTC().Format(eventTime))
 	}
+	if e.Kind == EventDelay {
+		text := ", at once"
+		if !e.Until.IsZero() {
+			text = ", until " + e.Until.UTC().Format(eventTime)
+		}
+		b.WriteString(text)
+	}
 	if e.By != "" {
 		b.WriteString(", by " + printable(e.By))
 	}

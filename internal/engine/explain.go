@@ -38,7 +38,7 @@ type Facts struct {
 	GrantEnds time.Time // by then it is claimed, or returned
 
 	// While an operator keeps it from being handed out. By and reason are "" if its history does not tell any more.
-	HeldAt     time.Time
+	HeldAt     time.Time // when an operator held it, or set until when it is delayed; so the next two
 	HeldBy     string
 	HoldReason string
 

@@ -23,6 +23,7 @@ var (
 	fnRecordStep      = function{name: "ff_record_step", method: "RecordStep"}
 	fnProgress        = function{name: "ff_update_progress", method: "UpdateProgress"}
 	fnPriority        = function{name: "ff_change_priority", method: "ChangePriority"}
+	fnSetDelay        = function{name: "ff_set_delay", method: "SetDelay"}
 	fnReplay          = function{name: "ff_replay_execution", method: "ReplayExecution"}
 	fnSetTags         = function{name: "ff_set_tags", method: "SetTags"}
 	fnPurge           = function{name: "ff_purge_execution", method: "PurgeExecution"}
@@ -116,7 +117,7 @@ var (
 
 var functions = []function{
 	fnVersion, fnConfigure, fnBoot, fnFreeze, fnPoll, fnCreate, fnComplete, fnFail, fnDelay, fnRelease, fnCancel,
-	fnRecordStep, fnProgress, fnPriority, fnReplay, fnSetTags, fnPurge, fnSetSubscription, fnClaim, fnRenew, fnHeld,
+	fnRecordStep, fnProgress, fnPriority, fnSetDelay, fnReplay, fnSetTags, fnPurge, fnSetSubscription, fnClaim, fnRenew, fnHeld,
 	fnClose, fnRevoke, fnMarkDead, fnForwardRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove,
 	fnReissue, fnSetKeys, fnListKeys, fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnSetFeed, fnAppend,
 	fnReadStream, fnRead, fnHistory, fnTick, fnExplain, fnRegister, fnLeave, fnMarkWorkerDead, fnListWorkers,

@@ -50,6 +50,7 @@ const (
 	EventReissued  EventKind = "token_reissued"     // By: who asked; Detail: the waitpoint's key
 	EventHeld      EventKind = "held"               // kept from being handed out, by an operator
 	EventUnheld    EventKind = "unheld"
+	EventDelay     EventKind = "delay_changed" // by an operator; Until, zero for at once
 )
 
 // ranks order what happened in the same millisecond of one attempt.
@@ -162,6 +163,16 @@ func recorded(text string, r *reader) []Event {
 		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session}, e}
 	case EventRevoked, EventCancelled, EventHeld, EventUnheld:
 		e.By, e.Reason = p[5], p[6]
+	case EventDelay: // until, request, who
+		told := strings.SplitN(p[5], " ", 3)
+		if len(told) != 3 {
+			r.stop("history entry %q", clip(text))
+			return nil
+		}
+		if ms, err := strconv.ParseInt(told[0], 10, 64); err == nil && ms > 0 {
+			e.Until = time.UnixMilli(ms)
+		}
+		e.By, e.Reason = told[2], p[6]
 	case EventPriority:
 		e.Detail, e.By = p[5], p[6]
 	case EventReplayed:

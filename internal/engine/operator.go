@@ -47,6 +47,25 @@ func (e *Engine) ChangePriority(ctx context.Context, id flowfabric.ExecutionID, 
 	return old, now, r.fail()
 }
 
+// DelayChange says until when an execution waits that waits for a time.
+type DelayChange struct {
+	Delay      time.Duration // from now, rounded up to whole ms; 0 = claimable at once
+	Request    uuid.UUID     // the same one is applied once; default a new one
+	By, Reason string
+}
+
+// SetDelay changes until when an execution waits: a delayed start, a pause before a retry or a reclaim, a delay of its handler or of a
+// resumption (lua/execution/ff_set_delay.lua). already: the request was applied before, or with no delay it is claimable. ErrNotEligible: it
+// is in another state; ErrNotActive: it has ended; ErrNotFound.
+func (e *Engine) SetDelay(ctx context.Context, id flowfabric.ExecutionID, q DelayChange) (already bool, err error) {
+	if q.Request == uuid.Nil {
+		q.Request = uuid.New()
+	}
+	ms := strconv.FormatInt(int64((q.Delay+time.Millisecond-1)/time.Millisecond), 10)
+	return e.settled(ctx, fnSetDelay, id.Partition(), []string{protocol, id.UUID().String(), ms, q.Request.String(),
+		cut(q.By, limits.MaxName), cut(q.Reason, limits.MaxReason)})
+}
+
 // SetTags sets and removes tags of an execution in any state, all of them or none (lua/execution/ff_set_tags.lua).
 // A key in both is removed. ErrInvalidTagKey, ErrInvalidInput for a value over 256 bytes or more than 64 tags.
 func (e *Engine) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove []string) error {

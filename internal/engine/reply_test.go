@@ -118,6 +118,10 @@ var callers = []caller{
 		_, _, err := e.ChangePriority(ctx, sampleID, 5, "me")
 		return err
 	}},
+	{"ff_set_delay", func(ctx context.Context, e *Engine) error {
+		_, err := e.SetDelay(ctx, sampleID, DelayChange{By: "me"})
+		return err
+	}},
 	{"ff_purge_execution", func(ctx context.Context, e *Engine) error { _, err := e.PurgeExecution(ctx, sampleID, 0); return err }},
 	{"ff_pass_ring", func(ctx context.Context, e *Engine) error { _, err := e.ForwardRing(ctx, 3, "ab"); return err }},
 	{"ff_read_history", func(ctx context.Context, e *Engine) error { _, err := e.ReadHistory(ctx, sampleID); return err }},
@@ -202,6 +206,7 @@ var good = map[string][]string{
 	"ff_session_held":        {"OK", "1", "1", "1", sampleID.UUID().String(), "1"},
 	"ff_delay_execution":     {"OK", "1700000001000"},
 	"ff_change_priority":     {"OK", "0", "5"},
+	"ff_set_delay":           {"OK", "R1f", "0"},
 	"ff_purge_execution":     {"OK", "0"},
 
 	"ff_create_pending_waitpoint": {"OK", sampleUUID, "key", "k1", "n", "1700000000000"},

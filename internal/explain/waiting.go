@@ -261,6 +261,13 @@ func delayed(f engine.Facts) account {
 		a.reason = WhyDelayed
 		a.why = fmt.Sprintf("It was created with a delay until %s"+past(", is due,", "")+" and has never run.", until)
 	}
+	if !f.HeldAt.IsZero() {
+		who := "an operator"
+		if f.HeldBy != "" {
+			who = "operator " + quote(f.HeldBy)
+		}
+		a.why += " That time was set by " + who + " at " + moment(f, f.HeldAt) + because(f.HoldReason) + "."
+	}
 	a.next = "Then a tick makes it claimable" + shut(f.Lane) + "."
 	if due {
 		a.reason, a.next, a.ticked = WhyDelayDue, "A tick makes it claimable"+shut(f.Lane)+".", true

@@ -184,6 +184,10 @@ var kinds = map[string]kind{
 	}, []int{0}}, // ids of frames are of the server's own clock
 	"priority": {"ff_change_priority", func(c call) []string { return []string{c.ID, text(c.Number), c.Name} },
 		func(p *model.Partition, c call) model.Reply { return p.ChangePriority(c.ID, int(c.Number), c.Name) }, nil},
+	"set delay": {"ff_set_delay", func(c call) []string { return []string{c.ID, text(c.Number), c.request(), c.Name, c.Value} },
+		func(p *model.Partition, c call) model.Reply {
+			return p.SetDelay(c.ID, c.Number, c.request(), c.Name, c.Value)
+		}, nil},
 	"replay": {"ff_replay_execution", func(c call) []string {
 		steps := map[bool]string{false: "keep", true: "drop"}[c.Replay.Drop]
 		return []string{c.ID, c.Replay.Request, steps, bit(c.Replay.Force), c.Replay.By, c.Replay.Reason}

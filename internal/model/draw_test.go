@@ -16,7 +16,7 @@ import (
 
 // weights says how often each kind of call is drawn.
 var weights = map[string]int{"create": 10, "claim": 24, "complete": 5, "complete and claim": 4, "fail": 8, "delay": 5, "release": 4, "cancel": 4,
-	"step": 8, "progress": 4, "append": 8, "priority": 3, "replay": 7, "tags": 3, "purge": 3, "revoke": 4, "mark dead": 2, "renew": 5,
+	"step": 8, "progress": 4, "append": 8, "priority": 3, "set delay": 5, "replay": 7, "tags": 3, "purge": 3, "revoke": 4, "mark dead": 2, "renew": 5,
 	"held": 2, "close": 3, "interest": 2, "tick": 14, "suspend": 9, "pend": 6, "unpend": 2, "signal": 12, "resume": 4,
 	"set lane": 5, "lanes": 1}
 
@@ -149,6 +149,8 @@ func (h *hand) draw(t *rapid.T) call {
 		}
 	case "priority":
 		c.ID, c.Number, c.Name = h.id(t), one(t, "priority", int64(0), 1, 5, 9001, -3), h.who(t)
+	case "set delay":
+		c.ID, c.Number, c.Number2, c.Name = h.id(t), one(t, "delay", int64(0), 0, 1500), uint64(upto(t, "request", 6)), h.who(t)
 	case "replay":
 		h.replay(t, &c)
 	case "tags":

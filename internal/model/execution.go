@@ -58,6 +58,7 @@ type Execution struct {
 	Started, Ended  int64  // first claim, last end
 	Filed           int64  // while it is over: when the tick looks whether it was kept long enough
 	DelayUntil      int64  // while R2
+	DelayRequest    string // the last request that changed it
 	Deadline, Span  int64  // the span is known once a replay has used it
 	TimeoutAt       int64  // of a running attempt
 	TimeLeft        int64  // of a paused one

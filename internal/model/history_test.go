@@ -278,6 +278,8 @@ func (h *history) operator(c *client, calls int) {
 			h.record(c, call{Kind: "revoke", ID: id, Name: "op", Number2: uint64(c.r.Uint32())})
 		case 7:
 			h.record(c, call{Kind: "priority", ID: id, Number: int64(c.r.IntN(4)), Name: "op"})
+		case 11:
+			h.record(c, call{Kind: "set delay", ID: id, Number: int64(c.r.IntN(2)) * 1500, Number2: uint64(c.r.Uint32()), Name: "op"})
 		case 8:
 			if other, ok := h.anybody(c.r); ok {
 				h.record(c, call{Kind: "mark dead", Session: other.Fence.Session})

@@ -30,6 +30,36 @@ func (p *Partition) ChangePriority(id string, priority int, by string) Reply {
 	return answer(OK, number(was), number(now))
 }
 
+// SetDelay changes until when a delayed execution waits; 0 makes it claimable.
+func (p *Partition) SetDelay(id string, delay int64, request, by, reason string) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if !uuid(id) || !uuid(request) || delay < 0 || len(by) > limits.MaxName || len(reason) > limits.MaxReason {
+		return answer("invalid_input")
+	}
+	x := p.Executions[id]
+	switch {
+	case x == nil:
+		return answer("execution_not_found")
+	case x.DelayRequest == request:
+		return answer(Already, string(x.Code), number(x.DelayUntil))
+	case x.terminal():
+		return notActive(x)
+	case delay == 0 && (strings.HasPrefix(string(x.Code), "R1") || strings.HasPrefix(string(x.Code), "G1")):
+		return answer(Already, string(x.Code), number(0))
+	case !strings.HasPrefix(string(x.Code), "R2"):
+		return answer("execution_not_eligible", string(x.Code))
+	}
+	x.DelayRequest, x.DelayUntil = request, p.Now+delay
+	if delay == 0 {
+		p.move(x, due[x.Code])
+	} else {
+		p.need(x.DelayUntil)
+	}
+	return answer(OK, string(x.Code), number(x.DelayUntil))
+}
+
 // Replay asks for an ended execution to run again.
 type Replay struct {
 	Request     string

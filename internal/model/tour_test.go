@@ -266,7 +266,7 @@ func (x *pair) bounds() {
 		{"step", func(c *call) { c.Name = strings.Repeat("x", 129) }}, {"progress", func(c *call) { c.Number = 101 }},
 		{"progress", func(c *call) { c.Name = strings.Repeat("x", 1025) }}, {"append", func(c *call) { c.Count = 0 }},
 		{"append", func(c *call) { c.Count = 101 }}, {"append", func(c *call) { c.Number2 = 0 }}, {"priority", func(c *call) { c.Name = long }},
-		{"priority", func(c *call) { c.ID = "short" }}, {"replay", func(c *call) { c.Replay.By = long }}, {"replay", func(c *call) { c.ID = "short" }},
+		{"priority", func(c *call) { c.ID = "short" }}, {"set delay", func(c *call) { c.Name = long }}, {"set delay", func(c *call) { c.ID = "short" }}, {"replay", func(c *call) { c.Replay.By = long }}, {"replay", func(c *call) { c.ID = "short" }},
 		{"replay", func(c *call) { c.Replay.Request = "short" }}, {"tags", func(c *call) { c.ID = "short" }},
 		{"tags", func(c *call) { c.Set = map[string]string{"a.b": strings.Repeat("x", 257)} }}, {"tags", func(c *call) { c.Set = map[string]string{"A": ""} }},
 		{"purge", func(c *call) { c.Number = 86_399_999 }}, {"purge", func(c *call) { c.ID, c.Number = "short", 86_400_000 }},
@@ -313,7 +313,7 @@ func (x *pair) refusals() {
 	x.make(call{Kind: "mark dead", Session: "none~1"})
 	x.make(call{Kind: "revoke", ID: subject, Session: "none~1"})
 	nobody := "eeeeeeee-0000-4000-8000-000000000000"
-	for _, kind := range []string{"tags", "priority", "replay", "purge", "revoke"} {
+	for _, kind := range []string{"tags", "priority", "set delay", "replay", "purge", "revoke"} {
 		id(kind, nobody)
 	}
 	f := x.reach("A1")
@@ -338,7 +338,7 @@ func (x *pair) refusals() {
 	x.make(call{Kind: "complete", ID: subject, Fence: f})
 	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 1, Count: 1, Number: 1})
 	for range 2 {
-		for _, kind := range []string{"replay", "priority", "revoke", "purge"} {
+		for _, kind := range []string{"replay", "priority", "set delay", "revoke", "purge"} {
 			id(kind)
 		}
 	}

@@ -75,6 +75,19 @@ var operatorMutants = []Mutant{
 		`  if core.waiting(c) then redis.call('ZADD', keys.queue(ctx.r, c.route), 'XX', lane.score(ctx, c), id) end`,
 		`  redis.call('ZADD', keys.queue(ctx.r, c.route), lane.score(ctx, c), id)`, suite("operator")},
 
+	{"set delay: what is claimable stays in the delayed set", "ff_set_delay",
+		`    indexes.leave(ctx, c, id)
+`, ``, suite("operator")},
+	{"set delay: a repeat is applied again", "ff_set_delay",
+		`== q.request then`, `== '' then`, suite("operator")},
+	{"set delay: runs what is suspended", "ff_set_delay",
+		`if not core.delayed(c) then`, `if not core.delayed(c) and not core.suspended(c) then`, suite("operator")},
+	{"set delay: the set keeps the old time", "ff_set_delay",
+		`    indexes.delay(ctx, ctx.now + delay, id)
+`, ``, suite("operator")},
+	{"set delay: nobody knows who it was", "ff_set_delay",
+		`.. q.request .. ' ' .. q.by,`, `.. q.request .. ' ',`, suite("operator")},
+
 	{"purge: leaves the steps", "purge.run",
 		`keys.steps(r, id), `, ``, suite("edge cases")},
 	{"purge: leaves the last attempt", "purge.run",

@@ -19,6 +19,9 @@ function core.suspended(c) return string.sub(c.state, 1, 1) == 'S' end
 function core.blocked(c) return string.sub(c.state, 1, 2) == 'R3' end
 function core.terminal(c) return string.sub(c.state, 1, 1) == 'T' end
 
+-- promoted is what a delayed execution becomes when its time has come; the state of the attempt decides which kind of claim follows.
+core.promoted = { R2af = 'R1f', R2ai = 'R1i', R2b = 'R1t', R2r = 'R1r', R2c = 'R1i' }
+
 -- announce tells waiting producers and tailers: "<code> <attempt>".
 function core.announce(ctx, c, id, code)
   if c.flow then graph.moved(ctx, c, id, code, core.attempt(c)) end

@@ -19,7 +19,7 @@ function ff_explain.queue(ctx, c, id)
 end
 
 -- gates tells of one with gates until when its route is closed (0: it is open), why, and how many entries quotas have not been
--- told of; of one that an operator paused when, who, and why.
+-- told of; of one that an operator paused, or whose delay one changed, when, who, and why.
 function ff_explain.gates(ctx, c, id)
   local closed, why, outbox, paused, by, reason = '0', '', '0', '0', '', ''
   if gate.of(ctx, c.route) ~= '' then
@@ -37,6 +37,10 @@ function ff_explain.gates(ctx, c, id)
       by = told[6]
       reason = told[7]
     end
+  end
+  local changed = core.delayed(c) and history.last(ctx, id, 'delay_changed')
+  if changed and string.match(changed[6], '^%d+') == c.delay_until then
+    paused, by, reason = changed[2], string.match(changed[6], '^%S+ %S+ (.*)$') or '', changed[7]
   end
   return { closed, why, outbox, paused, by, reason }
 end

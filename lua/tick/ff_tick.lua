@@ -62,13 +62,13 @@ function ff_tick_do.sessions(ctx, budget, n)
   if #due == budget then n.more = true end
 end
 
--- delays promotes what came due; the attempt state decides which kind of claim follows.
+-- delays promotes what came due.
 function ff_tick_do.delays(ctx, budget, n)
   local due = redis.call('ZRANGEBYSCORE', keys.delayed(ctx.r), '-inf', reply.int(ctx.now), 'LIMIT', 0, budget)
   if #due == budget then n.more = true end
   if #due == 0 then return end
   redis.call('ZREM', keys.delayed(ctx.r), unpack(due))
-  local to = { R2af = 'R1f', R2ai = 'R1i', R2b = 'R1t', R2r = 'R1r', R2c = 'R1i' }
+  local to = core.promoted
   for i = 1, #due do
     local c = core.read(ctx, due[i])
     if c.state and to[c.state] then

@@ -1,0 +1,41 @@
+-- ff_set_delay: an operator changes until when an execution waits that waits for a time: a delayed start, a pause before a retry or a
+-- reclaim, a delay of its handler or of a resumption. delay is in ms from now; 0 makes it claimable at once, and is no error for one that is.
+-- Others are refused, with their state. The same request is applied once.
+-- Flags:   allow-oom
+-- Go:      Engine.SetDelay
+-- Args:    protocol id delay request by reason
+-- Replies: OK code until; ALREADY_SATISFIED code until
+-- Errors:  invalid_input execution_not_found execution_not_active execution_not_eligible partition_missing partition_frozen protocol_mismatch
+local function ff_set_delay(ctx, argv)
+  local q = args.named(argv, 2, { 'id', 'delay', 'request', 'by', 'reason' })
+  local id, delay = args.id(q.id), args.int(q.delay, 0, 315360000000)
+  if not id then return reply.err('invalid_input', 'execution id') end
+  if not delay then return reply.err('invalid_input', 'delay: whole ms, at most ten years') end
+  if not args.id(q.request) then return reply.err('invalid_input', 'request id') end
+  if not q.by or #q.by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
+  if not q.reason or #q.reason > 1024 then return reply.err('invalid_input', 'reason: at most 1024 bytes') end
+  local c = core.read(ctx, id)
+  if not c.state then return reply.err('execution_not_found') end
+  local last = history.last(ctx, id, 'delay_changed')
+  if last and string.match(last[6], '^%S+ (%S+)') == q.request then return reply.already(c.state, c.delay_until or '0') end
+  if core.terminal(c) then return fence.not_active(c) end
+  if delay == 0 and (core.waiting(c) or core.granted(c)) then return reply.already(c.state, '0') end
+  if not core.delayed(c) then return reply.err('execution_not_eligible', c.state) end
+
+  local code, until_ = c.state, '0'
+  if delay > 0 then
+    until_ = reply.int(ctx.now + delay)
+    record.set(ctx, id, 'delay_until', until_)
+    indexes.delay(ctx, ctx.now + delay, id)
+  else
+    code = core.promoted[c.state]
+    indexes.leave(ctx, c, id)
+    record.set(ctx, id, 'state', code)
+    record.clear(ctx, id, 'delay_until')
+    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
+  end
+  history.add(ctx, c, id, 'delay_changed', until_ .. ' ' .. q.request .. ' ' .. q.by, q.reason)
+  if delay == 0 then core.announce(ctx, c, id, code) end
+  flow.apply(ctx)
+  return reply.ok(code, until_)
+end
