@@ -288,7 +288,7 @@ func (h *history) operator(c *client, calls int) {
 			h.record(c, call{Kind: "tags", ID: id, Set: map[string]string{"a.b": text(int64(c.r.IntN(2)))}})
 		case 10:
 			h.record(c, call{Kind: "purge", ID: id, Number: 86_400_000})
-		case 11, 12, 13, 14, 15, 16:
+		case 12, 13, 14, 15, 16:
 			h.signals(c, i)
 		case 17, 18:
 			h.again(c)
