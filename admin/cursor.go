@@ -74,6 +74,12 @@ func checksum(mark, body string) string {
 func (f Filter) mark(partitions uint16) string {
 	parts := []string{strconv.Itoa(int(partitions)), f.Namespace, f.Lane, f.Kind, f.HeldBy,
 		strconv.FormatBool(f.Newest)}
+	if !f.Since.IsZero() {
+		parts = append(parts, "since "+strconv.FormatInt(f.Since.UnixNano(), 10))
+	}
+	if !f.Until.IsZero() {
+		parts = append(parts, "until "+strconv.FormatInt(f.Until.UnixNano(), 10))
+	}
 	for _, s := range slices.Sorted(slices.Values(f.States)) {
 		parts = append(parts, string(s))
 	}

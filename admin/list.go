@@ -50,6 +50,9 @@ type Filter struct {
 	// Categories of failure, any of them: of the end, or of the last failed attempt of what is retried or was cancelled since. Default any,
 	// also none. What completed has none.
 	Categories []string
+	// Since and Until bound the time of the end of what ended, and of the creation of everything else: from Since on, and before Until, by
+	// the server's clock. The zero time is no bound.
+	Since, Until time.Time
 	// Tags that an execution must have, all of them, with these values.
 	Tags map[string]string
 	// HeldBy lists only what is active under this session or worker instance; of a session that is dead until the tick has requeued it.
@@ -216,6 +219,9 @@ func (f Filter) complete(namespace string) (Filter, error) {
 		return f, fmt.Errorf("%w: Filter.Categories has an empty name, want a failure category such as %s or %s", flowfabric.ErrInvalidInput,
 			handler.CategoryHandlerError, handler.CategoryTimeout)
 	}
+	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
+		return f, fmt.Errorf("%w: Filter.Since %s is not before Until %s", flowfabric.ErrInvalidInput, f.Since.Format(time.RFC3339), f.Until.Format(time.RFC3339))
+	}
 	f.WithTags = f.WithTags || len(f.Tags) > 0
 	return f, nil
 }
@@ -244,6 +250,13 @@ func (f Filter) has(x engine.Listed) bool {
 		if have, ok := x.Tags[k]; !ok || have != v {
 			return false
 		}
+	}
+	at := x.CreatedAt
+	if x.State.Terminal() {
+		at = x.EndedAt
+	}
+	if !f.Since.IsZero() && at.Before(f.Since) || !f.Until.IsZero() && !at.Before(f.Until) {
+		return false
 	}
 	if !f.routed(x.Route) || len(f.Categories) > 0 && !slices.Contains(f.Categories, x.FailureCategory) {
 		return false

@@ -1,0 +1,285 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
+)
+
+// BulkAction is what [Admin.Bulk] does to each execution: one of BulkReplay, BulkCancel, BulkPurge, BulkRunNow, BulkPriority, BulkHold
+// and BulkUnhold.
+type BulkAction struct {
+	name   string
+	states []flowfabric.PublicState // when the filter names none
+	again  bool                     // what it did may soon match again
+	done   func(x Listed) bool      // there is nothing to do; nil = never
+	apply  func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error
+}
+
+// unended are the states in [Filter].States that are not an end.
+var unended = []flowfabric.PublicState{flowfabric.WaitingChildren, Held, flowfabric.Waiting, flowfabric.Delayed, flowfabric.Suspended, flowfabric.Active}
+
+// BulkReplay is [Admin.Replay]; by default of what failed or expired. Without how.Force a success is skipped.
+func BulkReplay(how Replay) BulkAction {
+	return BulkAction{name: "replay", states: []flowfabric.PublicState{flowfabric.Failed, flowfabric.Expired}, again: true,
+		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
+			return a.Replay(ctx, id, how, opts...)
+		}}
+}
+
+// BulkCancel is [client.Client.Cancel]; by default of all that has not ended.
+func BulkCancel() BulkAction {
+	return BulkAction{name: "cancel", states: unended,
+		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
+			return a.client.Cancel(ctx, id, opts...)
+		}}
+}
+
+// BulkPurge is [Admin.Purge], with tombstones kept for keep; by default of all that ended.
+func BulkPurge(keep time.Duration) BulkAction {
+	return BulkAction{name: "purge", states: []flowfabric.PublicState{Ended},
+		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, _ []flowfabric.ActOption) error {
+			return a.Purge(ctx, id, keep)
+		}}
+}
+
+// BulkRunNow is [Admin.RunNow]; by default of what is delayed.
+func BulkRunNow() BulkAction {
+	return BulkAction{name: "run now", states: []flowfabric.PublicState{flowfabric.Delayed}, again: true,
+		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
+			return a.RunNow(ctx, id, opts...)
+		}}
+}
+
+// BulkPriority is [Admin.SetPriority]; by default of all that has not ended. What has that priority does not match.
+func BulkPriority(priority int) BulkAction {
+	return BulkAction{name: "set priority", states: unended, done: func(x Listed) bool { return x.Priority == priority },
+		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
+			act, err := a.act(opts)
+			if err != nil {
+				return err
+			}
+			return a.SetPriority(ctx, id, priority, flowfabric.By(act.By))
+		}}
+}
+
+// BulkHold is [Admin.Hold]; by default of what waits.
+func BulkHold() BulkAction {
+	return BulkAction{name: "hold", states: []flowfabric.PublicState{flowfabric.Waiting},
+		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
+			return a.Hold(ctx, id, opts...)
+		}}
+}
+
+// BulkUnhold is [Admin.Unhold]; by default of what is held.
+func BulkUnhold() BulkAction {
+	return BulkAction{name: "unhold", states: []flowfabric.PublicState{Held},
+		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
+			act, err := a.act(opts)
+			if err != nil {
+				return err
+			}
+			return a.Unhold(ctx, id, flowfabric.By(act.By))
+		}}
+}
+
+// BulkOptions say how [Admin.Bulk] works. The zero value changes everything that matches.
+type BulkOptions struct {
+	DryRun      bool             // only count what matches
+	Limit       int              // how many at most; 0 = all
+	Cursor      string           // go on where the BulkResult with this cursor ended, with the same filter and action
+	Concurrency int              // calls at a time, 1..256; default 32
+	Progress    func(BulkResult) // called after every page of up to 1,000, by the goroutine that called Bulk
+}
+
+// BulkResult counts what [Admin.Bulk] did.
+type BulkResult struct {
+	Matched int
+	Done    int
+	Skipped int // changed since they were listed, so that the action does not apply any more
+	Failed  int
+	Errors  []error // the first ten of those that failed
+	Cursor  string  // go on from here; "" after the end
+}
+
+const (
+	bulkCursorVersion      = "ffk1."
+	defaultBulkConcurrency = 32
+	maxBulkConcurrency     = 256
+	maxBulkErrors          = 10
+)
+
+// Bulk does an action to everything that a filter matches, page by page, with the calls for single executions. If the filter names no
+// states, the action chooses them. What changed meanwhile, so that the action does not apply any more, is skipped. What was created after
+// the first call began is left out; replay and run-now also leave out what was claimed or ended after that, so work that fails again at
+// once is run again only once. Damaged entries are left out. Memory does not grow with the number of executions.
+//
+// With an error, also when ctx ends, the result says what was done, and its Cursor resumes it. A page that was not finished is then
+// listed again: what is done does not match any more, except that an execution which was replayed or run and stopped again may be
+// skipped or left out. Repeating all of it is safe. An error of a single execution is counted, and does not stop the others.
+//
+// Errors: flowfabric.ErrInvalidInput for a filter, option or cursor that is not legal; those of [Admin.ListPage].
+func (a *Admin) Bulk(ctx context.Context, f Filter, action BulkAction, o BulkOptions, opts ...flowfabric.ActOption) (BulkResult, error) {
+	b, err := a.bulk(ctx, f, action, o, opts)
+	if err == nil {
+		err = b.run(ctx)
+	}
+	if err != nil {
+		return b.out, fmt.Errorf("bulk %s: %w", cmp.Or(action.name, "action"), err)
+	}
+	return b.out, nil
+}
+
+// bulk is one call of Bulk.
+type bulk struct {
+	admin   *Admin
+	filter  Filter
+	action  BulkAction
+	options BulkOptions
+	opts    []flowfabric.ActOption
+	began   time.Time // of the first call, by the server's clock
+	mu      sync.Mutex
+	out     BulkResult
+}
+
+// bulk checks what is asked for and finds out when it began.
+func (a *Admin) bulk(ctx context.Context, f Filter, action BulkAction, o BulkOptions, opts []flowfabric.ActOption) (*bulk, error) {
+	b := &bulk{admin: a, filter: f, action: action, options: o, opts: opts, out: BulkResult{Cursor: o.Cursor}}
+	b.options.Concurrency = cmp.Or(o.Concurrency, defaultBulkConcurrency)
+	switch {
+	case a.closed():
+		return b, client.ErrClosed
+	case action.apply == nil:
+		return b, fmt.Errorf("%w: the action is empty, want BulkReplay, BulkCancel or another", flowfabric.ErrInvalidInput)
+	case o.Limit < 0:
+		return b, fmt.Errorf("%w: limit %d, want 0 or more", flowfabric.ErrInvalidInput, o.Limit)
+	case b.options.Concurrency < 1 || b.options.Concurrency > maxBulkConcurrency:
+		return b, fmt.Errorf("%w: concurrency %d, want 1..%d", flowfabric.ErrInvalidInput, o.Concurrency, maxBulkConcurrency)
+	}
+	if _, err := a.act(opts); err != nil {
+		return b, err
+	}
+	if len(f.States) == 0 {
+		b.filter.States = action.states
+		if f.HeldBy != "" {
+			b.filter.States = nil
+		}
+	}
+	if o.Cursor != "" {
+		return b, b.resume(o.Cursor)
+	}
+	info, err := a.store.DescribePartition(ctx, 0)
+	b.began = info.Now
+	return b, err
+}
+
+// resume reads a cursor: when it began, and the place of the listing.
+func (b *bulk) resume(cursor string) error {
+	text, ours := strings.CutPrefix(cursor, bulkCursorVersion+b.action.name+".")
+	began, place, parted := strings.Cut(text, ".")
+	ms, err := strconv.ParseInt(began, 10, 64)
+	if !ours || !parted || err != nil {
+		return fmt.Errorf("%w: cursor %.40q is not one that Bulk returned for this action", flowfabric.ErrInvalidInput, cursor)
+	}
+	b.began, b.options.Cursor = time.UnixMilli(ms), place
+	return nil
+}
+
+func (b *bulk) cursor(place string) string {
+	return bulkCursorVersion + b.action.name + "." + strconv.FormatInt(b.began.UnixMilli(), 10) + "." + place
+}
+
+// run does page after page.
+func (b *bulk) run(ctx context.Context) error {
+	for place := b.options.Cursor; ; {
+		b.out.Cursor = b.cursor(place)
+		size := limits.MaxListPage
+		if b.options.Limit > 0 {
+			size = min(size, b.options.Limit-b.out.Matched)
+		}
+		found, err := b.admin.listPage(ctx, b.filter, place, size)
+		if err != nil {
+			return err
+		}
+		if err := b.page(ctx, found.Items); err != nil {
+			return err
+		}
+		place, b.out.Cursor = found.Cursor, ""
+		if place != "" {
+			b.out.Cursor = b.cursor(place)
+		}
+		if b.options.Progress != nil {
+			b.options.Progress(b.out)
+		}
+		if place == "" || b.options.Limit > 0 && b.out.Matched >= b.options.Limit {
+			return nil
+		}
+	}
+}
+
+// page does the action to one page.
+func (b *bulk) page(ctx context.Context, items []Listed) error {
+	p := pool.New().WithMaxGoroutines(b.options.Concurrency)
+	for _, x := range items {
+		if x.Drift != "" || b.fresh(x) || b.action.done != nil && b.action.done(x) {
+			continue
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		b.mu.Lock()
+		b.out.Matched++
+		b.mu.Unlock()
+		if !b.options.DryRun {
+			p.Go(func() { b.count(ctx, b.action.apply(ctx, b.admin, x.ID, b.opts)) })
+		}
+	}
+	p.Wait()
+	return context.Cause(ctx)
+}
+
+// fresh tells whether something became what it is only after the bulk action began.
+func (b *bulk) fresh(x Listed) bool {
+	return x.CreatedAt.After(b.began) || b.action.again && (x.ClaimedAt.After(b.began) || x.EndedAt.After(b.began))
+}
+
+// count notes how one execution went. What ctx cut off is in no count: the page is done again.
+func (b *bulk) count(ctx context.Context, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case err == nil:
+		b.out.Done++
+	case ctx.Err() != nil:
+		b.out.Matched--
+	case moved(err):
+		b.out.Skipped++
+	default:
+		b.out.Failed++
+		if len(b.out.Errors) < maxBulkErrors {
+			b.out.Errors = append(b.out.Errors, err)
+		}
+	}
+}
+
+// moved tells whether an error says that an execution is in a state to which the action does not apply.
+func moved(err error) bool {
+	for _, state := range []error{flowfabric.ErrTerminal, flowfabric.ErrNotTerminal, flowfabric.ErrNotEligible, flowfabric.ErrNotFound,
+		flowfabric.ErrReplayNotAllowed, flowfabric.ErrResultPurged, flowfabric.ErrNotActive} {
+		if errors.Is(err, state) {
+			return true
+		}
+	}
+	return false
+}

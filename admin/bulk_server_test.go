@@ -1,0 +1,100 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+// bulk is a bulk action that does not stop.
+func bulk(ctx context.Context, t *testing.T, c *client.Client, f admin.Filter, action admin.BulkAction, o admin.BulkOptions) admin.BulkResult {
+	t.Helper()
+	got, err := admin.New(c).Bulk(ctx, f, action, o, flowfabric.Reason("test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func wantBulk(t *testing.T, what string, got admin.BulkResult, matched, done, skipped int) {
+	t.Helper()
+	if got.Matched != matched || got.Done != done || got.Skipped != skipped || got.Failed != 0 {
+		t.Errorf("%s: %+v, want %d matched, %d done, %d skipped", what, got, matched, done, skipped)
+	}
+}
+
+func TestABulkActionChangesAllThatMatchesAndResumes(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
+		submitMany(ctx, t, c, 30, flowfabric.Delay(time.Hour))
+		submitMany(ctx, t, c, 5)
+		wantBulk(t, "dry run", bulk(ctx, t, c, admin.Filter{}, admin.BulkRunNow(), admin.BulkOptions{DryRun: true}), 30, 0, 0)
+
+		pages := 0
+		part := bulk(ctx, t, c, admin.Filter{}, admin.BulkRunNow(), admin.BulkOptions{Limit: 12, Progress: func(admin.BulkResult) { pages++ }})
+		wantBulk(t, "limit", part, 12, 12, 0)
+		if part.Cursor == "" || pages == 0 {
+			t.Errorf("cursor %q, %d times progress", part.Cursor, pages)
+		}
+		if _, err := admin.New(c).Bulk(ctx, admin.Filter{}, admin.BulkCancel(), admin.BulkOptions{Cursor: part.Cursor}); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			t.Errorf("cursor of another action: %v", err)
+		}
+		wantBulk(t, "the rest", bulk(ctx, t, c, admin.Filter{}, admin.BulkRunNow(), admin.BulkOptions{Cursor: part.Cursor}), 18, 18, 0)
+		wantBulk(t, "all again", bulk(ctx, t, c, admin.Filter{}, admin.BulkRunNow(), admin.BulkOptions{}), 0, 0, 0)
+
+		wantBulk(t, "priority", bulk(ctx, t, c, admin.Filter{}, admin.BulkPriority(7), admin.BulkOptions{}), 35, 35, 0)
+		wantBulk(t, "priority again", bulk(ctx, t, c, admin.Filter{}, admin.BulkPriority(7), admin.BulkOptions{}), 0, 0, 0)
+		wantBulk(t, "hold", bulk(ctx, t, c, admin.Filter{}, admin.BulkHold(), admin.BulkOptions{Limit: 3}), 3, 3, 0)
+		wantBulk(t, "unhold", bulk(ctx, t, c, admin.Filter{}, admin.BulkUnhold(), admin.BulkOptions{}), 3, 3, 0)
+		wantBulk(t, "cancel", bulk(ctx, t, c, admin.Filter{}, admin.BulkCancel(), admin.BulkOptions{}), 35, 35, 0)
+		wantBulk(t, "replay of what failed", bulk(ctx, t, c, admin.Filter{}, admin.BulkReplay(admin.Replay{}), admin.BulkOptions{}), 0, 0, 0)
+		cancelled := admin.Filter{States: []flowfabric.PublicState{flowfabric.Cancelled}}
+		wantBulk(t, "replay", bulk(ctx, t, c, cancelled, admin.BulkReplay(admin.Replay{}), admin.BulkOptions{Limit: 10}), 10, 10, 0)
+		wantBulk(t, "purge", bulk(ctx, t, c, admin.Filter{}, admin.BulkPurge(0), admin.BulkOptions{}), 25, 25, 0)
+	})
+}
+
+func TestABulkActionSkipsWhatChangedAndStopsWithItsContext(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+		finish(ctx, t, e, submit(ctx, t, c, "tides").ID(), "wet")
+		wantBulk(t, "replay of a success", bulk(ctx, t, c, admin.Filter{States: []flowfabric.PublicState{admin.Ended}}, admin.BulkReplay(admin.Replay{}),
+			admin.BulkOptions{}), 1, 0, 1)
+
+		submitMany(ctx, t, c, 1100)
+		some, cancel := context.WithCancel(ctx)
+		defer cancel()
+		got, err := admin.New(c).Bulk(some, admin.Filter{}, admin.BulkCancel(), admin.BulkOptions{Progress: func(admin.BulkResult) { cancel() }})
+		if !errors.Is(err, context.Canceled) || got.Done != 1000 || got.Cursor == "" {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		wantBulk(t, "the rest", bulk(ctx, t, c, admin.Filter{}, admin.BulkCancel(), admin.BulkOptions{Cursor: got.Cursor}), 100, 100, 0)
+	})
+}
+
+func TestListsBetweenTwoTimes(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+		x := submit(ctx, t, c, "tides")
+		finish(ctx, t, e, x.ID(), "wet")
+		s, err := x.Get(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range []struct {
+			since, until time.Duration
+			want         int
+		}{{0, time.Millisecond, 1}, {-time.Hour, 0, 0}, {time.Millisecond, time.Hour, 0}} {
+			f := admin.Filter{Since: s.CompletedAt.Add(w.since), Until: s.CompletedAt.Add(w.until)}
+			if page, err := admin.New(c).ListPage(ctx, f, "", 10); err != nil || len(page.Items) != w.want {
+				t.Errorf("%s..%s: %d, %v", w.since, w.until, len(page.Items), err)
+			}
+		}
+		if _, err := admin.New(c).ListPage(ctx, admin.Filter{Since: s.CompletedAt, Until: s.CompletedAt}, "", 10); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			t.Errorf("an empty range: %v", err)
+		}
+	})
+}
