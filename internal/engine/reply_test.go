@@ -206,7 +206,7 @@ var good = map[string][]string{
 	"ff_session_held":        {"OK", "1", "1", "1", sampleID.UUID().String(), "1"},
 	"ff_delay_execution":     {"OK", "1700000001000"},
 	"ff_change_priority":     {"OK", "0", "5"},
-	"ff_set_delay":           {"OK", "R1f", "0"},
+	"ff_set_delay":           {"OK"},
 	"ff_purge_execution":     {"OK", "0"},
 
 	"ff_create_pending_waitpoint": {"OK", sampleUUID, "key", "k1", "n", "1700000000000"},

@@ -4,7 +4,7 @@
 -- Flags:   allow-oom
 -- Go:      Engine.SetDelay
 -- Args:    protocol id delay request by reason
--- Replies: OK code until; ALREADY_SATISFIED code until
+-- Replies: OK; ALREADY_SATISFIED
 -- Errors:  invalid_input execution_not_found execution_not_active execution_not_eligible partition_missing partition_frozen protocol_mismatch
 local function ff_set_delay(ctx, argv)
   local q = args.named(argv, 2, { 'id', 'delay', 'request', 'by', 'reason' })
@@ -17,9 +17,9 @@ local function ff_set_delay(ctx, argv)
   local c = core.read(ctx, id)
   if not c.state then return reply.err('execution_not_found') end
   local last = history.last(ctx, id, 'delay_changed')
-  if last and string.match(last[6], '^%S+ (%S+)') == q.request then return reply.already(c.state, c.delay_until or '0') end
+  if last and string.match(last[6], '^%S+ (%S+)') == q.request then return reply.already() end
   if core.terminal(c) then return fence.not_active(c) end
-  if delay == 0 and (core.waiting(c) or core.granted(c)) then return reply.already(c.state, '0') end
+  if delay == 0 and (core.waiting(c) or core.granted(c)) then return reply.already() end
   if not core.delayed(c) then return reply.err('execution_not_eligible', c.state) end
 
   local code, until_ = c.state, '0'
@@ -37,5 +37,5 @@ local function ff_set_delay(ctx, argv)
   history.add(ctx, c, id, 'delay_changed', until_ .. ' ' .. q.request .. ' ' .. q.by, q.reason)
   if delay == 0 then core.announce(ctx, c, id, code) end
   flow.apply(ctx)
-  return reply.ok(code, until_)
+  return reply.ok()
 end
