@@ -1,25 +1,20 @@
 package flowfabric
 
 import (
-	"fmt"
-
 	"github.com/google/uuid"
 
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
-// FlowID names one flow and the partition that holds it and all of its members: "{fp:N}:<uuid>". An execution that
+// FlowID names one flow and the partition that holds it and all of its members: "<partition>-<uuid>", as for an [ExecutionID]. An execution that
 // waits for children without being a member of a flow starts one that has its own id. The zero value names nothing. FlowID is
 // comparable and safe as a map key.
 type FlowID ExecutionID
 
 // ParseFlowID reads the text form, with the rules of [ParseExecutionID].
 func ParseFlowID(text string) (FlowID, error) {
-	id, err := ParseExecutionID(text)
-	if err != nil {
-		return FlowID{}, fmt.Errorf("flow: %w", err)
-	}
-	return FlowID(id), nil
+	id, err := parseID("flow", text)
+	return FlowID(id), err
 }
 
 // Member is the execution of a node. Staging a flow again therefore makes no member twice.
@@ -32,7 +27,7 @@ func (e ExecutionID) Child(wait, name string) ExecutionID {
 	return ExecutionID{partition: e.partition, id: ids.Derive("flowfabric child v1", e.id.String(), wait, name)}
 }
 
-// Partition is the index N of "{fp:N}".
+// Partition is the number before the first hyphen.
 func (f FlowID) Partition() uint16 { return f.partition }
 
 // UUID is the part after the partition.

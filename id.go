@@ -10,9 +10,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
-// ExecutionID names one execution and the partition that holds it: "{fp:N}:<uuid>". The braces are a Valkey
-// Cluster hash tag, so everything of one execution lives in one slot. The id never changes over retry,
-// reclaim or replay. The zero value names nothing. ExecutionID is comparable and safe as a map key.
+// ExecutionID names one execution and the partition that holds it: "<partition>-<uuid>", for example
+// "3-01970000-0000-7000-8000-00000000abcd". The text has digits, letters a to f and hyphens only, so it needs no quoting in a shell, a URL
+// or a file name. The id never changes over retry, reclaim or replay. The zero value names nothing. ExecutionID is comparable and safe as
+// a map key.
 type ExecutionID struct {
 	partition uint16
 	id        uuid.UUID
@@ -29,33 +30,31 @@ func MakeExecutionID(partition uint16, id uuid.UUID) ExecutionID {
 	return ExecutionID{partition: partition, id: id}
 }
 
-// ParseExecutionID reads the text form. It refuses a missing or misplaced brace, an index that is not a plain
-// decimal uint16, and anything but a canonical lower-case UUID; it does not know the partition count, which
-// the engine checks. The error wraps [ErrInvalidInput].
-func ParseExecutionID(text string) (ExecutionID, error) {
-	rest, ok := strings.CutPrefix(text, "{fp:")
+// ParseExecutionID reads the text form. It refuses a partition that is not a plain decimal number from 0 to 65535, and anything but a
+// canonical lower-case UUID after it; it does not know the partition count, which the engine checks. The error wraps [ErrInvalidInput].
+func ParseExecutionID(text string) (ExecutionID, error) { return parseID("execution", text) }
+
+// parseID reads the id of a thing.
+func parseID(thing, text string) (ExecutionID, error) {
+	index, tail, ok := strings.Cut(text, "-")
 	if !ok {
-		return ExecutionID{}, fmt.Errorf("%w: execution id %q does not start with {fp:N}", ErrInvalidInput, clip(text))
-	}
-	index, tail, ok := strings.Cut(rest, "}:")
-	if !ok {
-		return ExecutionID{}, fmt.Errorf("%w: execution id %q: no }: follows the partition number", ErrInvalidInput, clip(text))
+		return ExecutionID{}, fmt.Errorf("%w: %s id %q is not <partition>-<uuid>", ErrInvalidInput, thing, clip(text))
 	}
 	n, err := strconv.ParseUint(index, 10, 16)
 	if err != nil || strconv.FormatUint(n, 10) != index {
-		return ExecutionID{}, fmt.Errorf("%w: execution id %q: partition %q is not 0..65535", ErrInvalidInput, clip(text), clip(index))
+		return ExecutionID{}, fmt.Errorf("%w: %s id %q: partition %q is not 0..65535", ErrInvalidInput, thing, clip(text), clip(index))
 	}
 	id, err := ids.ParseUUID(tail)
 	if err != nil {
-		return ExecutionID{}, fmt.Errorf("%w: execution id %q: %w", ErrInvalidInput, clip(text), err)
+		return ExecutionID{}, fmt.Errorf("%w: %s id %q: %w", ErrInvalidInput, thing, clip(text), err)
 	}
 	if id == uuid.Nil {
-		return ExecutionID{}, fmt.Errorf("%w: execution id %q: the nil uuid names nothing", ErrInvalidInput, clip(text))
+		return ExecutionID{}, fmt.Errorf("%w: %s id %q: the nil uuid names nothing", ErrInvalidInput, thing, clip(text))
 	}
 	return ExecutionID{partition: uint16(n), id: id}, nil
 }
 
-// Partition is the index N of "{fp:N}".
+// Partition is the number before the first hyphen.
 func (e ExecutionID) Partition() uint16 { return e.partition }
 
 // UUID is the part after the partition.
@@ -64,12 +63,12 @@ func (e ExecutionID) UUID() uuid.UUID { return e.id }
 // IsZero reports whether e names nothing.
 func (e ExecutionID) IsZero() bool { return e == ExecutionID{} }
 
-// String is the text form, "{fp:3}:0197…"; empty for the zero value.
+// String is the text form, "3-0197…"; empty for the zero value.
 func (e ExecutionID) String() string {
 	if e.IsZero() {
 		return ""
 	}
-	return "{fp:" + strconv.Itoa(int(e.partition)) + "}:" + e.id.String()
+	return strconv.Itoa(int(e.partition)) + "-" + e.id.String()
 }
 
 // MarshalText implements encoding.TextMarshaler, so ids can stand in JSON and in map keys.

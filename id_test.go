@@ -3,6 +3,9 @@ package flowfabric_test
 import (
 	"encoding/json"
 	"errors"
+	"net/url"
+	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -13,8 +16,8 @@ const sampleUUID = "01970000-0000-7000-8000-00000000abcd"
 
 func TestParseExecutionID(t *testing.T) {
 	for text, partition := range map[string]uint16{
-		"{fp:0}:" + sampleUUID: 0, "{fp:3}:" + sampleUUID: 3, "{fp:65535}:" + sampleUUID: 65535,
-		"{fp:1}:ffffffff-ffff-ffff-ffff-ffffffffffff": 1,
+		"0-" + sampleUUID: 0, "3-" + sampleUUID: 3, "65535-" + sampleUUID: 65535,
+		"1-ffffffff-ffff-ffff-ffff-ffffffffffff": 1,
 	} {
 		id, err := ff.ParseExecutionID(text)
 		if err != nil || id.Partition() != partition || id.String() != text {
@@ -22,14 +25,12 @@ func TestParseExecutionID(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"{fp:0}:00000000-0000-0000-0000-000000000000", "{fp:1}:00000000-0000-0000-0000-000000000000",
-		"", " ", sampleUUID, "fp:3:" + sampleUUID, "{fp:3}" + sampleUUID, "{fp:3:" + sampleUUID, "{fp:}:" + sampleUUID,
-		"{fp:-1}:" + sampleUUID, "{fp:+1}:" + sampleUUID, "{fp:03}:" + sampleUUID, "{fp:65536}:" + sampleUUID,
-		"{fp:0x1}:" + sampleUUID, "{fp: 1}:" + sampleUUID, "{fp:1_0}:" + sampleUUID, "{bp:3}:" + sampleUUID,
-		" {fp:3}:" + sampleUUID, "{fp:3}:" + sampleUUID + " ", "{fp:3}:" + strings.ToUpper(sampleUUID),
-		"{fp:3}:" + strings.ReplaceAll(sampleUUID, "-", ""), "{fp:3}:urn:uuid:" + sampleUUID, "{fp:3}:{" + sampleUUID + "}",
-		"{fp:3}:" + sampleUUID[:35], "{fp:3}:" + sampleUUID[:35] + "g", "{fp:3}:", "{fp:3}:{fp:4}:" + sampleUUID,
-		"{fp:3}:\x00" + sampleUUID[1:], strings.Repeat("{fp:3}:", 1000),
+		"0-00000000-0000-0000-0000-000000000000", "1-00000000-0000-0000-0000-000000000000",
+		"", " ", "-", sampleUUID, "3" + sampleUUID, "3:" + sampleUUID, "-" + sampleUUID, "3--" + sampleUUID, "{fp:3}:" + sampleUUID,
+		"-1-" + sampleUUID, "+1-" + sampleUUID, "03-" + sampleUUID, "65536-" + sampleUUID, "0x1-" + sampleUUID, " 1-" + sampleUUID,
+		"1_0-" + sampleUUID, "3-" + sampleUUID + " ", "3-" + strings.ToUpper(sampleUUID), "3-" + strings.ReplaceAll(sampleUUID, "-", ""),
+		"3-urn:uuid:" + sampleUUID, "3-{" + sampleUUID + "}", "3-" + sampleUUID[:35], "3-" + sampleUUID[:35] + "g", "3-", "3-4-" + sampleUUID,
+		"3-\x00" + sampleUUID[1:], strings.Repeat("3-", 1000),
 	} {
 		id, err := ff.ParseExecutionID(text)
 		if !errors.Is(err, ff.ErrInvalidInput) || !id.IsZero() {
@@ -42,10 +43,10 @@ func TestParseExecutionID(t *testing.T) {
 }
 
 func FuzzParseExecutionID(f *testing.F) {
-	f.Add("{fp:3}:" + sampleUUID)
-	f.Add("{fp:65536}:" + sampleUUID)
-	f.Add("{fp:03}:" + strings.ToUpper(sampleUUID))
-	f.Add("{fp:3}:")
+	f.Add("3-" + sampleUUID)
+	f.Add("65536-" + sampleUUID)
+	f.Add("03-" + strings.ToUpper(sampleUUID))
+	f.Add("3-")
 	f.Fuzz(func(t *testing.T, text string) {
 		id, err := ff.ParseExecutionID(text)
 		if err != nil {
@@ -112,11 +113,30 @@ func TestNewExecutionIDOrder(t *testing.T) {
 }
 
 func TestFenceString(t *testing.T) {
-	id, err := ff.ParseExecutionID("{fp:3}:" + sampleUUID)
+	id, err := ff.ParseExecutionID("3-" + sampleUUID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, want := (ff.Fence{Execution: id, Epoch: 12, Attempt: 2}).String(), id.String()+"#2@12"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// An id is typed into a shell, put into a URL and a file name, and marked with a double click: nothing in it needs quoting there.
+func TestIDsNeedNoQuoting(t *testing.T) {
+	for _, text := range []string{ff.NewExecutionID(65535).String(), ff.FlowID(ff.NewExecutionID(0)).String()} {
+		if url.PathEscape(text) != text || url.QueryEscape(text) != text {
+			t.Errorf("a URL needs %q for %q", url.PathEscape(text), text)
+		}
+		if !regexp.MustCompile(`^[0-9a-f-]+$`).MatchString(text) || text[0] == '-' {
+			t.Errorf("a shell needs quotes for %q", text)
+		}
+		said, err := exec.Command("sh", "-c", "printf %s "+text).Output()
+		if err != nil || string(said) != text {
+			t.Errorf("a shell makes %q of %q: %v", said, text, err)
+		}
+	}
+	if _, err := ff.ParseFlowID("nonsense"); err == nil || !strings.Contains(err.Error(), "flow id") {
+		t.Errorf("%v", err)
 	}
 }

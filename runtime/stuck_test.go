@@ -93,7 +93,7 @@ func TestStuckHandlersAreTold(t *testing.T) {
 		if n := w.log.count("WARN", ignores); n != 2 {
 			w.Errorf("%d warnings of two stuck handlers: %s", n, w.log.all.String())
 		}
-		for _, part := range []string{"kind=k", "execution={fp:0}:", "running=16s", flowfabric.ErrAttemptTimeout.Error()} {
+		for _, part := range []string{"kind=k", "execution=0-", "running=16s", flowfabric.ErrAttemptTimeout.Error()} {
 			if w.log.count("WARN", part) != 2 {
 				w.Errorf("the warnings do not say %q: %s", part, w.log.all.String())
 			}

@@ -54,7 +54,7 @@ func (a *app) secret(name, value string) (string, error) {
 func executionID(text string) (flowfabric.ExecutionID, error) {
 	id, err := flowfabric.ParseExecutionID(strings.TrimSpace(text))
 	if err != nil {
-		return id, usage("%v; an id looks like {fp:3}:0197…, quote it for your shell", redact(err.Error()))
+		return id, usage("%v; an id looks like 3-0197f3a0-…", redact(err.Error()))
 	}
 	return id, nil
 }

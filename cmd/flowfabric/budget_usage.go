@@ -173,7 +173,7 @@ func budgetRefundCommand(a *app) *cobra.Command {
 		Short: "Give back what an execution used of a budget",
 		Long: `refund gives back what an execution reported to a budget in this period. What it reported in earlier
 periods is gone with them. Refunding twice gives nothing back the second time.`,
-		Example: "  flowfabric budget refund acme '{fp:3}:0197f3a0-…'",
+		Example: "  flowfabric budget refund acme 3-0197f3a0-…",
 		Args:    exactly("NAME", "ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[1])

@@ -37,7 +37,7 @@ func cancelCommand(a *app) *cobra.Command {
 		Short: "End an execution",
 		Long: `cancel ends an execution in any state that is not an end. A handler that runs it sees its context
 end. The execution keeps who asks (--by) and why. Cancelling twice is no error.`,
-		Example: "  flowfabric cancel '{fp:3}:0197f3a0-…' --reason 'no longer needed'",
+		Example: "  flowfabric cancel 3-0197f3a0-… --reason 'no longer needed'",
 		Args:    exactly("ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[0])
@@ -66,7 +66,7 @@ func replayCommand(a *app) *cobra.Command {
 		Long: `replay runs an execution that has ended again, under its id and with its input. Recorded steps and
 answers are kept, so only what is missing runs; --from-scratch drops them. A success is replayed
 only with --force.`,
-		Example: "  flowfabric replay '{fp:3}:0197f3a0-…' --reason 'ink refilled'",
+		Example: "  flowfabric replay 3-0197f3a0-… --reason 'ink refilled'",
 		Args:    exactly("ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[0])
@@ -95,7 +95,7 @@ func priorityCommand(a *app) *cobra.Command {
 		Use:     "priority ID NUMBER",
 		Short:   "Change the priority of an execution",
 		Long:    "priority moves an execution within its queue: 0..9000, higher is claimed first. Its age is kept.",
-		Example: "  flowfabric priority '{fp:3}:0197f3a0-…' 9000",
+		Example: "  flowfabric priority 3-0197f3a0-… 9000",
 		Args:    exactly("ID", "NUMBER"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[0])
@@ -119,7 +119,7 @@ func runNowCommand(a *app) *cobra.Command {
 		Long: `run-now ends the pause of an execution that waits for a time: a delayed start, the pause before a
 retry or after a lost worker, a delay that its handler asked for, or that of a resumption. It costs
 no retry. One that can be claimed already is no error.`,
-		Example: "  flowfabric run-now '{fp:3}:0197f3a0-…' --reason 'the mail server is back'",
+		Example: "  flowfabric run-now 3-0197f3a0-… --reason 'the mail server is back'",
 		Args:    exactly("ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[0])
@@ -141,7 +141,7 @@ func delayCommand(a *app) *cobra.Command {
 		Long: `delay lets an execution that waits for a time wait for DURATION from now instead, longer or shorter than
 before: a delayed start, the pause before a retry or after a lost worker, a delay that its handler
 asked for, or that of a resumption. 0 is run-now. One that is not delayed is refused.`,
-		Example: "  flowfabric delay '{fp:3}:0197f3a0-…' 2h --reason 'not before the maintenance'",
+		Example: "  flowfabric delay 3-0197f3a0-… 2h --reason 'not before the maintenance'",
 		Args:    exactly("ID", "DURATION"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[0])
@@ -166,8 +166,8 @@ func tagsCommand(a *app) *cobra.Command {
 		Short: "Show, set or remove the tags of an execution",
 		Long: `tags sets and removes tags, all of them or none, and prints those that are left. A key is dotted
 lower-case words, such as team.region.`,
-		Example: `  flowfabric tags '{fp:3}:0197f3a0-…'
-  flowfabric tags '{fp:3}:0197f3a0-…' --set print.ink=refilled --remove print.waiting`,
+		Example: `  flowfabric tags 3-0197f3a0-…
+  flowfabric tags 3-0197f3a0-… --set print.ink=refilled --remove print.waiting`,
 		Args: exactly("ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[0])
@@ -216,7 +216,7 @@ func revokeCommand(a *app) *cobra.Command {
 		Long: `revoke takes the lease away at once: what the worker still writes is refused, its handler's context
 ends, and the work is queued again as after a crash, which costs no retry. It does not end the
 execution; cancel does.`,
-		Example: "  flowfabric revoke '{fp:3}:0197f3a0-…' --reason 'worker hangs'",
+		Example: "  flowfabric revoke 3-0197f3a0-… --reason 'worker hangs'",
 		Args:    exactly("ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[0])
@@ -238,7 +238,7 @@ func purgeCommand(a *app) *cobra.Command {
 		Short: "Remove an ended execution for good",
 		Long: `purge removes an execution that has ended, with its input, results, steps, frames and history. There
 is no way back. Its id and idempotency key stay taken for --tombstone.`,
-		Example: "  flowfabric purge '{fp:3}:0197f3a0-…'",
+		Example: "  flowfabric purge 3-0197f3a0-…",
 		Args:    exactly("ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[0])
@@ -259,7 +259,7 @@ func holdCommand(a *app) *cobra.Command {
 		Short: "Keep an execution from being handed out",
 		Long: `hold keeps an execution that waits for a worker from being handed out until unhold. One that runs,
 is delayed, suspended, or waits for others is refused; revoke or cancel it, or pause its lane.`,
-		Example: "  flowfabric hold '{fp:3}:0197f3a0-…' --reason 'look at the input first'",
+		Example: "  flowfabric hold 3-0197f3a0-… --reason 'look at the input first'",
 		Args:    exactly("ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[0])
@@ -278,7 +278,7 @@ func unholdCommand(a *app) *cobra.Command {
 		Use:     "unhold ID",
 		Short:   "Let a held execution be handed out again",
 		Long:    "unhold puts an execution that was held back into its queue, at its old place.",
-		Example: "  flowfabric unhold '{fp:3}:0197f3a0-…'",
+		Example: "  flowfabric unhold 3-0197f3a0-…",
 		Args:    exactly("ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[0])

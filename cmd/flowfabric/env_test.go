@@ -229,7 +229,7 @@ var varying = []struct {
 	{regexp.MustCompile(`"token_fingerprint":"[0-9a-f]{16}"`), `"token_fingerprint":"<fingerprint>"`},
 }
 
-var anyUUID = regexp.MustCompile(`(\{fp:\d+\}:)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+var anyUUID = regexp.MustCompile(`(\d+-)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
 // normal takes out of an output what differs from run to run.
 func (w *env) normal(text string) string {

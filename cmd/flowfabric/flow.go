@@ -168,8 +168,8 @@ func flowShowCommand(a *app) *cobra.Command {
 		Short:   "Show a flow: its state, its counters, and every member with what it depends on",
 		Long: `show prints a flow level by level: its members, their states, what each needs and how far that is.
 With --json it prints the same as one value, with the ids of the members, which why, show and tail take.`,
-		Example: `  flowfabric flow show '{fp:3}:0197f3a0-…'
-  flowfabric flow show '{fp:3}:0197f3a0-…' --json | jq -r '.nodes[] | select(.state == "waiting").id' | xargs -n1 flowfabric why`,
+		Example: `  flowfabric flow show 3-0197f3a0-…
+  flowfabric flow show 3-0197f3a0-… --json | jq -r '.nodes[] | select(.state == "waiting").id' | xargs -n1 flowfabric why`,
 		Args: exactly("FLOW"),
 		RunE: a.onFlow(func(ctx context.Context, f *client.Flow) error {
 			s, err := f.Snapshot(ctx)
@@ -245,8 +245,8 @@ func flowGraphCommand(a *app) *cobra.Command {
 		Short: "Draw a flow, as text, for Mermaid or for Graphviz",
 		Long: `graph draws a flow with the states of its members: --format mermaid for Markdown files, dot for
 Graphviz. What a name holds cannot break the drawing.`,
-		Example: `  flowfabric flow graph '{fp:3}:0197f3a0-…' --format mermaid
-  flowfabric flow graph '{fp:3}:0197f3a0-…' --format dot | dot -Tsvg > flow.svg`,
+		Example: `  flowfabric flow graph 3-0197f3a0-… --format mermaid
+  flowfabric flow graph 3-0197f3a0-… --format dot | dot -Tsvg > flow.svg`,
 		Args: exactly("FLOW"),
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -295,7 +295,7 @@ func flowCancelCommand(a *app) *cobra.Command {
 ended, cancel_pending those that are not active, flow_only none. From then on no member that the policy
 covers is handed out. --wait returns once none of them is left. Cancelling twice is no error, the first
 policy and reason stand.`,
-		Example: "  flowfabric flow cancel '{fp:3}:0197f3a0-…' --policy cancel_pending --reason 'no longer needed'",
+		Example: "  flowfabric flow cancel 3-0197f3a0-… --policy cancel_pending --reason 'no longer needed'",
 		Args:    exactly("FLOW"),
 		RunE: a.onFlow(func(ctx context.Context, f *client.Flow) error {
 			cancel := f.Cancel
@@ -352,8 +352,8 @@ func flowReplayCommand(a *app) *cobra.Command {
 still needs, or with --from a node and those it made skipped. What succeeded stays, and its results are
 used again. A flow that has ended is open again. A flow that was cancelled cannot be replayed, unless with
 flow_only: submit it again.`,
-		Example: `  flowfabric flow replay '{fp:3}:0197f3a0-…' --reason 'the model is back'
-  flowfabric flow replay '{fp:3}:0197f3a0-…' --from fetch --from-scratch`,
+		Example: `  flowfabric flow replay 3-0197f3a0-… --reason 'the model is back'
+  flowfabric flow replay 3-0197f3a0-… --from fetch --from-scratch`,
 		Args: exactly("FLOW"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := flowID(args[0])
@@ -435,7 +435,7 @@ func flowSealCommand(a *app) *cobra.Command {
 		Short: "Let a flow take no members any more",
 		Long: `seal ends the growth of a flow that was submitted unsealed or growing: it takes no members any more, and
 ends by itself when none is left. Sealing twice is no error; a growing flow that has ended by itself is refused.`,
-		Example: "  flowfabric flow seal '{fp:3}:0197f3a0-…'",
+		Example: "  flowfabric flow seal 3-0197f3a0-…",
 		Args:    exactly("FLOW"),
 		RunE: a.onFlow(func(ctx context.Context, f *client.Flow) error {
 			if err := f.Seal(ctx); err != nil {

@@ -33,8 +33,8 @@ func lines(text ...string) (steps []step) {
 var sessions = map[string][]step{
 	"show": lines("show <done> --result", "show <failed>", "show <asking>", "show <queued>", "show <later>", "show <held>",
 		"show <held> --json", "show <failed> --json", "show <done> --json --result --summary", "show <done> --input --result", "show <failed> --input --json",
-		"show '{fp:1}:00000000-0000-4000-8000-000000000000'", "show '{fp:1}:00000000-0000-4000-8000-000000000000' --json",
-		"show '{fp:9}:00000000-0000-4000-8000-000000000000'", "show nonsense", "show"),
+		"show 1-00000000-0000-4000-8000-000000000000", "show 1-00000000-0000-4000-8000-000000000000 --json",
+		"show 9-00000000-0000-4000-8000-000000000000", "show nonsense", "show"),
 	"history": lines("history <done>", "events <failed>", "history <done> --json"),
 	"tail": lines("tail <done>", "tail <done> --raw", "tail <done> --json", "tail <done> --attempt 0", "tail <failed>", "tail <failed> --json", "tail <failed> --raw",
 		"tail <done> --after nonsense", "tail <done> --attempt -1"),
@@ -68,7 +68,7 @@ var sessions = map[string][]step{
 
 func init() {
 	sessions["why"] = lines("why <done>", "why <failed> --json", "why <later>", "why <asking>", "why <held>", "why <queued>", "why <queued> --json",
-		"why '{fp:1}:00000000-0000-4000-8000-000000000000'", "why '{fp:1}:00000000-0000-4000-8000-000000000000' --json")
+		"why 1-00000000-0000-4000-8000-000000000000", "why 1-00000000-0000-4000-8000-000000000000 --json")
 	sessions["ls"] = lines("ls", "ls --json", "ls --state waiting --limit 1", "ls --state waiting --limit 1 --json", "ls --state ended --newest", "ls --state nonsense", "ls --kind report --lane batch",
 		"ls --tag team.region=eu --json", "ls --held-by w2", "ls --limit -1", "ls --all-namespaces --namespace x", "ls --cursor nonsense", "ls --namespace other", "ls extra")
 	sessions["lane"] = lines("lane", "lane list", "lane list --json", "queues", "queues --json", "lane pause batch --by anna", "lane drain default --by anna --json",
@@ -96,7 +96,7 @@ func init() {
 		"flow show <open>", "flow show <open> --json", "flow graph <open> --format mermaid", "flow graph <open> --format dot --json", "flow graph <open> --format svg",
 		"flow seal <open>", "flow seal <open> --json", "flow cancel <open> --policy nonsense", "flow cancel <open> --policy cancel_pending --reason 'too late' --wait",
 		"flow cancel <open> --json", "flow replay <open>", "flow show <broken>", "flow replay <broken> --from nobody", "flow replay <broken> --reason 'more disk' --by anna", "flow replay <broken> --from a --json",
-		"why <b>", "flow seal '{fp:1}:00000000-0000-4000-8000-000000000000'", "flow show nonsense", "flow show", "flow nonsense")
+		"why <b>", "flow seal 1-00000000-0000-4000-8000-000000000000", "flow show nonsense", "flow show", "flow nonsense")
 	sessions["schedules"] = lines("schedules --json", "schedules put nightly --kind report --cron '0 3 * * *' --zone Europe/Berlin --by anna",
 		"schedules put nightly --kind report --cron '0 3 * * *' --zone Europe/Berlin --json", "schedules put yearly --kind report --every 8760h --overlap skip --json --by anna",
 		"schedules put yearly --kind report --cron @daily --if-new", "schedules put x --kind report", "schedules put x --kind report --cron '61 * * * *'",

@@ -18,7 +18,7 @@ func historyCommand(a *app) *cobra.Command {
 		Short:   "Tell what happened to an execution, oldest first",
 		Long: `history prints one line for each event: the creation, every attempt, the end, and what was out of
 the ordinary (delays, hand-backs, waits, revocations, changed priorities, replays).`,
-		Example: "  flowfabric history '{fp:3}:0197f3a0-…'",
+		Example: "  flowfabric history 3-0197f3a0-…",
 		Args:    exactly("ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[0])

@@ -24,8 +24,8 @@ func showCommand(a *app) *cobra.Command {
 		Aliases: []string{"get"},
 		Long: `show prints what the store knows of an execution. --input adds what it was submitted with, --result
 the result of one that completed, --summary the summary document that its handler writes.`,
-		Example: `  flowfabric show '{fp:3}:0197f3a0-…'
-  flowfabric show '{fp:3}:0197f3a0-…' --json | jq .state`,
+		Example: `  flowfabric show 3-0197f3a0-…
+  flowfabric show 3-0197f3a0-… --json | jq .state`,
 		Args: exactly("ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[0])

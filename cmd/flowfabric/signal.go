@@ -124,10 +124,10 @@ func approveCommand(a *app) *cobra.Command {
 		Long: `approve answers a waitpoint, named by its id or its key, on the word of an operator. Who asks (--by)
 is kept with the answer. The answer is {"choice":"approve","by":…}, as from the approval page, unless
 something else is said: --choice reject refuses, and --payload is for handlers that wait for other JSON.`,
-		Example: `  flowfabric waitpoints '{fp:3}:0197f3a0-…'
-  flowfabric approve '{fp:3}:0197f3a0-…' editor --by anna
-  flowfabric approve '{fp:3}:0197f3a0-…' editor --choice reject --comment 'too long'
-  flowfabric approve '{fp:3}:0197f3a0-…' payment --payload '{"paid":true}'`,
+		Example: `  flowfabric waitpoints 3-0197f3a0-…
+  flowfabric approve 3-0197f3a0-… editor --by anna
+  flowfabric approve 3-0197f3a0-… editor --choice reject --comment 'too long'
+  flowfabric approve 3-0197f3a0-… payment --payload '{"paid":true}'`,
 		Args: exactly("ID", "WAITPOINT"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[0])
@@ -190,7 +190,7 @@ func resumeCommand(a *app) *cobra.Command {
 		Short: "Let a suspended execution go on without an answer",
 		Long: `resume ends a wait although nobody answered. The handler is told so (flowfabric.ErrNoSignal); to give
 it an answer instead, use approve.`,
-		Example: "  flowfabric resume '{fp:3}:0197f3a0-…' --reason 'editor is on leave'",
+		Example: "  flowfabric resume 3-0197f3a0-… --reason 'editor is on leave'",
 		Args:    exactly("ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[0])

@@ -35,8 +35,8 @@ sequence of the last recorded frame: drop the frames after that one. The end of 
 --raw prints nothing but what the frames contain that are kept, one after the other: no summaries and
 nothing that was not meant to last. How a failed execution ended, and that frames are repeated, is then on
 stderr. With --json every event is one line; "cursor" is what --after takes to go on from there.`,
-		Example: `  flowfabric tail '{fp:3}:0197f3a0-…' --raw
-  flowfabric tail '{fp:3}:0197f3a0-…' --json | jq -r 'select(.type=="token").text'`,
+		Example: `  flowfabric tail 3-0197f3a0-… --raw
+  flowfabric tail 3-0197f3a0-… --json | jq -r 'select(.type=="token").text'`,
 		Args: exactly("ID"),
 	}
 	cmd.RunE = a.lasting(func(ctx context.Context, args []string) error {

@@ -17,7 +17,7 @@ func waitpointsCommand(a *app) *cobra.Command {
 		Short: "List what an execution waits for, and what it waited for",
 		Long: `waitpoints lists the waitpoints of an execution, open ones first. Of a token only the key it is signed
 with and a fingerprint are shown, never the token.`,
-		Example: "  flowfabric waitpoints '{fp:3}:0197f3a0-…'",
+		Example: "  flowfabric waitpoints 3-0197f3a0-…",
 		Args:    exactly("ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[0])

@@ -18,8 +18,8 @@ func whyCommand(a *app) *cobra.Command {
 workers, its lease, what it waits for, who maintains the partition) and says it in words. An id that
 names nothing is explained too, with exit code 0. Scripts use "reason" of --json: it does not change
 between releases.`,
-		Example: `  flowfabric why '{fp:3}:0197f3a0-…'
-  flowfabric why '{fp:3}:0197f3a0-…' --json | jq -r .reason`,
+		Example: `  flowfabric why 3-0197f3a0-…
+  flowfabric why 3-0197f3a0-… --json | jq -r .reason`,
 		Args: exactly("ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[0])

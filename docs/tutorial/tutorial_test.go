@@ -73,7 +73,7 @@ func TestTutorial(t *testing.T) {
 
 	first, log := program(t, env, "worker")
 	_, out := program(t, env, "producer", "tides")
-	id, err := flowfabric.ParseExecutionID(regexp.MustCompile(`\{fp:\d+\}:\S+`).FindString(until(t, out, "attempt 0: ")))
+	id, err := flowfabric.ParseExecutionID(regexp.MustCompile(`\d+-[0-9a-f-]{36}`).FindString(until(t, out, "attempt 0: ")))
 	if err != nil {
 		t.Fatal(err)
 	}

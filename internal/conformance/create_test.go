@@ -170,7 +170,7 @@ var createScenarios = []scenario{
 			args[at] = strings.Repeat("~", 64)
 			w.must("ff_create_execution", args...)
 		}
-		for _, bad := range []string{"", "x", strings.ToUpper(w.item().ID.UUID().String()), w.item().ID.UUID().String() + " ", "{fp:1}:" + w.item().ID.UUID().String(),
+		for _, bad := range []string{"", "x", strings.ToUpper(w.item().ID.UUID().String()), w.item().ID.UUID().String() + " ", "1-" + w.item().ID.UUID().String(),
 			"00000000-0000-0000-0000-00000000000g"} {
 			args := createArgs(w.item())
 			args[13] = bad

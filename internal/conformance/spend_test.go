@@ -138,7 +138,7 @@ var spendScenarios = []scenario{
 			return e.What == "soft_limit" && (e.By == id.String() || e.By == twin.String())
 		}), true)
 		name, root := id.UUID().String(), string(g.budgetRoot(b))
-		for _, who := range []string{name, "{fp:3}:" + name, "." + name, "03." + name, "-1." + name, "65536." + name, "3." + strings.ToUpper(name), "3." + name[1:], "3." + name + " "} {
+		for _, who := range []string{name, "3-" + name, "." + name, "03." + name, "-1." + name, "65536." + name, "3." + strings.ToUpper(name), "3." + name[1:], "3." + name + " "} {
 			for _, c := range [][]string{{"ff_report_usage", proto, b, who, "0", "0", "k", "1", "tokens", "1"}, {"ff_undo_usage", proto, b, who, "5", "1"},
 				{"ff_release_usage", proto, "me", "1", b, who, "asked", "0"}} {
 				same(w, c[0]+" of "+who, w.fcallOn([]string{root}, c[0], c[1:]...).code, "invalid_input")

@@ -64,7 +64,7 @@ func (j *Journal) answered(r request, reply [][]byte) {
 	if err != nil {
 		panic(fmt.Sprintf("journal: key %q", root))
 	}
-	in := "{fp:" + strconv.FormatUint(partition, 10) + "}:"
+	in := strconv.FormatUint(partition, 10) + "-"
 	answer := string(reply[1])
 	switch op {
 	case "claim":

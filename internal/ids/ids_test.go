@@ -44,9 +44,9 @@ func TestKeyed(t *testing.T) {
 		namespace, kind, key string
 		want                 string
 	}{
-		{64, "default", "write-article", "tides-1", "{fp:15}:d39c3a39-a1d9-842b-ab62-49c25798e94b"},
-		{256, "default", "write-article", "tides-1", "{fp:207}:d39c3a39-a1d9-842b-ab62-49c25798e94b"},
-		{64, "", "", "", "{fp:52}:ac9db24e-b7dd-8404-b01b-b5adb5a8ed5e"},
+		{64, "default", "write-article", "tides-1", "15-d39c3a39-a1d9-842b-ab62-49c25798e94b"},
+		{256, "default", "write-article", "tides-1", "207-d39c3a39-a1d9-842b-ab62-49c25798e94b"},
+		{64, "", "", "", "52-ac9db24e-b7dd-8404-b01b-b5adb5a8ed5e"},
 	} {
 		got := ff.MakeExecutionID(ids.Keyed(c.partitions, c.namespace, c.kind, c.key))
 		if got.String() != c.want {
