@@ -1,6 +1,7 @@
 package flowfabric
 
 import (
+	"slices"
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/internal/option"
@@ -166,6 +167,22 @@ func Budgets(names ...string) SharedOption {
 // [ErrQuotaNotFound].
 func Quotas(names ...string) SharedOption {
 	return setter(func(v *option.Values) { v.Said |= option.Quotas; v.Quotas = names })
+}
+
+// LimitKey limits the executions that have this key, whatever their kind, lane or namespace: how many run at the same time, how many start
+// within a period, or both. The key is computed at the submission: a tenant, a user, an API key, "mail:" + host. Nothing is registered
+// first, there may be millions of keys, and one that nobody uses takes no memory. Work that has to wait is not handed out meanwhile, so it
+// holds no slot of a worker and delays no other key.
+//
+// A key has 1..128 bytes; each byte other than letters, digits and "_.:/@+=-" counts three. Executions of the same key may be given
+// different limits: each obeys its own, and all count. Starts are counted for each Per on its own. Several LimitKey with different
+// keys add up: with the quotas, 8 at most. They replace those of the definition. Of a flow: for all nodes, in addition to their own.
+//
+// A key that is empty or too long, one that is given twice, or a limit that is out of bounds is [ErrInvalidInput]. For a rule that an
+// operator can change without a new submission, see [Quotas].
+func LimitKey(key string, limit Limit) SharedOption {
+	name := limitGate(key, limit).Name()
+	return setter(func(v *option.Values) { v.Said |= option.Limits; v.Limits = append(slices.Clip(v.Limits), name) })
 }
 
 // Namespace is the namespace of the execution, or of a flow and all its members: 1..64 bytes of printable ASCII without braces. Default:

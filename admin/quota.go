@@ -9,6 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -87,6 +88,20 @@ func (a *Admin) GetQuota(ctx context.Context, name string) (QuotaInfo, error) {
 		record, err = a.store.ReadQuota(ctx, name, holdsRead, auditEntries)
 	}
 	return QuotaInfo{record}, about("get", "quota", name, err)
+}
+
+// GetLimit reads what a limit of a key counts now: what started in its window, who holds its slots, and how many queues wait. A key that
+// nobody uses has none of it. Errors: flowfabric.ErrInvalidInput as [flowfabric.LimitKey] says.
+func (a *Admin) GetLimit(ctx context.Context, key string, limit flowfabric.Limit) (QuotaInfo, error) {
+	var said option.Values
+	option.Apply(&said, flowfabric.LimitKey(key, limit))
+	gates, err := valid.Gates(engine.ReplaceGates(nil, &said))
+	_, err = a.gating(nil, err)
+	var record admission.QuotaRecord
+	if err == nil {
+		record, err = a.store.ReadQuota(ctx, gates[0].Name(), holdsRead, 0)
+	}
+	return QuotaInfo{record}, about("get", "limit", key, err)
 }
 
 // Quotas lists all quotas by name, as they are. Those that could not be read are left out, and the error joins why. Errors:

@@ -54,7 +54,7 @@ func writeReport(_ context.Context, args []string, out, progress io.Writer) erro
 }
 
 func measureTenants(ctx context.Context, args []string, out, progress io.Writer) error {
-	o := tenants.Options{Spaces: []int{1, 100, 10_000, 100_000}}
+	o := tenants.Options{Spaces: []int{1, 100, 10_000, 100_000}, Keys: []int{0, 1, 1_000, 100_000, 1_000_000}}
 	if _, err := command("tenants", "[-server redis-server] [-work 100000] [-claimed 20000]", args, progress, func(f *flag.FlagSet) {
 		f.StringVar(&o.Server, "server", "redis-server", "program to start")
 		f.IntVar(&o.Work, "work", 100_000, "executions that wait")
@@ -62,7 +62,10 @@ func measureTenants(ctx context.Context, args []string, out, progress io.Writer)
 	}); err != nil {
 		return err
 	}
-	return tenants.Run(ctx, o, out)
+	if err := tenants.Run(ctx, o, out); err != nil {
+		return err
+	}
+	return tenants.Keys(ctx, o, out)
 }
 
 func compareRuns(_ context.Context, args []string, out, progress io.Writer) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,4 +100,43 @@ func TestBudgetInVirtualTime(t *testing.T) {
 			t.Errorf("ran at %v", g.ran)
 		}
 	})
+}
+
+// Two tenants, one at once each and two an hour: neither waits for the other, and each obeys its own limit.
+func TestLimitsOfKeysInVirtualTime(t *testing.T) {
+	type job struct{ Tenant string }
+	started := map[string][]time.Duration{}
+	running, most := map[string]int{}, map[string]int{}
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		began := time.Now()
+		definition := handler.Define[job, string]("job")
+		env := New(t, runtime.Config{}, handler.Bind(definition, func(ctx context.Context, _ *handler.Task, in job) (string, error) {
+			mu.Lock()
+			started[in.Tenant] = append(started[in.Tenant], time.Since(began).Round(time.Minute))
+			running[in.Tenant]++
+			most[in.Tenant] = max(most[in.Tenant], running[in.Tenant])
+			mu.Unlock()
+			time.Sleep(time.Minute)
+			mu.Lock()
+			defer mu.Unlock()
+			running[in.Tenant]--
+			return "", ctx.Err()
+		}))
+		var all []*Execution[string]
+		for range 4 {
+			for _, tenant := range []string{"red ink", "blue"} {
+				all = append(all, Submit(env, definition, job{tenant}, flowfabric.LimitKey(tenant, flowfabric.Limit{Concurrency: 1, Rate: 2, Per: time.Hour})))
+			}
+		}
+		for _, x := range all {
+			x.Wait()
+		}
+	})
+	for _, tenant := range []string{"red ink", "blue"} {
+		at := started[tenant]
+		if len(at) != 4 || most[tenant] != 1 || at[1] > 10*time.Minute || at[2] < time.Hour || at[3] > 2*time.Hour {
+			t.Errorf("%s: started at %v, %d at once", tenant, at, most[tenant])
+		}
+	}
 }

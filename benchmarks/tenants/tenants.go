@@ -27,6 +27,7 @@ type Options struct {
 	Work    int    // executions
 	Spaces  []int  // over how many namespaces they are spread
 	Claimed int    // how many of them are claimed and completed
+	Keys    []int  // over how many keys with a limit they are spread; 0: no limit
 }
 
 // each is how many one call claims, and completes.

@@ -57,6 +57,8 @@ type closing struct {
 	Code      string `json:"code"` // budget, rate, cap, budget_not_found, quota_policy_not_found; other: see text
 	Budget    string `json:"budget,omitempty"`
 	Quota     string `json:"quota,omitempty"`
+	Key       string `json:"limit_key,omitempty"` // of a limit of a key, and what it is
+	PerKey    string `json:"key_limit,omitempty"`
 	Dimension string `json:"dimension,omitempty"` // of a budget, with what was used of which limit
 	Used      int64  `json:"used,omitempty"`
 	Limit     int64  `json:"limit,omitempty"`
@@ -69,7 +71,9 @@ func newClosing(why string) closing {
 		return closing{Code: "other", Text: why}
 	}
 	v := closing{Code: string(by.Kind), Dimension: by.Dimension, Used: by.Used, Limit: by.Limit}
-	if by.Gate.IsBudget() {
+	if key, l, ok := by.Gate.Limit(); ok {
+		v.Key, v.PerKey = key, l.String()
+	} else if by.Gate.IsBudget() {
 		v.Budget = by.Gate.Name()
 	} else {
 		v.Quota = by.Gate.Name()
@@ -79,13 +83,17 @@ func newClosing(why string) closing {
 
 // String is the reason for people.
 func (c closing) String() string {
+	what := "quota " + c.Quota
+	if c.Key != "" {
+		what = fmt.Sprintf("limit of key %s (%s)", c.Key, c.PerKey)
+	}
 	switch engine.ClosingKind(c.Code) {
 	case engine.ClosedByBudget:
 		return fmt.Sprintf("budget %s: %d used of %d %s", c.Budget, c.Used, c.Limit, c.Dimension)
 	case engine.ClosedByRate:
-		return fmt.Sprintf("quota %s: too many starts in its window", c.Quota)
+		return what + ": too many starts in its window"
 	case engine.ClosedByCap:
-		return fmt.Sprintf("quota %s: all slots are taken", c.Quota)
+		return what + ": all slots are taken"
 	case engine.ClosedNoBudget:
 		return "there is no budget " + c.Budget
 	case engine.ClosedNoQuota:
@@ -101,11 +109,13 @@ type gatesView struct {
 	Outbox   int           `json:"undelivered"` // messages to budgets and quotas
 }
 
-// byKind are the names of budgets and of quotas among gates.
+// byKind are the names of budgets and of quotas among gates, and with the quotas limits of keys in words.
 func byKind(gates []flowfabric.Gate) (budgets, quotas []string) {
 	for _, g := range gates {
 		if g.IsBudget() {
 			budgets = append(budgets, g.Name())
+		} else if key, l, ok := g.Limit(); ok {
+			quotas = append(quotas, "key "+key+": "+l.String())
 		} else {
 			quotas = append(quotas, g.Name())
 		}

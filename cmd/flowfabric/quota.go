@@ -25,7 +25,7 @@ func quotaCommand(a *app) *cobra.Command {
 quota as a gate (submit --quota, gate attach) waits while it is full. Alone it does what ls does.`,
 	}
 	list := quotaListCommand(a)
-	cmd.AddCommand(list, quotaShowCommand(a), quotaCreateCommand(a), quotaUpdateCommand(a), quotaRemoveCommand(a))
+	cmd.AddCommand(list, quotaShowCommand(a), quotaLimitCommand(a), quotaCreateCommand(a), quotaUpdateCommand(a), quotaRemoveCommand(a))
 	listsAlone(cmd, list)
 	cmd.Long = strings.TrimSuffix(cmd.Long, " Alone it does what list does.")
 	return cmd
@@ -174,8 +174,62 @@ func quotaShowCommand(a *app) *cobra.Command {
 	}
 }
 
+// parseLimit reads "2", "100/1m" or "2,100/1m".
+func parseLimit(text string) (l flowfabric.Limit, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		starts, per, rate := strings.Cut(part, "/")
+		n, wrong := strconv.Atoi(starts)
+		if wrong == nil && rate {
+			l.Rate = n
+			l.Per, wrong = time.ParseDuration(per)
+		} else if wrong == nil {
+			l.Concurrency = n
+		}
+		if wrong != nil {
+			return l, usage("limit %q, want like 2 (at once), 100/1m (starts in a minute) or 2,100/1m", text)
+		}
+	}
+	return l, nil
+}
+
+func quotaLimitCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "limit KEY LIMIT",
+		Short: "Show what a limit of a key counts: who holds its slots, and what it keeps from running",
+		Long: `limit shows what runs and waits under a key that work was submitted with (submit --limit, flowfabric.LimitKey). LIMIT
+is as it was submitted: 2 (at once), 100/1m (starts in a minute), or 2,100/1m. A key that nobody uses has nothing.`,
+		Example: "  flowfabric quota limit tenant-7 2",
+		Args:    exactly("KEY", "LIMIT"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			limit, err := parseLimit(args[1])
+			if err != nil {
+				return err
+			}
+			return a.operate(ctx, func(o *admin.Admin) error {
+				q, err := o.GetLimit(ctx, args[0], limit)
+				if err != nil {
+					return err
+				}
+				v := newQuota(q)
+				v.Blocked, err = blockedBy(ctx, o, flowfabric.QuotaGate(q.Name))
+				v.Name = args[0]
+				if err != nil && len(v.Blocked) == 0 {
+					err = fmt.Errorf("what it keeps from running is not known: %w", err)
+				}
+				if shown := a.show(v, v.text); shown != nil {
+					return shown
+				}
+				return err
+			})
+		}),
+	}
+}
+
 func (v quota) text(p *page) {
-	suspect, started := "", ""
+	suspect, started, revision := "", "", ""
+	if v.Revision > 0 {
+		revision = strconv.FormatUint(v.Revision, 10)
+	}
 	if v.Suspect > 0 {
 		suspect = fmt.Sprintf("%d have not been heard of for a while", v.Suspect)
 	}
@@ -184,7 +238,7 @@ func (v quota) text(p *page) {
 	}
 	p.facts("name", v.Name, "for", v.Scope, "rate", v.rate(), "started", started, "slots", v.slots(), "suspect", suspect,
 		"jitter", span(time.Duration(v.Jitter)*time.Millisecond), "waiting", fmt.Sprintf("%s for the rate, %d for slots", count(v.ForRate, "queue"), v.ForSlots),
-		"revision", v.Revision, "created", instant(v.CreatedAt), "changed by", v.By)
+		"revision", revision, "created", instant(v.CreatedAt), "changed by", v.By)
 	closedTable(p, "keeps from running:", v.Blocked)
 	for i, h := range v.Holds {
 		if i == 0 {

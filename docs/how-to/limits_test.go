@@ -47,12 +47,22 @@ func quota(ctx context.Context, a *admin.Admin) error {
 	return a.PutQuota(ctx, admission.Quota{Name: "llm", Rate: 580, Window: time.Minute, Cap: 20}, 0)
 }
 
+// each tenant may run two at once and start 100 a minute, whatever the others do.
+func submit(ctx context.Context, c *client.Client, tenant string, in Draft) (*client.Execution[Article], error) {
+	return client.Submit(ctx, c, Generate, in,
+		flowfabric.LimitKey(tenant, flowfabric.Limit{Concurrency: 2, Rate: 100, Per: time.Minute}))
+}
+
 func TestLimits(t *testing.T) {
-	ctx, c := start(t, runtime.Config{Namespaces: []string{"acme"}}, handler.Bind(Generate, generate))
+	ctx, c := start(t, runtime.Config{Namespaces: []string{"acme", "default"}}, handler.Bind(Generate, generate))
 	a := admin.New(c)
 	must(t, budget(ctx, a, "acme"))
 	must(t, quota(ctx, a))
 	exec, err := client.Submit(ctx, c, Generate, Draft{"tides"}, flowfabric.Namespace("acme"), flowfabric.Quotas("llm"))
+	must(t, err)
+	_, err = exec.Result(ctx)
+	must(t, err)
+	exec, err = submit(ctx, c, "tenant-7", Draft{"tides"})
 	must(t, err)
 	_, err = exec.Result(ctx)
 	must(t, err)

@@ -114,7 +114,7 @@ func topics() map[string][]scenario {
 		"audit":         slices.Concat(auditScenarios, auditFlowScenarios, auditGateScenarios),
 		"replicas":      replicaScenarios,
 		"counting":      countingScenarios,
-		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios, gateLifeScenarios, gateFlowScenarios),
+		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios, limitScenarios, gateLifeScenarios, gateFlowScenarios),
 		"spend":         spendScenarios,
 		"fair":          slices.Concat(fairScenarios, ageingScenarios),
 		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowOutcomeScenarios, flowEndScenarios, flowPurgeScenarios),

@@ -34,7 +34,7 @@ const (
 // "budget_not_found <name>" or "quota_policy_not_found <name>".
 func ParseClosing(why string) ClosedBy {
 	words := strings.Split(why, " ")
-	if len(words) < 2 || valid.GateName("gate", words[1]) != nil {
+	if len(words) < 2 || !gateName(words[1]) {
 		return ClosedBy{}
 	}
 	name := words[1]
@@ -53,4 +53,9 @@ func ParseClosing(why string) ClosedBy {
 		return ClosedBy{Kind: ClosedNoQuota, Gate: flowfabric.QuotaGate(name)}
 	}
 	return ClosedBy{}
+}
+
+func gateName(name string) bool {
+	_, _, limit := flowfabric.QuotaGate(name).Limit()
+	return limit || valid.GateName("gate", name) == nil
 }

@@ -49,19 +49,25 @@ func (x *NewExecution) Use(v *option.Values) {
 	x.Gates = ReplaceGates(x.Gates, v)
 }
 
-// ReplaceGates returns gates with the budgets that options say instead of the budgets there are, and with the quotas likewise. The names are
-// not checked.
+// ReplaceGates returns gates with the budgets that options say instead of the budgets there are, and with the quotas and the limits of keys
+// likewise. The names are not checked.
 func ReplaceGates(gates []flowfabric.Gate, v *option.Values) []flowfabric.Gate {
-	if !v.Has(option.Budgets | option.Quotas) {
+	if !v.Has(option.Budgets | option.Quotas | option.Limits) {
 		return gates
 	}
 	out := slices.DeleteFunc(slices.Clone(gates), func(g flowfabric.Gate) bool {
-		return g.IsBudget() && v.Has(option.Budgets) || !g.IsBudget() && v.Has(option.Quotas)
+		if g.IsBudget() {
+			return v.Has(option.Budgets)
+		}
+		if _, _, limit := g.Limit(); limit {
+			return v.Has(option.Limits)
+		}
+		return v.Has(option.Quotas)
 	})
 	for _, name := range v.Budgets {
 		out = append(out, flowfabric.BudgetGate(name))
 	}
-	for _, name := range v.Quotas {
+	for _, name := range slices.Concat(v.Quotas, v.Limits) {
 		out = append(out, flowfabric.QuotaGate(name))
 	}
 	return out

@@ -65,10 +65,17 @@ func (e *Engine) PutQuota(ctx context.Context, q admission.Quota, expected uint6
 
 func (e *Engine) onQuota(ctx context.Context, f function, name string, args ...string) (*reader, error) {
 	r, err := e.run(ctx, e.client, f, []string{rootOf(e.quotas, name)}, append([]string{protocol}, args...))
-	if errors.Is(err, flowfabric.ErrPartitionMissing) {
+	if !errors.Is(err, flowfabric.ErrPartitionMissing) {
+		return r, err
+	}
+	if _, _, limit := flowfabric.QuotaGate(name).Limit(); !limit || f.name != fnAdmit.name {
 		return nil, flowfabric.NewError(f.name, "quota_policy_not_found", name)
 	}
-	return r, err
+	root := rootOf(e.quotas, name) // nobody makes a limit: the first who asks it finds its partition unused
+	if _, err := e.callKeys(ctx, fnBoot, []string{root}, protocol); err != nil {
+		return nil, err
+	}
+	return e.run(ctx, e.client, f, []string{root}, append([]string{protocol}, args...))
 }
 
 // RemoveQuota forgets a quota (lua/admission/ff_remove_quota.lua). Executions that have it as a gate wait until it is made again.
@@ -183,6 +190,9 @@ func (e *Engine) SettleHolds(ctx context.Context, name string, ttl time.Duration
 // ReadQuota reads a quota with at most so many holds (≤ 1,000) and newest audit entries (≤ 256) (lua/admission/ff_read_quota.lua).
 func (e *Engine) ReadQuota(ctx context.Context, name string, holds, entries int) (admission.QuotaRecord, error) {
 	r, err := e.onQuota(ctx, fnReadQuota, name, name, strconv.Itoa(holds), strconv.Itoa(entries))
+	if _, l, ok := flowfabric.QuotaGate(name).Limit(); ok && errors.Is(err, flowfabric.ErrQuotaNotFound) {
+		return admission.QuotaRecord{Quota: admission.Quota{Name: name, Rate: l.Rate, Window: l.Per, Cap: l.Concurrency}}, nil // no key was ever used there
+	}
 	if err != nil {
 		return admission.QuotaRecord{}, err
 	}
@@ -192,7 +202,10 @@ func (e *Engine) ReadQuota(ctx context.Context, name string, holds, entries int)
 	number := func(field string) int64 { n, _ := strconv.ParseInt(v[field], 10, 64); return n }
 	q.Name, q.Scope, q.Rate, q.Cap = name, v["sc"], int(number("rt")), int(number("cp"))
 	q.Window, q.Jitter = time.Duration(number("wn"))*time.Millisecond, time.Duration(number("jt"))*time.Millisecond
-	q.Revision, q.CreatedAt, q.ChangedBy = uint64(number("up")), time.UnixMilli(number("ct")), v["by"]
+	q.Revision, q.ChangedBy = uint64(number("up")), v["by"]
+	if at := number("ct"); at > 0 { // a limit of a key is made by nobody
+		q.CreatedAt = time.UnixMilli(at)
+	}
 	q.Audit = auditLog(r)
 	for range r.count(1) {
 		hold, _, _ := strings.Cut(r.text(), " ")

@@ -21,6 +21,9 @@ func gateNamed(g flowfabric.Gate) string {
 	if g.IsBudget() {
 		return "budget " + quote(g.Name())
 	}
+	if key, l, ok := g.Limit(); ok {
+		return "the limit of key " + quote(key) + " (" + l.String() + ")"
+	}
 	return "quota " + quote(g.Name())
 }
 

@@ -56,9 +56,12 @@ func Partition(id uuid.UUID, count uint16) uint16 { return crc16(id[:]) % max(co
 // SchedulePartition places a schedule by its name, in the same way.
 func SchedulePartition(name string, count uint16) uint16 { return crc16([]byte(name)) % max(count, 1) }
 
-// GatePartition is the partition of a budget or quota among n.
+// GatePartition is the partition of a budget or quota among n; of a limit, which is called "@<numbers>@<key>", that of its key.
 func GatePartition(name string, n uint16) uint16 {
 	h := fnv.New32a()
+	if limit, ok := strings.CutPrefix(name, "@"); ok {
+		_, name, _ = strings.Cut(limit, "@")
+	}
 	h.Write([]byte(name))
 	return uint16(h.Sum32() % uint32(max(n, 1)))
 }

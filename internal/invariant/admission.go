@@ -94,13 +94,13 @@ func (a *admission) verify() {
 		}
 	}
 	for key := range a.Expires {
-		if !strings.HasPrefix(key, ":bl:") && !strings.HasPrefix(key, ":br:") && !strings.HasPrefix(key, ":qw:") {
+		if !strings.HasPrefix(key, ":bl:") && !strings.HasPrefix(key, ":br:") && !strings.HasPrefix(key, ":qw:") && !ofLimit(key, ":qc:@", ":qr:@") {
 			a.wrong("%s has a TTL", key)
 		}
 	}
 	for _, keys := range [][]string{names(a.Hashes), names(a.Texts), names(a.ZSets)} {
 		for _, key := range keys {
-			if (strings.HasPrefix(key, ":qw:") || strings.HasPrefix(key, ":bl:") || strings.HasPrefix(key, ":br:")) && !a.Expires[key] {
+			if (strings.HasPrefix(key, ":qw:") || strings.HasPrefix(key, ":bl:") || strings.HasPrefix(key, ":br:") || ofLimit(key, ":qc:@", ":qr:@")) && !a.Expires[key] {
 				a.wrong("%s stays for ever", key)
 			}
 		}
@@ -112,7 +112,7 @@ func (a *admission) owned(key string) {
 	family, _ := areaOf(key, admissionAreas)
 	name := strings.TrimPrefix(key, family)
 	definition := map[string]string{":bu:": ":bd:", ":bx:": ":bd:", ":bh:": ":bd:", ":bw:": ":bd:", ":qw:": ":qd:", ":qs:": ":qd:", ":qh:": ":qd:", ":qc:": ":qd:", ":qr:": ":qd:"}[family]
-	if definition != "" && a.Hashes[definition+name] == nil {
+	if definition != "" && a.Hashes[definition+name] == nil && !ofLimit(key, ":qw:@", ":qs:@", ":qc:@", ":qr:@") {
 		a.wrong("%s belongs to nothing", key)
 	}
 	shape := map[string]*regexp.Regexp{":bw:": waiterText, ":qc:": waiterText, ":qr:": waiterText, ":qs:": holdText, ":qw:": holdText,
@@ -130,6 +130,11 @@ func (a *admission) owned(key string) {
 			a.wrong("%s has %q", key, entry)
 		}
 	}
+}
+
+// ofLimit tells whether a key counts for limits of keys, which have no definition.
+func ofLimit(key string, areas ...string) bool {
+	return slices.ContainsFunc(areas, func(area string) bool { return strings.HasPrefix(key, area) })
 }
 
 // numbers reads whole fields, which must be there.

@@ -13,8 +13,8 @@ var (
 	attachedRow = regexp.MustCompile(`(?s)^([bq]:[\w.-]+(?:,[bq]:[\w.-]+)*) (\d{1,16}) .{0,64}$`)
 	shareRow    = regexp.MustCompile(`^\d{1,16}$`)
 	weightRow   = regexp.MustCompile(`^[1-9]\d{0,3}$`)
-	noticeQuota = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}) ([0-9a-f-]{36}) (\d{1,16}) ([01])$`)
-	noticeSpent = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}) ([0-9a-f-]{36}) (failed|cancelled|expired|purged) \d{1,16}$`)
+	noticeQuota = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}|@\d+\.\d+\.\d+@[\w.:/@+=%-]{1,128}) ([0-9a-f-]{36}) (\d{1,16}) ([01])$`)
+	noticeSpent = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}|@\d+\.\d+\.\d+@[\w.:/@+=%-]{1,128}) ([0-9a-f-]{36}) (failed|cancelled|expired|purged) \d{1,16}$`)
 )
 
 // gateTables verifies what a partition knows of gates and shares besides its routes.

@@ -4,6 +4,7 @@
 package keys
 
 import (
+	"regexp"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -92,11 +93,11 @@ func (p Partition) Report(name, key string) string   { return string(p) + ":br:"
 func (p Partition) BudgetBook(name string) string    { return string(p) + ":bh:" + name }
 func (p Partition) BudgetWaiters(name string) string { return string(p) + ":bw:" + name }
 func (p Partition) Quota(name string) string         { return string(p) + ":qd:" + name }
-func (p Partition) Window(name string) string        { return string(p) + ":qw:" + name }
-func (p Partition) Slots(name string) string         { return string(p) + ":qs:" + name }
+func (p Partition) Window(name string) string        { return string(p) + ":qw:" + timed(name) }
+func (p Partition) Slots(name string) string         { return string(p) + ":qs:" + counted(name) }
 func (p Partition) QuotaBook(name string) string     { return string(p) + ":qh:" + name }
-func (p Partition) CapWaiters(name string) string    { return string(p) + ":qc:" + name }
-func (p Partition) RateWaiters(name string) string   { return string(p) + ":qr:" + name }
+func (p Partition) CapWaiters(name string) string    { return string(p) + ":qc:" + counted(name) }
+func (p Partition) RateWaiters(name string) string   { return string(p) + ":qr:" + timed(name) }
 
 func (p Partition) Core(id uuid.UUID) string     { return string(p) + ":x:" + id.String() }
 func (p Partition) Input(id uuid.UUID) string    { return string(p) + ":i:" + id.String() }
@@ -154,4 +155,22 @@ func (p Partition) Delivered(id, waitpoint uuid.UUID) string {
 
 func (p Partition) perAttempt(area string, id uuid.UUID, attempt uint32) string {
 	return string(p) + area + id.String() + ":" + strconv.FormatUint(uint64(attempt), 10)
+}
+
+// limitName is "@<at once>.<starts>.<window>@<key>".
+var limitName = regexp.MustCompile(`^@\d+\.\d+\.(\d+)(@(?s:.+))$`)
+
+// counted and timed name what a limit of a key counts: all limits of a key share its slots, and those with the same window its starts.
+func counted(name string) string {
+	if m := limitName.FindStringSubmatch(name); m != nil {
+		return m[2]
+	}
+	return name
+}
+
+func timed(name string) string {
+	if m := limitName.FindStringSubmatch(name); m != nil {
+		return "@" + m[1] + m[2]
+	}
+	return name
 }

@@ -87,8 +87,11 @@ const (
 // Partition counts of a new deployment; the process that boots it first fixes them.
 const (
 	DefaultExecutionPartitions = 64
-	MaxBudgets                 = 16 // gates of an execution
-	MaxQuotas                  = 8
+	MaxBudgets                 = 16  // gates of an execution
+	MaxQuotas                  = 8   // and limits of keys
+	MaxLimitKey                = 128 // bytes as stored
+	MaxLimit                   = 1_000_000
+	MaxLimitPer                = 30 * 24 * time.Hour
 	MaxDimensions              = 64 // of a budget, and of a report
 	DefaultBudgetPartitions    = 32
 	DefaultQuotaPartitions     = 32

@@ -63,6 +63,9 @@ func (g *Gates) Forget(gate flowfabric.Gate) {
 func (g *Gates) Require(ctx context.Context, all []flowfabric.Gate) error {
 	var unsure []flowfabric.Gate
 	for _, gate := range all {
+		if _, _, limit := gate.Limit(); limit {
+			continue // there is nothing to find: its name says it all
+		}
 		if !g.has(gate, time.Now()) {
 			unsure = append(unsure, gate)
 		}

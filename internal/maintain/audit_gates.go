@@ -113,6 +113,8 @@ func (g *gates) scan(ctx context.Context, server engine.Primary) {
 				g.found([]engine.Finding{{Partition: k.Partition, Kind: engine.FindingUnknown, Index: k.Area, Member: k.Of, Detail: "a key of no known kind"}}, nil)
 			case valid.GateName("name", name) == nil && k.Area != "bl" && k.Area != "br": // those go by themselves
 				g.names[place{k.Partition, name}] = true
+			case k.Area == "qs" && strings.HasPrefix(k.Of, "@"): // slots of a key, which any limit of it reads
+				g.quota(ctx, "@0.0.0"+k.Of, k.Partition)
 			}
 		}
 		if cursor = next; cursor == 0 {
@@ -211,7 +213,9 @@ func (g *gates) quota(ctx context.Context, name string, partition uint16) {
 		g.failed(err)
 		return
 	}
-	g.out.Quotas++
+	if !strings.HasPrefix(name, "@") { // what limits of keys hold is looked at, and only those that exist are counted
+		g.out.Quotas++
+	}
 	by := map[uint16][]engine.Hold{}
 	var broken []string
 	for i, text := range q.Holds {

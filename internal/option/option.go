@@ -20,6 +20,7 @@ const (
 	Tags
 	Budgets
 	Quotas
+	Limits
 	Namespace
 	Creator
 	IdempotencyKey
@@ -41,6 +42,7 @@ type Values struct {
 	Tags           map[string]string
 	Budgets        []string
 	Quotas         []string
+	Limits         []string // names of limits of keys, see flowfabric.Gate
 	Namespace      string
 	Creator        string
 	IdempotencyKey string

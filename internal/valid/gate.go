@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -32,15 +33,58 @@ func Dimension(field, name string) error {
 	return nil
 }
 
-// Gates sorts gates, drops repeats and checks them: at most 16 budgets and 8 quotas. flowfabric.ErrInvalidInput.
+// limit checks a limit of a key. flowfabric.ErrInvalidInput with the field.
+func limit(g flowfabric.Gate, key string, l flowfabric.Limit) error {
+	wrong := func(format string, a ...any) error {
+		return fmt.Errorf("%w: limit key %q: "+format, append([]any{flowfabric.ErrInvalidInput, clip(key)}, a...)...)
+	}
+	_, text, _ := strings.Cut(strings.TrimPrefix(g.Name(), "@"), "@")
+	switch {
+	case key == "":
+		return fmt.Errorf("%w: a limit key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput, limits.MaxLimitKey)
+	case len(text) > limits.MaxLimitKey:
+		return wrong("%d bytes as it is stored, want at most %d (a byte other than letters, digits and _.:/@+=- counts three)", len(text), limits.MaxLimitKey)
+	case l.Concurrency == 0 && l.Rate == 0:
+		return wrong("it limits nothing, want a Concurrency or a Rate")
+	case l.Concurrency < 0 || l.Concurrency > limits.MaxLimit:
+		return wrong("Concurrency %d, want 0..%d", l.Concurrency, limits.MaxLimit)
+	case l.Rate < 0 || l.Rate > limits.MaxLimit:
+		return wrong("Rate %d, want 0..%d", l.Rate, limits.MaxLimit)
+	case l.Rate > 0 && (l.Per <= 0 || l.Per > limits.MaxLimitPer):
+		return wrong("Per %v with a Rate, want 1ms..%v", l.Per, limits.MaxLimitPer)
+	case l.Per < 0:
+		return wrong("Per %v", l.Per)
+	}
+	return nil
+}
+
+// clip keeps a text short inside an error.
+func clip(s string) string {
+	if len(s) <= 64 {
+		return s
+	}
+	return s[:64] + "…"
+}
+
+// Gates sorts gates, drops repeats and checks them: at most 16 budgets, and 8 quotas and limits of keys. flowfabric.ErrInvalidInput.
 func Gates(gates []flowfabric.Gate) ([]flowfabric.Gate, error) {
 	out := slices.Clone(gates)
 	slices.Sort(out)
 	out = slices.Compact(out)
-	budgets := 0
+	budgets, keys := 0, map[string]bool{}
 	for _, g := range out {
 		if len(g) < 2 || (g[:2] != "b:" && g[:2] != "q:") {
 			return nil, fmt.Errorf("%w: gate %q is made with neither BudgetGate nor QuotaGate", flowfabric.ErrInvalidInput, string(g))
+		}
+		if key, l, ok := g.Limit(); ok {
+			if err := limit(g, key, l); err != nil {
+				return nil, err
+			}
+			if keys[key] {
+				return nil, fmt.Errorf("%w: limit key %q is given twice, with different limits", flowfabric.ErrInvalidInput, key)
+			}
+			keys[key] = true
+			continue
 		}
 		field := "quota"
 		if g.IsBudget() {
@@ -52,7 +96,7 @@ func Gates(gates []flowfabric.Gate) ([]flowfabric.Gate, error) {
 		}
 	}
 	if budgets > limits.MaxBudgets || len(out)-budgets > limits.MaxQuotas {
-		return nil, fmt.Errorf("%w: %d budgets and %d quotas, want at most %d and %d", flowfabric.ErrInvalidInput, budgets, len(out)-budgets, limits.MaxBudgets, limits.MaxQuotas)
+		return nil, fmt.Errorf("%w: %d budgets and %d quotas or limits, want at most %d and %d", flowfabric.ErrInvalidInput, budgets, len(out)-budgets, limits.MaxBudgets, limits.MaxQuotas)
 	}
 	return out, nil
 }

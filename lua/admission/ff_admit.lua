@@ -63,12 +63,12 @@ local function ff_admit(ctx, argv)
     redis.call('ZREM', keys.rate_waiters(ctx.r, name), who)
   end
   if why == 'rate' then
-    budget.wait(ctx, keys.rate_waiters(ctx.r, name), q.partition, q.route)
+    quota.wait(ctx, rule, keys.rate_waiters(ctx.r, name), q.partition, q.route, rule.window)
     retry = quota.until_rate(ctx, rule, who)
   elseif why == 'cap' then
     suspects = quota.suspects(ctx, rule)
     retry = quota.until_slot(ctx, rule, who)
-    budget.wait(ctx, keys.cap_waiters(ctx.r, name), q.partition, q.route)
+    quota.wait(ctx, rule, keys.cap_waiters(ctx.r, name), q.partition, q.route, retry)
   end
   return reply.ok(reply.int(admitted), why or '', reply.int(retry), reply.int(#suspects), unpack(suspects))
 end

@@ -18,7 +18,7 @@ end
 
 local function ff_put_quota(ctx, argv)
   local q = args.named(argv, 2, { 'name', 'expected', 'scope', 'rate', 'window', 'cap', 'jitter', 'by' })
-  local name, expected, scope = quota.name(q.name), q.expected, q.scope
+  local name, expected, scope = budget.name(q.name), q.expected, q.scope
   if not name then return reply.err('invalid_input', 'quota: 1..64 letters, digits, _ . -, a letter or digit first') end
   if expected ~= '' and not args.int(expected, 1, 9007199254740991) then return reply.err('invalid_input', 'expected revision') end
   if not scope or #scope > 128 then return reply.err('invalid_quota_spec', 'scope: at most 128 bytes') end

@@ -5,7 +5,7 @@
 -- Replies: OK revision; ALREADY_SATISFIED 0
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local function ff_remove_quota(ctx, argv)
-  local name, r = quota.name(argv[2]), ctx.r
+  local name, r = budget.name(argv[2]), ctx.r
   if not name then return reply.err('invalid_input', 'quota') end
   local revision = redis.call('HGET', keys.quota(r, name), 'up')
   redis.call('ZREM', keys.quotas(r), name)

@@ -35,6 +35,16 @@ function args.rows(argv, i, least, most, names)
   return rows, i + 1 + count * #names
 end
 
+-- limit reads the name of a limit of a key, "@<at once>.<starts>.<window, ms>@<key>", 0 for what it does not limit: a quota that needs no
+-- definition, as its name says everything.
+function args.limit(name)
+  local cap, rate, window, key = string.match(name or '', '^@(%d+)%.(%d+)%.(%d+)@([%w_.:/@+=%%-]+)$')
+  if not key or #key > 128 then return nil end
+  local l = { cap = args.int(cap, 0, 1000000), rate = args.int(rate, 0, 1000000), window = args.int(window, 0, 2592000000) }
+  if not l.cap or not l.rate or not l.window or (l.rate > 0) ~= (l.window > 0) then return nil end
+  return l
+end
+
 -- uuid accepts the canonical lower-case form. It guards creation; elsewhere id is enough.
 function args.uuid(text)
   if not text or #text ~= 36 or not string.find(text, '^[0-9a-f]+%-[0-9a-f]+%-[0-9a-f]+%-[0-9a-f]+%-[0-9a-f]+$') then return nil end

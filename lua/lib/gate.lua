@@ -35,15 +35,16 @@ local function merge(set, text)
   end
 end
 
--- valid tells whether a text names at most 16 budgets and 8 quotas.
+-- valid tells whether a text names at most 16 budgets, and 8 quotas and limits of keys.
 function gate.valid(text)
-  if #text > 1700 then return false end
+  if #text > 2500 then return false end
   if text == '' then return true end
   local n = { b = 0, q = 0 }
   for g in string.gmatch(text .. ',', '([^,]*),') do
     local kind, name = string.match(g, '^([bq]):(%w[%w_.-]*)$')
-    if not kind or #name > 64 then return false end
-    n[kind] = n[kind] + 1
+    if kind and #name > 64 then return false end
+    if not kind and not args.limit(string.match(g, '^q:(.*)$')) then return false end
+    n[kind or 'q'] = n[kind or 'q'] + 1
   end
   return n.b <= 16 and n.q <= 8
 end

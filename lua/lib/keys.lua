@@ -57,6 +57,14 @@ function keys.worker(r, instance) return r .. ':wk:' .. instance end  -- hash: a
 function keys.schedule(r, name) return r .. ':sc:' .. name end        -- hash: a schedule
 function keys.doorbell(r, instance) return r .. ':bell:' .. instance end  -- channel
 
+-- counted and timed name what a limit of a key ("@<at once>.<starts>.<window>@<key>") counts: all limits of a key share its slots, and those
+-- with the same window its starts. A quota's own name is what it is.
+local function counted(name) return string.match(name, '^@%d+%.%d+%.%d+(@.+)$') or name end
+local function timed(name)
+  local window = string.match(name, '^@%d+%.%d+%.(%d+@.+)$')
+  return window and '@' .. window or name
+end
+
 -- One per budget or quota, in partitions of their own.
 function keys.budget(r, name) return r .. ':bd:' .. name end        -- hash: definition
 function keys.usage(r, name) return r .. ':bu:' .. name end         -- hash: dimension -> used in this period
@@ -66,11 +74,11 @@ function keys.report(r, name, key) return r .. ':br:' .. name .. ':' .. key end 
 function keys.budget_book(r, name) return r .. ':bh:' .. name end   -- list: what was said of it, periods among it
 function keys.budget_waiters(r, name) return r .. ':bw:' .. name end -- zset: closed route, as partition and id, by when
 function keys.quota(r, name) return r .. ':qd:' .. name end         -- hash: definition
-function keys.window(r, name) return r .. ':qw:' .. name end        -- zset: hold by when it was admitted
-function keys.slots(r, name) return r .. ':qs:' .. name end         -- zset: hold by when it is to be asked about
+function keys.window(r, name) return r .. ':qw:' .. timed(name) end -- zset: hold by when it was admitted
+function keys.slots(r, name) return r .. ':qs:' .. counted(name) end -- zset: hold by when it is to be asked about
 function keys.quota_book(r, name) return r .. ':qh:' .. name end    -- list
-function keys.cap_waiters(r, name) return r .. ':qc:' .. name end   -- zset: route closed for want of a slot
-function keys.rate_waiters(r, name) return r .. ':qr:' .. name end  -- zset: route closed because of the rate
+function keys.cap_waiters(r, name) return r .. ':qc:' .. counted(name) end -- zset: route closed for want of a slot
+function keys.rate_waiters(r, name) return r .. ':qr:' .. timed(name) end -- zset: route closed because of the rate
 
 -- One per execution.
 function keys.core(r, id) return r .. ':x:' .. id end       -- string: lib/record.lua

@@ -2,12 +2,21 @@
 -- "{q:n}". Its definition has df its text, sc scope, for people, rt starts a window, wn window in ms, cp how many at once, jt jitter in ms,
 -- ct created, up revision, by who changed it; 0 is no limit. What it admitted is a hold, "<partition>.<execution>:<epoch>": in the
 -- window by when, and in a slot by when it is to be asked about. No time frees a slot: either its execution's partition says, through its
--- outbox, that it runs no more, or it is asked when somebody wants the slot and has not heard for a while.
+-- outbox, that it runs no more, or it is asked when somebody wants the slot and has not heard for a while. A limit of a key has no definition
+-- (args.limit): its name says it, and what it admitted is there as long as it counts.
 local quota = {}
 
-quota.name = budget.name
+-- name accepts the name of a quota, or of a limit of a key.
+function quota.name(text)
+  return budget.name(text) or args.limit(text) and text or nil
+end
 
 function quota.read(ctx, name)
+  local l = args.limit(name)
+  if l then
+    return { name = name, rate = l.rate, window = l.window, cap = l.cap, jitter = 0, idle = true,
+      d = { rt = reply.int(l.rate), wn = reply.int(l.window), cp = reply.int(l.cap), jt = '0', up = '0', ct = '0' } }
+  end
   local d = budget.hash(keys.quota(ctx.r, name))
   if not d.ct then return nil end
   return { name = name, rate = tonumber(d.rt), window = tonumber(d.wn), cap = tonumber(d.cp), jitter = tonumber(d.jt), d = d }
@@ -75,6 +84,13 @@ function quota.until_slot(ctx, q, who)
   local head = redis.call('ZRANGE', keys.slots(ctx.r, q.name), '0', '0', 'WITHSCORES')
   local pause = head[2] and args.score(head[2]) - ctx.now or 0
   return math.max(250, math.min(pause, 10000)) + quota.jitter(ctx, who, 750)
+end
+
+-- wait has a route woken when there is room, and in retry ms it asks itself. What waits for a limit of a key is forgotten a minute later: nobody
+-- removes such a limit, and a key that nobody uses keeps nothing.
+function quota.wait(ctx, q, key, partition, route_id, retry)
+  budget.wait(ctx, key, partition, route_id)
+  if q.idle then redis.call('PEXPIRE', key, reply.int(retry + 60000)) end
 end
 
 -- wake takes as many of those who wait for the window, and of those who wait for slots, as there is room for, and some more: not everybody

@@ -1,0 +1,177 @@
+package conformance
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
+)
+
+// limited is the name of a limit of a key: numbers are "<at once>.<starts>.<window, ms>".
+func (g *gates) limited(numbers, key string) string {
+	name := "@" + numbers + "@" + key
+	root := g.limitRoot(name)
+	if !g.used[root] {
+		_, err := g.e.Admit(g.ctx, name, g.p, 1, time.Second, nil) // it boots its partition, which then gets the clock
+		g.no(err)
+		g.follow(root)
+	}
+	return name
+}
+
+func (g *gates) limitRoot(name string) string {
+	return keys.QuotaRoot(ids.GatePartition(name, limits.DefaultQuotaPartitions))
+}
+
+// of is those grants that are of a route with this gate.
+func of(list []engine.Grant, id ...flowfabric.ExecutionID) (out []engine.Grant) {
+	for _, x := range list {
+		for _, want := range id {
+			if x.Execution == want {
+				out = append(out, x)
+			}
+		}
+	}
+	return out
+}
+
+var limitScenarios = []scenario{
+	{name: "a limit of a key admits as many at once as it says, and other keys go on", run: func(w *env) {
+		g := newGates(w)
+		busy, calm := g.limited("2.0.0", g.name+"/busy"), g.limited("2.0.0", g.name+"/calm")
+		many, one := w.createN(4, asking(flowfabric.QuotaGate(busy))), w.createN(1, asking(flowfabric.QuotaGate(calm)))
+		k := g.asker("w1")
+		list := k.grants(10)
+		crowd, alone := of(list, many...), of(list, one...)
+		same(w, "granted", words(len(crowd), len(alone)), "4 1")
+		a := g.admit(busy, 2, crowd...)
+		same(w, "why", a.Why, "cap")
+		g.admit(calm, 1, alone...)
+		running := k.granted(append(crowd[:2:2], alone...)...)
+		g.refuse(k, false, a.Retry, "quota "+busy+" cap", crowd[2:]...)
+		same(w, "closed", len(k.grants(10)), 0)
+		same(w, "holds", words(g.holds(busy), g.holds(calm)), "2 0 1 0")
+		w.complete(running[0].Fence, "")
+		g.deliver() // wakes who waits for the slot
+		list = k.grants(10)
+		same(w, "granted", len(list), 2)
+		g.admit(busy, 1, list...)
+		k.granted(list[0])
+		g.refuse(k, false, time.Second, "quota "+busy+" cap", list[1])
+	}},
+	{name: "limits of one key count together, whatever each of them says, and starts by their window", run: func(w *env) {
+		g := newGates(w)
+		key := g.name + "/tenant"
+		two, three := g.limited("2.0.0", key), g.limited("3.0.0", key)
+		minute, hour := g.limited("0.1.60000", key), g.limited("0.2.3600000", key)
+		ids := w.createN(3, asking(flowfabric.QuotaGate(two)))
+		k := g.asker("w1")
+		list := k.grants(3)
+		same(w, "granted", words(grantees(list)), words(ids))
+		g.admit(three, 1, list[:1]...)
+		g.admit(two, 1, list[1:]...)
+		same(w, "both count", words(g.quotaIs(two).Held, g.quotaIs(three).Held), "2 2")
+		g.admit(three, 1, list[2:]...)
+		g.admit(minute, 1, list[:2]...)
+		g.admit(hour, 2, list[:2]...)
+		same(w, "windows", words(g.quotaIs(minute).Started, g.quotaIs(hour).Started, g.quotaIs(two).Started), "1 2 0")
+		g.advance(time.Minute)
+		g.admit(minute, 1, list[2:]...) // and forgets what has left its own window
+		same(w, "windows", words(g.quotaIs(minute).Started, g.quotaIs(hour).Started), "1 2")
+		for _, name := range []string{two, three, minute, hour} {
+			for _, x := range list {
+				_, _, err := g.e.ReleaseHolds(w.ctx, []engine.Released{{Quota: name, Hold: holdOf(x)}})
+				w.no(err)
+			}
+		}
+		same(w, "released", words(g.holds(two), g.quotaIs(hour).Started), "0 0 0")
+	}},
+	{name: "a key that nobody uses keeps nothing", run: func(w *env) {
+		g := newGates(w)
+		name := g.limited("1.5.60000", g.name+"/idle")
+		root := g.limitRoot(name)
+		w.createN(2, asking(flowfabric.QuotaGate(name)))
+		k := g.asker("w1")
+		list := k.grants(2)
+		a := g.admit(name, 1, list...)
+		running := k.granted(list[0])
+		g.refuse(k, false, a.Retry, "quota "+name+" cap", list[1])
+		left, err := g.below(root, ":*"+g.name+"*")
+		w.no(err)
+		for _, key := range left {
+			ttl, err := g.do("PTTL", key).AsInt64()
+			w.no(err)
+			if slots := strings.HasPrefix(key, root+":qs:"); slots != (ttl < 0) || ttl > 130000 {
+				w.Errorf("%s stays for %d ms", key, ttl)
+			}
+		}
+		same(w, "keys", len(left), 3) // a slot, a start, who waits
+		w.complete(running[0].Fence, "")
+		g.deliver()
+		list = k.grants(1)
+		g.admit(name, 1, list...)
+		w.complete(k.granted(list...)[0].Fence, "")
+		g.deliver()
+		left, err = g.below(root, ":q[sdh]:*"+g.name+"*")
+		w.no(err)
+		same(w, "nothing but what ends by itself", len(left), 0)
+		names, err := g.e.QuotaNames(w.ctx)
+		w.no(err)
+		for _, n := range names {
+			if strings.HasPrefix(n, "@") {
+				w.Errorf("a limit is listed: %s", n)
+			}
+		}
+	}},
+	{name: "a limit whose numbers or key cannot be is refused, and cannot be made or removed as a quota", run: func(w *env) {
+		g := newGates(w)
+		long := strings.Repeat("k", limits.MaxLimitKey)
+		for _, good := range []string{"@1.0.0@" + long, "@0.1.1@a%20b@c/d:e+f=g", "@1000000.1000000.2592000000@x"} {
+			_, err := g.e.Admit(w.ctx, good, w.p, 1, time.Second, nil)
+			w.no(err)
+			x := w.create(asking(flowfabric.QuotaGate(good)))
+			same(w, "gates", words(w.read(x).Route.Gates), words([]flowfabric.Gate{flowfabric.QuotaGate(good)}))
+		}
+		for _, bad := range []string{"@1.0.0@" + long + "k", "@1.0.0@", "@1.0@k", "@1.0.0.0@k", "@01.0.0@k", "@-1.0.0@k", "@1000001.0.0@k",
+			"@0.1000001.5@k", "@0.1.0@k", "@0.0.1@k", "@0.1.2592000001@k", "@1.0.0@a b", "@1.0.0@a,b", "@1.0.0@a\x1fb", ".0.0@k", "@@k", "@"} {
+			_, err := g.e.Admit(w.ctx, bad, w.p, 1, time.Second, nil)
+			if !errors.Is(err, flowfabric.ErrInvalidInput) && !errors.Is(err, flowfabric.ErrQuotaNotFound) { // the latter where no quota ever was
+				w.Errorf("%q: %v", bad, err)
+			}
+			if !strings.Contains(bad, ",") {
+				w.unchanged(bad, func() {
+					made, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item(asking(flowfabric.QuotaGate(bad)))})
+					w.no(err)
+					w.is(made[0].Err, flowfabric.ErrInvalidInput)
+				})
+			}
+		}
+		_, _, _, err := g.e.PutQuota(w.ctx, admission.Quota{Name: "@1.0.0@k", Cap: 1}, 0, "me")
+		w.is(err, flowfabric.ErrInvalidInput)
+		_, err = g.e.RemoveQuota(w.ctx, "@1.0.0@k")
+		w.is(err, flowfabric.ErrInvalidInput)
+	}},
+	{name: "a stray hold of a key is asked about when somebody wants the slot", run: func(w *env) {
+		g := newGates(w)
+		name := g.limited("1.0.0", g.name+"/stray")
+		ids := w.createN(2, asking(flowfabric.QuotaGate(name)))
+		stray := engine.Hold{Execution: ids[0], Epoch: 9} // of a call that came too late
+		_, err := g.e.Admit(w.ctx, name, w.p, 1, time.Second, []engine.Hold{stray})
+		w.no(err)
+		k := g.asker("w1")
+		list := k.grants(1)
+		g.advance(2 * time.Second)
+		a := g.admit(name, 0, list...)
+		same(w, "suspects", words(a.Suspects), words([]string{stray.String()}))
+		_, freed := g.settle(name, stray)
+		same(w, "freed", freed, 1)
+		g.admit(name, 1, list...)
+		k.granted(list...)
+	}},
+}
