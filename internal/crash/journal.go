@@ -114,7 +114,7 @@ func line(b *strings.Builder, sent time.Time, op, answer, in string, fence []str
 	fmt.Fprintf(b, "write %d %s %s %s%s %s %s\n", sent.UnixNano(), op, answer, in, fence[0], fence[3], fence[4])
 }
 
-// claims walks a claim reply: duplicate registered more overdue full version, the table rows, the claims.
+// claims walks a claim reply: duplicate registered more overdue gated full version, the table rows, the claims.
 func (j *Journal) claims(in string, r request, slots [][]byte) {
 	next := func() string {
 		if len(slots) == 0 {
@@ -131,7 +131,7 @@ func (j *Journal) claims(in string, r request, slots [][]byte) {
 		}
 		return n
 	}
-	slots = slots[6:]
+	slots = slots[7:]
 	slots = slots[2*number():]
 	var b strings.Builder
 	now := time.Now().UnixNano()

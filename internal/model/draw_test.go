@@ -150,7 +150,7 @@ func (h *hand) draw(t *rapid.T) call {
 	case "priority":
 		c.ID, c.Number, c.Name = h.id(t), one(t, "priority", int64(0), 1, 5, 9001, -3), h.who(t)
 	case "set delay":
-		c.ID, c.Number, c.Number2, c.Name = h.id(t), one(t, "delay", int64(0), 0, 1500), uint64(upto(t, "request", 6)), h.who(t)
+		c.ID, c.Number, c.Number2, c.Name = h.delayed(t), one(t, "delay", int64(0), 0, 1500), uint64(upto(t, "request", 6)), h.who(t)
 	case "replay":
 		h.replay(t, &c)
 	case "tags":
@@ -338,6 +338,20 @@ func (h *hand) fence(t *rapid.T, c *call) {
 func (h *hand) held(t *rapid.T) string {
 	ids := h.active()
 	if len(ids) == 0 || rarely(t, "any", 10) {
+		return h.id(t)
+	}
+	return one(t, "id", ids...)
+}
+
+// delayed is mostly one that waits for a time.
+func (h *hand) delayed(t *rapid.T) string {
+	var ids []string
+	for _, id := range h.ids {
+		if x := h.p.Executions[id]; x != nil && strings.HasPrefix(string(x.Code), "R2") {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 || rarely(t, "any", 4) {
 		return h.id(t)
 	}
 	return one(t, "id", ids...)

@@ -43,11 +43,11 @@ func (p *Partition) SetDelay(id string, delay int64, request, by, reason string)
 	case x == nil:
 		return answer("execution_not_found")
 	case x.DelayRequest == request:
-		return answer(Already, string(x.Code), number(x.DelayUntil))
+		return answer(Already)
 	case x.terminal():
 		return notActive(x)
 	case delay == 0 && (strings.HasPrefix(string(x.Code), "R1") || strings.HasPrefix(string(x.Code), "G1")):
-		return answer(Already, string(x.Code), number(0))
+		return answer(Already)
 	case !strings.HasPrefix(string(x.Code), "R2"):
 		return answer("execution_not_eligible", string(x.Code))
 	}
@@ -57,7 +57,7 @@ func (p *Partition) SetDelay(id string, delay int64, request, by, reason string)
 	} else {
 		p.need(x.DelayUntil)
 	}
-	return answer(OK, string(x.Code), number(x.DelayUntil))
+	return answer(OK)
 }
 
 // Replay asks for an ended execution to run again.

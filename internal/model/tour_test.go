@@ -316,6 +316,12 @@ func (x *pair) refusals() {
 	for _, kind := range []string{"tags", "priority", "set delay", "replay", "purge", "revoke"} {
 		id(kind, nobody)
 	}
+	for i, from := range []model.Code{"R2af", "R2b"} {
+		x.reach(from)
+		for n, delay := range []int64{1500, 1500, 0, 0} {
+			x.make(call{Kind: "set delay", ID: subject, Number: delay, Number2: uint64(10*i + n)})
+		}
+	}
 	f := x.reach("A1")
 	step := call{Kind: "step", ID: subject, Fence: f, Name: "s", Value: "a"}
 	x.make(step)

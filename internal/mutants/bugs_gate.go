@@ -152,7 +152,7 @@ var gateMutants = []Mutant{
 	{"admit: again is once more", "ff_admit",
 		`    if not known then`, `    if true then`, admitted},
 	{"admit: who is refused is not woken", "ff_admit",
-		`    budget.wait(ctx, keys.cap_waiters(ctx.r, name), q.partition, q.route)`, ``, admitted},
+		`    quota.wait(ctx, rule, keys.cap_waiters(ctx.r, name), q.partition, q.route, retry)`, ``, admitted},
 	{"admit: nobody asks about suspects", "ff_admit",
 		`suspects = quota.suspects(ctx, rule)`, `suspects = {}`, admitted},
 	{"quota: a start at the edge of the window counts", "quota.started",

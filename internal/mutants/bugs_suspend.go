@@ -232,7 +232,7 @@ end
 		`core.suspended(c) and c.suspension_deadline and tonumber(c.suspension_deadline) <= ctx.now`, `core.suspended(c) and c.suspension_deadline and tonumber(c.suspension_deadline) < ctx.now`, waits},
 	{"timeout: not counted", "ff_tick_do.fire",
 		`    n.suspensions = n.suspensions + 1`, ``, waits},
-	{"timeout: a resume delay never ends", "ff_tick_do.delays",
+	{"timeout: a resume delay never ends", "lua/lib/core.lua",
 		`, R2c = 'R1i' }`, ` }`, suite("suspend|signal|fuzz")},
 	{"timeout: a pending waitpoint is not closed", "ff_tick_do.waitpoints",
 		`      waitpoint.close(ctx, id, wid, w, 'x', 'pending_expired')`, ``, waits},
