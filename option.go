@@ -1,6 +1,7 @@
 package flowfabric
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -132,11 +133,31 @@ func Retries(n int) WorkOption {
 	return setter(func(v *option.Values) { v.Said |= option.Retries; v.Retries = n })
 }
 
-// Retention is for how long the execution, its result and its frames are kept after its end: whole seconds, 1 s..10 years. By default the
-// lane decides, 24 h unless an operator said otherwise; 0 takes a definition's retention back, and a definition itself refuses 0. After that it
-// is purged; its id and idempotency key stay taken for another day. The members of a flow stay at least until the flow has ended.
+// Retention is for how long the execution, its result and its frames are kept after its end, however it ends: whole seconds, 1 s..10 years.
+// [RetentionOf] says so for one outcome. By default the lane decides: unless an operator said otherwise, what completed is kept for 24 h, and
+// what failed, expired or was cancelled for 14 days. 0 takes a definition's retention back, and a definition itself refuses 0. After that it is
+// purged; its id and idempotency key stay taken for another day. The members of a flow stay at least until the flow has ended.
 func Retention(d time.Duration) WorkOption {
-	return setter(func(v *option.Values) { v.Said |= option.Retention; v.Retention = d })
+	return setter(func(v *option.Values) {
+		v.Said |= option.Retention
+		v.Retention = map[string]time.Duration{}
+		for _, outcome := range []PublicState{Completed, Failed, Cancelled, Expired} {
+			v.Retention[string(outcome)] = d
+		}
+	})
+}
+
+// RetentionOf is [Retention] for what ends so: [Completed], [Failed], [Cancelled] (skipped members of flows as well) or [Expired]. Of
+// several the last one counts for its outcome. Another state is [ErrInvalidInput].
+func RetentionOf(outcome PublicState, d time.Duration) WorkOption {
+	return setter(func(v *option.Values) {
+		v.Said |= option.Retention
+		v.Retention = maps.Clone(v.Retention)
+		if v.Retention == nil {
+			v.Retention = map[string]time.Duration{}
+		}
+		v.Retention[string(outcome)] = d
+	})
 }
 
 // Capabilities names what a worker must have to be given the execution, instead of what the definition names: at most 256 tokens and 4,096

@@ -33,9 +33,52 @@ type Policy struct {
 	MaxReclaims    int           // how often a lost lease may be requeued; 0 = 10, at most 10,000
 	MaxReplays     int           // 0 = 10, at most 1,000; -1 = never
 	StreamFrames   int           // frames kept per attempt, approximate; 0 = 10,000
-	// Retention is how long the execution is kept after its end: whole seconds, 1 s..10 years; 0 = its lane's, 24 h unless
-	// an operator said otherwise.
-	Retention time.Duration
+	// Retention is how long the execution is kept after its end; what is 0 is decided by its lane.
+	Retention Retentions
+}
+
+// Retentions is for how long executions are kept after their end, by how they ended: whole seconds, 1 s..10 years. 0 says nothing: then the
+// lane decides, and where nobody said anything of the lane, what completed is kept for 24 h and anything else for 14 days.
+type Retentions struct {
+	Completed time.Duration
+	Failed    time.Duration
+	Cancelled time.Duration // also members of flows that were skipped
+	Expired   time.Duration
+}
+
+// RetainAll keeps everything for d, however it ended.
+func RetainAll(d time.Duration) Retentions { return Retentions{d, d, d, d} }
+
+// Of is the field of an outcome: one of [Completed], [Failed], [Cancelled], [Skipped] and [Expired]; 0 for any other state.
+func (r Retentions) Of(outcome PublicState) time.Duration {
+	switch outcome {
+	case Completed:
+		return r.Completed
+	case Failed:
+		return r.Failed
+	case Cancelled, Skipped:
+		return r.Cancelled
+	case Expired:
+		return r.Expired
+	}
+	return 0
+}
+
+// With returns r with d for an outcome; ok is false for a state that is no outcome.
+func (r Retentions) With(outcome PublicState, d time.Duration) (_ Retentions, ok bool) {
+	switch outcome {
+	case Completed:
+		r.Completed = d
+	case Failed:
+		r.Failed = d
+	case Cancelled, Skipped:
+		r.Cancelled = d
+	case Expired:
+		r.Expired = d
+	default:
+		return r, false
+	}
+	return r, true
 }
 
 // DefaultRetry is the policy of a definition that says nothing: 3 retries, 1 s → 60 s, with jitter.

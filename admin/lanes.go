@@ -61,11 +61,11 @@ const (
 type Lane struct {
 	Namespace, Name string
 	State           LaneState
-	Retention       time.Duration // of what ends in it and whose policy names none; 0 is the default of 24 h
-	Since           time.Time     // of the state; zero when nobody ever said anything
-	By              string        // who said so last
-	Ageing          time.Duration // what a step of priority is worth in waiting; 0: no waiting outweighs one
-	Weight          int           // of the namespace in the lane, see [LaneChange]; 0 is the usual one, 1
+	Retention       flowfabric.Retentions // of what ends in it and whose policy names none; 0 is the default, 24 h of what completed, else 14 days
+	Since           time.Time             // of the state; zero when nobody ever said anything
+	By              string                // who said so last
+	Ageing          time.Duration         // what a step of priority is worth in waiting; 0: no waiting outweighs one
+	Weight          int                   // of the namespace in the lane, see [LaneChange]; 0 is the usual one, 1
 	// Mixed: partitions differ in state, retention, ageing or weight, because a change did not reach all of them; making it again settles
 	// it. State, Retention and Ageing are then those of the partition whose state changed last, as is Weight.
 	Mixed           bool
@@ -77,7 +77,7 @@ type Lane struct {
 type LanePartition struct {
 	Partition       uint16
 	State           LaneState
-	Retention       time.Duration
+	Retention       flowfabric.Retentions
 	Since           time.Time
 	By              string
 	Routes, Waiting int
@@ -157,16 +157,22 @@ func (p LanePartition) differs(x LanePartition) bool {
 type LaneChange struct {
 	Namespace string    // default client.Config.Namespace
 	State     LaneState // whether the lane accepts work and hands it out
-	// Retention is for how long executions are kept that end in the lane, unless their policy says otherwise: whole seconds, at most
-	// ten years; 0 is the default of 24 h. It counts for what ends from now on; what has ended is kept longer when it now may be, and is
-	// otherwise purged when it would have been.
-	Retention *time.Duration
+	// Retention is for how long executions are kept that end so in the lane, unless their policy says otherwise, by outcome
+	// (flowfabric.Completed, Failed, Cancelled, Expired): whole seconds, at most ten years; 0 is the default, 24 h of what completed and 14 days
+	// of any other. Outcomes that it does not name stay as they are. It counts for what ends from now on; what has ended is kept longer when
+	// it now may be, and is otherwise purged when it would have been.
+	Retention map[flowfabric.PublicState]time.Duration
 	// Ageing is how much waiting outweighs one step of priority, so that work of low priority is not passed over for ever: whole
 	// milliseconds, at most 24 h; 0 is the default, no waiting does. It holds for what becomes claimable from now on.
 	Ageing *time.Duration
 	// Weight of the namespace in the lane, 1..1000: of what the lane hands out while several namespaces have work in it, each gets its
 	// weight's part, whatever it has waiting. 0 is the usual weight, 1. Each partition shares by itself.
 	Weight *int
+}
+
+// EveryOutcome is a retention of d for all outcomes, for [LaneChange].
+func EveryOutcome(d time.Duration) map[flowfabric.PublicState]time.Duration {
+	return map[flowfabric.PublicState]time.Duration{flowfabric.Completed: d, flowfabric.Failed: d, flowfabric.Cancelled: d, flowfabric.Expired: d}
 }
 
 // SetLane changes a lane in every partition. It need not exist yet: what is submitted into it later finds it so.
@@ -187,7 +193,7 @@ func (a *Admin) SetLane(ctx context.Context, lane string, change LaneChange, by 
 	if err = cmp.Or(a.conn.Closed(), errors.Join(err, change.validate(namespace, lane))); err != nil {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
-	if change.State != "" || change.Retention != nil || change.Ageing != nil {
+	if change.State != "" || len(change.Retention) > 0 || change.Ageing != nil {
 		if err := a.changeLane(ctx, verb, namespace, lane, engine.LaneChange{State: engine.LaneState(change.State), Retention: change.Retention,
 			Ageing: change.Ageing, By: who}); err != nil {
 			return err
@@ -244,14 +250,19 @@ func (c LaneChange) validate(namespace, lane string) error {
 	if !slices.Contains([]LaneState{"", LaneActive, LanePaused, LaneDraining, LaneDisabled}, c.State) {
 		return bad("lane state %q, want active, paused, draining or disabled", c.State)
 	}
-	if c.State == "" && c.Retention == nil && c.Ageing == nil && c.Weight == nil {
+	if c.State == "" && len(c.Retention) == 0 && c.Ageing == nil && c.Weight == nil {
 		return bad("no field of the change is set, want State, Retention, Ageing or Weight")
 	}
 	if d := c.Ageing; d != nil && (*d < 0 || *d > maxAgeing || *d%time.Millisecond != 0) {
 		return bad("ageing %s, want whole milliseconds, 0..24h", *d)
 	}
-	if d := c.Retention; d != nil && (*d < 0 || *d > maxRetention || *d%time.Second != 0) {
-		return bad("retention %s, want whole seconds, 0..10 years", *d)
+	for outcome, d := range c.Retention {
+		if !slices.Contains([]flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled, flowfabric.Expired}, outcome) {
+			return bad("retention of %q, want completed, failed, cancelled or expired", string(outcome))
+		}
+		if d < 0 || d > maxRetention || d%time.Second != 0 {
+			return bad("retention %s, want whole seconds, 0..10 years", d)
+		}
 	}
 	if w := c.Weight; w != nil && (*w < 0 || *w > maxWeight) {
 		return bad("weight %d, want 0..%d", *w, maxWeight)

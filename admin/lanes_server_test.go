@@ -53,10 +53,10 @@ func TestLanesOnAServer(t *testing.T) {
 				t.Errorf("submit into a lane that is %s: %v", step.state, err)
 			}
 		}
-		if err := admin.New(c).SetLane(ctx, "default", admin.LaneChange{Retention: new(time.Minute)}); err != nil {
+		if err := admin.New(c).SetLane(ctx, "default", admin.LaneChange{Retention: admin.EveryOutcome(time.Minute)}); err != nil {
 			t.Fatal(err)
 		}
-		if l := laneOf(ctx, t, c, "default"); l.Retention != time.Minute || l.State != admin.LaneActive || l.By != "billing" {
+		if l := laneOf(ctx, t, c, "default"); l.Retention != flowfabric.RetainAll(time.Minute) || l.State != admin.LaneActive || l.By != "billing" {
 			t.Errorf("%+v", l)
 		}
 		if err := x.Cancel(ctx, flowfabric.Reason("no need")); err != nil {
@@ -142,13 +142,13 @@ func TestPartialFailures(t *testing.T) {
 	if err := e.FreezePartition(ctx, 0, "again"); err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.New(c).SetLane(ctx, "later", admin.LaneChange{Retention: new(time.Hour)}); err == nil {
+	if err := admin.New(c).SetLane(ctx, "later", admin.LaneChange{Retention: admin.EveryOutcome(time.Hour)}); err == nil {
 		t.Error("a frozen partition answered")
 	}
 	if err := e.ThawPartition(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
-	if l := laneOf(ctx, t, c, "later"); !l.Mixed || l.Partitions[0].Retention != 0 || l.Partitions[3].Retention != time.Hour {
+	if l := laneOf(ctx, t, c, "later"); !l.Mixed || l.Partitions[0].Retention != (flowfabric.Retentions{}) || l.Partitions[3].Retention != flowfabric.RetainAll(time.Hour) {
 		t.Errorf("%+v", l)
 	}
 }
@@ -167,9 +167,10 @@ func TestLaneRefusals(t *testing.T) {
 		"lane":           {"", admin.LaneChange{State: admin.LanePaused}, nil, "lane"},
 		"braces":         {"{l}", admin.LaneChange{State: admin.LanePaused}, nil, "lane"},
 		"namespace":      {"l", admin.LaneChange{State: admin.LanePaused, Namespace: "{"}, nil, "namespace"},
-		"half a second":  {"l", admin.LaneChange{Retention: &half}, nil, "retention 1.5s"},
-		"eleven years":   {"l", admin.LaneChange{Retention: &long}, nil, "10 years"},
-		"less than none": {"l", admin.LaneChange{Retention: &less}, nil, "retention -1s"},
+		"half a second":  {"l", admin.LaneChange{Retention: admin.EveryOutcome(half)}, nil, "retention 1.5s"},
+		"eleven years":   {"l", admin.LaneChange{Retention: admin.EveryOutcome(long)}, nil, "10 years"},
+		"less than none": {"l", admin.LaneChange{Retention: admin.EveryOutcome(less)}, nil, "retention -1s"},
+		"no outcome":     {"l", admin.LaneChange{Retention: map[flowfabric.PublicState]time.Duration{flowfabric.Active: time.Hour}}, nil, "want completed, failed"},
 		"by":             {"l", admin.LaneChange{State: admin.LanePaused}, []flowfabric.By{flowfabric.By(strings.Repeat("a", 65))}, "By"},
 	} {
 		if err := admin.New(c).SetLane(ctx, x.lane, x.change, x.by...); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), x.says) {

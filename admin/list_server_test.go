@@ -221,7 +221,7 @@ func TestListNewestEndedOfTheWholeStore(t *testing.T) {
 		t.Errorf("%d of %d, or not the newest first", len(counts(all)), len(ended))
 	}
 	for _, x := range all {
-		if x.PurgeAt.Sub(x.EndedAt) != 24*time.Hour || x.State.Public != flowfabric.Cancelled || x.CancelledBy != "operator_override:tests" {
+		if x.PurgeAt.Sub(x.EndedAt) != 14*24*time.Hour || x.State.Public != flowfabric.Cancelled || x.CancelledBy != "operator_override:tests" {
 			t.Fatalf("%+v", x)
 		}
 	}

@@ -27,7 +27,7 @@ type Execution[Out any] struct {
 // Submit submits an input. A refusal ends the test; to test for one use [Env.Client].
 func Submit[In, Out any](w *Env, def *handler.Definition[In, Out], in In, opts ...client.SubmitOption) *Execution[Out] {
 	w.t.Helper()
-	if def.Info().Policy.Retention == 0 { // time flies here, and a test looks at what ended long ago
+	if def.Info().Policy.Retention == (flowfabric.Retentions{}) { // time flies here, and a test looks at what ended long ago
 		opts = append([]client.SubmitOption{flowfabric.Retention(limits.MaxDelay)}, opts...)
 	}
 	opts = w.makeBudgets(opts)

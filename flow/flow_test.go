@@ -191,7 +191,7 @@ func TestPlan(t *testing.T) {
 	_, digest, _ := work.Encode(1)
 	if x.ID != id.Member("a") || x.ID != a.ID(id) || x.Namespace != "shop" || x.Creator != "you" || x.Lane != "fast" || x.Priority != 7 || x.Kind != "work" ||
 		fmt.Sprint(x.Capabilities) != "[x y]" || x.Delay != time.Second || !x.DelayUntil.IsZero() || x.Deadline != time.Minute || !x.DeadlineAt.IsZero() ||
-		x.NewExecution.Policy.Retention != time.Minute || x.NewExecution.Policy.Retry.MaxRetries != 8 || x.NewExecution.Policy.AttemptTimeout != time.Minute || x.Tags["a.b"] != "c" || string(x.Payload) != "1" || x.Digest != digest {
+		x.NewExecution.Policy.Retention != flowfabric.RetainAll(time.Minute) || x.NewExecution.Policy.Retry.MaxRetries != 8 || x.NewExecution.Policy.AttemptTimeout != time.Minute || x.Tags["a.b"] != "c" || string(x.Payload) != "1" || x.Digest != digest {
 		t.Errorf("%+v", x)
 	}
 	if y.NewExecution.Policy.Retry.MaxRetries != 5 || y.NewExecution.Policy.AttemptTimeout != 0 || y.Creator != "me" || y.Lane != "slow" || y.Priority != 3 || y.Policy != flowfabric.AllOf || y.CancelRest {

@@ -33,7 +33,7 @@ func TestDefineOptions(t *testing.T) {
 	tags["app.tenant"] = "changed"
 	want := handler.Info{Kind: "greet", Lane: "gpu", Priority: 9, Capabilities: []string{"arm", "cuda"}, Deadline: time.Hour, Tags: map[string]string{"app.tenant": "acme"},
 		Gates: []flowfabric.Gate{flowfabric.BudgetGate("acme"), flowfabric.BudgetGate("team"), flowfabric.QuotaGate("gpu")},
-		Policy: flowfabric.Policy{AttemptTimeout: time.Minute, StreamFrames: 50, MaxReclaims: 7, MaxReplays: 3, Retention: time.Hour, Retry: flowfabric.RetryPolicy{
+		Policy: flowfabric.Policy{AttemptTimeout: time.Minute, StreamFrames: 50, MaxReclaims: 7, MaxReplays: 3, Retention: flowfabric.RetainAll(time.Hour), Retry: flowfabric.RetryPolicy{
 			MaxRetries: 5, Type: flowfabric.BackoffExponential, Initial: time.Second, Max: 2 * time.Minute, Multiplier: 2, Jitter: true}}}
 	if d.Err() != nil || !reflect.DeepEqual(d.Info(), want) {
 		t.Fatalf("got %+v, %v; want %+v", d.Info(), d.Err(), want)
@@ -85,7 +85,7 @@ func TestDefineRefuses(t *testing.T) {
 		{"brace in kind", "a{b", handler.NoRetry(), flowfabric.ErrInvalidInput, "kind"},
 		{"nil option", "k", nil, flowfabric.ErrInvalidInput, "option 0 is nil"},
 		{"budget", "k", flowfabric.Budgets("no name"), flowfabric.ErrInvalidInput, `budget "no name"`},
-		{"nine quotas", "k", flowfabric.Quotas(strings.Split("abcdefghi", "")...), flowfabric.ErrInvalidInput, "0 budgets and 9 quotas, want at most 16 and 8"},
+		{"nine quotas", "k", flowfabric.Quotas(strings.Split("abcdefghi", "")...), flowfabric.ErrInvalidInput, "0 budgets and 9 quotas or limits, want at most 16 and 8"},
 		{"negative retries", "k", handler.Retry(-1, 0, 0), flowfabric.ErrInvalidPolicy, "0..1000"},
 		{"1001 retries", "k", handler.Retry(1001, 0, 0), flowfabric.ErrInvalidPolicy, "0..1000"},
 		{"sub-millisecond pause", "k", handler.Retry(1, time.Microsecond, 0), flowfabric.ErrInvalidInput, "Retry initial"},

@@ -42,8 +42,11 @@ func (s *settings) apply(index int, o DefineOption) {
 		s.refuse(fmt.Errorf("%w: option %d is nil or not an option of flowfabric", flowfabric.ErrInvalidInput, index))
 		return
 	}
-	if v.Has(option.Retention) && v.Retention <= 0 { // 0 would silently mean the default
-		s.refuse(fmt.Errorf("%w: Retention is %s, want whole seconds of 1s..10 years", flowfabric.ErrInvalidInput, v.Retention))
+	for outcome, d := range v.Retention {
+		if d > 0 { // 0 would silently mean the default
+			continue
+		}
+		s.refuse(fmt.Errorf("%w: retention of what is %s is %s, want whole seconds of 1s..10 years", flowfabric.ErrInvalidInput, outcome, d))
 	}
 	s.item.Use(&v)
 }

@@ -317,7 +317,7 @@ var methods = []method{
 	}},
 	{"Admin.Lanes", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Lanes(s.ctx, "")) }},
 	{"Admin.SetLane", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).SetLane(s.ctx, "other", admin.LaneChange{State: admin.LaneActive, Retention: new(time.Hour), Ageing: new(time.Minute)})
+		return admin.New(c).SetLane(s.ctx, "other", admin.LaneChange{State: admin.LaneActive, Retention: admin.EveryOutcome(time.Hour), Ageing: new(time.Minute)})
 	}},
 	{"Admin.SetLane weight", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).SetLane(s.ctx, "other", admin.LaneChange{Namespace: "acme", Weight: new(3)})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 )
 
@@ -47,7 +48,7 @@ func laneListCommand(a *app) *cobra.Command {
 			rows := make([][]any, len(found))
 			for i, l := range found {
 				out[i] = newLane(l)
-				rows[i] = []any{l.Namespace, l.Name, laneCell(l.State, l.Mixed), l.Waiting, retention(l.Retention), span(l.Ageing), limitCell(int64(l.Weight), ""), instant(l.Since), l.By}
+				rows[i] = []any{l.Namespace, l.Name, laneCell(l.State, l.Mixed), l.Waiting, keeps(l.Retention), span(l.Ageing), limitCell(int64(l.Weight), ""), instant(l.Since), l.By}
 			}
 			if shown := a.show(out, func(p *page) {
 				p.table([]string{"NAMESPACE", "LANE", "STATE", "WAITING", "KEEPS", "AGEING", "WEIGHT", "SINCE", "BY"}, rows)
@@ -67,30 +68,16 @@ type lane struct {
 	State     admin.LaneState `json:"state"`
 	Mixed     bool            `json:"mixed,omitempty"` // partitions differ: repeat the change
 	Waiting   int             `json:"waiting"`
-	Retention int64           `json:"retention_seconds"`   // of what ends in it
+	Retention keptFor         `json:"retention_seconds"`   // of what ends in it
 	Ageing    int64           `json:"ageing_ms,omitempty"` // of waiting that outweigh a step of priority
 	Weight    int             `json:"weight,omitempty"`    // of the namespace in the lane, if it is not the usual one, 1
 	Since     time.Time       `json:"since,omitzero"`
 	By        string          `json:"by,omitempty"`
 }
 
-// defaultRetention is what a lane keeps that nobody said anything about.
-const defaultRetention = 24 * time.Hour
-
 func newLane(l admin.Lane) lane {
-	keep := l.Retention
-	if keep == 0 {
-		keep = defaultRetention
-	}
-	return lane{Namespace: l.Namespace, Lane: l.Name, State: l.State, Mixed: l.Mixed, Waiting: l.Waiting, Retention: int64(keep / time.Second),
+	return lane{Namespace: l.Namespace, Lane: l.Name, State: l.State, Mixed: l.Mixed, Waiting: l.Waiting, Retention: newKeptFor(l.Retention),
 		Ageing: l.Ageing.Milliseconds(), Weight: l.Weight, Since: utc(l.Since), By: l.By}
-}
-
-func retention(d time.Duration) string {
-	if d == 0 {
-		return span(defaultRetention) + " (default)"
-	}
-	return span(d)
 }
 
 func laneStateCommand(a *app, verb, short string, state admin.LaneState, long string) *cobra.Command {
@@ -108,18 +95,20 @@ func laneStateCommand(a *app, verb, short string, state admin.LaneState, long st
 
 func laneRetentionCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "retention LANE DURATION",
+		Use:   "retention LANE DURATION...",
 		Short: "Say how long a lane keeps what ended in it",
 		Long: `retention sets for how long executions are kept that end in the lane from now on, unless their own
-policy says otherwise: whole seconds, up to ten years; 0 is the default of 24h.`,
-		Example: "  flowfabric lane retention batch 72h",
-		Args:    exactly("LANE", "DURATION"),
+policy says otherwise: whole seconds, up to ten years; 0 is the default, 24h of what completed and 336h of any
+other. failed=336h says so for one outcome: completed, failed, cancelled or expired.`,
+		Example: `  flowfabric lane retention batch 72h
+  flowfabric lane retention batch completed=1h failed=720h`,
+		Args: cobra.MinimumNArgs(2),
 		RunE: a.once(func(ctx context.Context, args []string) error {
-			keep, err := time.ParseDuration(args[1])
+			kept, err := parseRetention(args[1:])
 			if err != nil {
-				return usage("DURATION %q, want for example 72h", args[1])
+				return err
 			}
-			return a.changeLane(ctx, args[0], admin.LaneChange{Retention: &keep})
+			return a.changeLane(ctx, args[0], admin.LaneChange{Retention: kept})
 		}),
 	}
 }
@@ -187,12 +176,12 @@ func (a *app) showLane(ctx context.Context, o *admin.Admin, name string) error {
 	for _, l := range lanes {
 		if l.Name == name {
 			return a.show(newLane(l), func(p *page) {
-				p.say("lane %s is %s, keeps what ended for %s%s; %d waiting", l.Name, string(l.State), retention(l.Retention), order(l), l.Waiting)
+				p.say("lane %s is %s, keeps what ended for %s%s; %d waiting", l.Name, string(l.State), keeps(l.Retention), order(l), l.Waiting)
 			})
 		}
 	}
 	return a.show(newLane(admin.Lane{Namespace: a.namespace, Name: name, State: admin.LaneActive}), func(p *page) {
-		p.say("lane %s is active, keeps what ended for %s; nothing waiting", name, retention(0))
+		p.say("lane %s is active, keeps what ended for %s; nothing waiting", name, keeps(flowfabric.Retentions{}))
 	})
 }
 

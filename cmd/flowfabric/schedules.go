@@ -177,7 +177,7 @@ func (v scheduleView) text(p *page) {
 type putFlags struct {
 	cron, zone, anchor       string
 	every, deadline, attempt time.Duration
-	retention                time.Duration
+	retention                []string
 	kind, input, lane        string
 	priority, retries        int
 	tags, capabilities       []string
@@ -211,7 +211,7 @@ changes the one of that name. Putting what is there changes nothing.`,
 	flags.DurationVar(&f.deadline, "deadline", 0, "an execution expires when it has not ended after this long")
 	flags.DurationVar(&f.attempt, "attempt-timeout", 0, "fails an attempt that runs longer (default none)")
 	flags.IntVar(&f.retries, "retries", 3, "retries after a failed attempt, `0..1000`")
-	flags.DurationVar(&f.retention, "retention", 0, "executions are kept for this long after their end (default as their lane says, else 24h)")
+	flags.StringArrayVar(&f.retention, "retention", nil, retentionUsage)
 	flags.StringArrayVar(&f.tags, "tag", nil, "`key=value`; may be repeated")
 	flags.StringArrayVar(&f.capabilities, "capability", nil, "`token` that the worker must have; may be repeated")
 	f.gated.add(cmd)
@@ -285,12 +285,20 @@ func (f putFlags) definition(namespace string) (schedule.Definition, error) {
 	if err != nil {
 		return d, err
 	}
+	said, err := parseRetention(f.retention)
+	if err != nil {
+		return d, err
+	}
+	kept, err := retentions(said)
+	if err != nil {
+		return d, err
+	}
 	retry := flowfabric.DefaultRetry()
 	if retry.MaxRetries = f.retries; f.retries == 0 {
 		retry = flowfabric.RetryPolicy{}
 	}
 	d.Item = schedule.Item{Namespace: namespace, Lane: f.lane, Kind: f.kind, Capabilities: f.capabilities, Gates: f.gated.gates(), Priority: f.priority,
-		Deadline: f.deadline, Policy: flowfabric.Policy{Retry: retry, AttemptTimeout: f.attempt, Retention: f.retention}, Tags: tags,
+		Deadline: f.deadline, Policy: flowfabric.Policy{Retry: retry, AttemptTimeout: f.attempt, Retention: kept}, Tags: tags,
 		Creator: "flowfabric-cli"} // the same for everybody: who puts what is there changes nothing
 	return d, nil
 }

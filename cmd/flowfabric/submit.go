@@ -22,7 +22,8 @@ type submitFlags struct {
 	input, lane, key   string
 	priority, retries  int
 	delay, deadline    time.Duration
-	attempt, retention time.Duration
+	attempt            time.Duration
+	retention          []string
 	until              string
 	tags, capabilities []string
 	raw, wait, tail    bool
@@ -66,7 +67,7 @@ when the execution ends without a result; when --timeout runs out it goes on by 
 	cmd.Flags().StringArrayVar(&f.limits, "limit", nil, "limit what runs under a `key=limit`: tenant-7=2 at once, tenant-7=100/1m starts, tenant-7=2,100/1m both; may be repeated")
 	flags.IntVar(&f.retries, "retries", 3, "retries after a failed attempt, `0..1000`, with pauses of 1s to 1m")
 	flags.DurationVar(&f.attempt, "attempt-timeout", 0, "fails an attempt that runs longer (default none)")
-	flags.DurationVar(&f.retention, "retention", 0, "kept for this long after its end (default as its lane says, else 24h)")
+	flags.StringArrayVar(&f.retention, "retention", nil, retentionUsage)
 	flags.BoolVar(&f.wait, "wait", false, "wait for the end and print the result")
 	flags.BoolVar(&f.tail, "tail", false, "follow its output until the end")
 	cmd.MarkFlagsMutuallyExclusive("delay", "delay-until")
@@ -160,8 +161,14 @@ func submittedAs(id flowfabric.ExecutionID, err error) error {
 
 // options are those of the library; a flag that was not given says nothing.
 func (f submitFlags) options(cmd *cobra.Command) ([]client.SubmitOption, error) {
-	opts := []client.SubmitOption{flowfabric.Lane(f.lane), flowfabric.Priority(f.priority), flowfabric.Delay(f.delay), flowfabric.Deadline(f.deadline),
-		flowfabric.Retention(f.retention)}
+	opts := []client.SubmitOption{flowfabric.Lane(f.lane), flowfabric.Priority(f.priority), flowfabric.Delay(f.delay), flowfabric.Deadline(f.deadline)}
+	kept, err := parseRetention(f.retention)
+	if err != nil {
+		return nil, err
+	}
+	for outcome, d := range kept {
+		opts = append(opts, flowfabric.RetentionOf(outcome, d))
+	}
 	if f.until != "" {
 		t, err := time.Parse(time.RFC3339, f.until)
 		if err != nil {

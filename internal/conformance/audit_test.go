@@ -368,7 +368,7 @@ var auditScenarios = []scenario{
 		k := w.worker("w1")
 		w.complete(k.one(id).Fence, "r")
 		keep := time.Minute
-		w.no(w.e.SetLane(w.ctx, "default", "default", engine.LaneChange{Retention: &keep})[w.p].Err)
+		w.no(w.e.SetLane(w.ctx, "default", "default", engine.LaneChange{Retention: map[flowfabric.PublicState]time.Duration{flowfabric.Completed: keep, flowfabric.Failed: keep, flowfabric.Cancelled: keep, flowfabric.Expired: keep}})[w.p].Err)
 		r := w.audit(false)
 		same(w, "seen", words(r.Kinds, r.Sound()), "map[retention:1] true")
 		w.audit(true)

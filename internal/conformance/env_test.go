@@ -454,7 +454,7 @@ func timeout(d time.Duration) option {
 }
 func tags(t map[string]string) option { return func(x *engine.NewExecution) { x.Tags = t } }
 func retention(d time.Duration) option {
-	return func(x *engine.NewExecution) { x.Policy.Retention = d }
+	return func(x *engine.NewExecution) { x.Policy.Retention = flowfabric.RetainAll(d) }
 }
 func capabilities(tokens ...string) option {
 	return func(x *engine.NewExecution) { x.Capabilities = tokens }

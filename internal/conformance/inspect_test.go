@@ -244,7 +244,7 @@ var inspectScenarios = []scenario{
 		w.worker("w3").one(id)
 		w.cancel(id)
 		x = read(engine.IndexEnded, "", true)
-		same(w, "purge", x.PurgeAt.Sub(x.EndedAt), 24*time.Hour)
+		same(w, "purge", x.PurgeAt.Sub(x.EndedAt), 14*day)
 	}},
 	{name: "a cursor continues among entries of equal score, even if its own entry is gone", run: func(w *env) {
 		w.quiet = true
@@ -436,7 +436,7 @@ var inspectScenarios = []scenario{
 		same(w, "sessions", head(p.Sessions), words(1, score(w.k.Sessions())))
 		same(w, "pending", head(p.Pending), words(1, score(w.k.Pending())))
 		same(w, "parked", head(p.Parked), words(1, score(w.k.Parked())))
-		same(w, "done", head(p.Done), words(1, w.at(ended, "en")+(24*time.Hour).Milliseconds()))
+		same(w, "done", head(p.Done), words(1, w.at(ended, "en")+14*day.Milliseconds()))
 		same(w, "the rest", words(p.Ready, p.Routes, p.Lanes, p.Feed, p.Workers.Count, p.Schedules.Count), "1 4 1 0 0 0")
 		same(w, "root", words(p.Owner, p.TickOverdue, strconv.FormatInt(p.Wake.UnixMilli(), 10), strconv.FormatUint(p.Table, 10)),
 			words(ticker, false, w.root()["wake"], w.root()["table"]))

@@ -29,7 +29,7 @@ func (w *env) laneIs(name, want string) engine.Lane {
 		w.Fatalf("lane %s is not listed: %+v", name, p.Lanes)
 	}
 	l := p.Lanes[i]
-	same(w, "lane "+name, words(l.State, l.Retention, l.By, l.Routes, l.Waiting), want)
+	same(w, "lane "+name, words(l.State, l.Retention.Completed, l.By, l.Routes, l.Waiting), want)
 	return l
 }
 

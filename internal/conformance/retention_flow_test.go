@@ -9,7 +9,9 @@ import (
 )
 
 // briefly keeps a member for a minute after its end.
-func briefly(m *engine.FlowMember) { m.Kind, m.NewExecution.Policy.Retention = "node", time.Minute }
+func briefly(m *engine.FlowMember) {
+	m.Kind, m.NewExecution.Policy.Retention = "node", flowfabric.RetainAll(time.Minute)
+}
 
 var flowRetentionScenarios = []scenario{
 	{name: "a parent is purged when its retention is over and its children are gone", run: func(w *env) {
@@ -44,7 +46,7 @@ var flowRetentionScenarios = []scenario{
 	{name: "after its flow ends, a member stays at most as long again as it had to", run: func(w *env) {
 		g := w.flowOfNodes().node("slow", nil, ofNodes).node("fast", nil, func(m *engine.FlowMember) {
 			ofNodes(m)
-			m.NewExecution.Policy.Retention = time.Second
+			m.NewExecution.Policy.Retention = flowfabric.RetainAll(time.Second)
 		})
 		g.submit(engine.SealClosed)
 		claims := g.claim()

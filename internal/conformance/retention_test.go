@@ -19,7 +19,7 @@ const day = 24 * time.Hour
 
 // kept gives a new execution a retention of its own.
 func kept(d time.Duration) option {
-	return func(x *engine.NewExecution) { x.Policy.Retention = d }
+	return func(x *engine.NewExecution) { x.Policy.Retention = flowfabric.RetainAll(d) }
 }
 
 // purgeAt is when an ended execution may be purged, from its end; -1 when it is not filed.
@@ -122,6 +122,61 @@ var retentionScenarios = []scenario{
 		same(w, "the first one", w.exists(far.Fence.Execution), false)
 		_ = held
 	}},
+	{name: "what failed, expired or was cancelled is kept for 14 days, what completed for one, and each outcome has its own setting", run: func(w *env) {
+		k := w.worker("w1")
+		end := map[flowfabric.PublicState]func(opts ...option) flowfabric.ExecutionID{
+			flowfabric.Completed: func(opts ...option) flowfabric.ExecutionID {
+				id := w.create(opts...)
+				w.complete(k.one(id).Fence, "")
+				return id
+			},
+			flowfabric.Failed: func(opts ...option) flowfabric.ExecutionID {
+				id := w.create(append(opts, retries(0))...)
+				w.fail(k.one(id).Fence, "x")
+				return id
+			},
+			flowfabric.Cancelled: func(opts ...option) flowfabric.ExecutionID {
+				id := w.create(opts...)
+				w.cancel(id)
+				return id
+			},
+			flowfabric.Expired: func(opts ...option) flowfabric.ExecutionID {
+				id := w.create(append(opts, deadline(time.Second))...)
+				w.advance(2 * time.Second)
+				w.settleTime()
+				return id
+			},
+		}
+		all := []flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled, flowfabric.Expired}
+		keeps := func(what string, own flowfabric.Retentions, want ...time.Duration) {
+			w.Helper()
+			for i, outcome := range all {
+				id := end[outcome](func(x *engine.NewExecution) { x.Policy.Retention = own })
+				same(w, what+": "+string(outcome), words(w.read(id).State.Public, w.purgeAt(id)), words(outcome, want[i]))
+				same(w, "as stored", w.read(id).Policy.Retention, own)
+			}
+		}
+		none := flowfabric.Retentions{}
+		keeps("by default", none, day, 14*day, 14*day, 14*day)
+		keeps("one of its own", flowfabric.Retentions{Failed: time.Hour}, day, time.Hour, 14*day, 14*day)
+		keeps("all of its own", flowfabric.Retentions{Completed: time.Minute, Failed: time.Hour, Cancelled: 2 * time.Hour, Expired: 30 * day},
+			time.Minute, time.Hour, 2*time.Hour, 30*day)
+		w.setLane("default", "", "60/7200//") // the others stay as they are
+		keeps("of the lane", none, time.Minute, 2*time.Hour, 14*day, 14*day)
+		w.setLane("default", "", "//3600/")
+		keeps("one more of the lane", flowfabric.Retentions{Completed: 5 * time.Second}, 5*time.Second, 2*time.Hour, time.Hour, 14*day)
+		w.laneIs("default", "active 1m0s anna 1 0")
+		w.setLane("default", "", "0")
+		keeps("by default again", none, day, 14*day, 14*day, 14*day)
+		for _, bad := range []string{"1/2/3", "1/2/3/4/5", "-1///", "///315360001", "1/2/3/x", "/"} {
+			a := w.fcall("ff_set_lane", proto, "default", "default", "", bad, "me", "")
+			same(w, bad, a.code, "invalid_input")
+		}
+		failed := end[flowfabric.Failed]()
+		w.replay(failed, engine.Replay{})
+		w.complete(k.one(failed).Fence, "")
+		same(w, "replayed, and now it completed", w.purgeAt(failed), day)
+	}},
 	{name: "executions with different retention are purged each at its own time", run: func(w *env) {
 		w.setLane("short", "", "3600")
 		w.setLane("long", "", strconv.Itoa(int(10*day/time.Second)))
@@ -130,7 +185,7 @@ var retentionScenarios = []scenario{
 			own  time.Duration
 			want time.Duration
 		}
-		kinds := []kind{{"default", 30 * day, 30 * day}, {"long", 0, 10 * day}, {"default", 0, day},
+		kinds := []kind{{"default", 30 * day, 30 * day}, {"default", 0, 14 * day}, {"long", 0, 10 * day},
 			{"short", 3 * time.Hour, 3 * time.Hour}, {"short", 0, time.Hour}, {"long", time.Minute, time.Minute}, {"default", time.Second, time.Second}}
 		var ids []flowfabric.ExecutionID
 		for _, x := range kinds { // the longest kept ends first
@@ -263,7 +318,7 @@ var retentionScenarios = []scenario{
 			w.Fatalf("only %d keys of executions were made", len(during)-len(before))
 		}
 		purged := 0
-		for range 5 {
+		for range 15 {
 			w.advance(day)
 			sum, _ := w.settleTime()
 			purged += sum.Purged

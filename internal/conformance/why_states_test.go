@@ -318,7 +318,9 @@ var whyStateScenarios = []scenario{
 		}
 	}},
 	{name: "an ended execution is explained with its remaining replays and its retention", run: func(w *env) {
-		id := w.create(func(x *engine.NewExecution) { x.Policy = flowfabric.Policy{MaxReplays: 1, Retention: time.Minute} })
+		id := w.create(func(x *engine.NewExecution) {
+			x.Policy = flowfabric.Policy{MaxReplays: 1, Retention: flowfabric.RetainAll(time.Minute)}
+		})
 		k := w.worker("w1")
 		w.complete(k.one(id).Fence, "r")
 		e := w.why(id)
@@ -335,12 +337,12 @@ var whyStateScenarios = []scenario{
 		never := w.create(func(x *engine.NewExecution) { x.Policy = flowfabric.Policy{MaxReplays: -1} })
 		w.cancel(never)
 		w.says(w.why(never), explain.WhyCancelled, "Its policy allows no replay")
-		w.must("ff_set_lane", proto, "default", "default", "", "604800", "anna", "") // keeps a week what it kept a day
+		w.must("ff_set_lane", proto, "default", "default", "", "2592000", "anna", "") // keeps 30 days what it kept 14
 		e = w.why(never)
-		w.says(e, explain.WhyCancelled, "filed to be purged at "+spoken(w.at(never, "en")+86400000), "files it for "+spoken(w.at(never, "en")+604800000))
-		same(w, "as it is filed", words(e.Facts.PurgeAt.UnixMilli(), e.At.UnixMilli()), words(w.at(never, "en")+86400000, w.at(never, "en")+604800000))
+		w.says(e, explain.WhyCancelled, "filed to be purged at "+spoken(w.at(never, "en")+14*86400000), "files it for "+spoken(w.at(never, "en")+2592000000))
+		same(w, "as it is filed", words(e.Facts.PurgeAt.UnixMilli(), e.At.UnixMilli()), words(w.at(never, "en")+14*86400000, w.at(never, "en")+2592000000))
 		w.must("ff_set_lane", proto, "default", "default", "", "60", "anna", "")
-		w.says(w.why(never), explain.WhyCancelled, "purges it after "+spoken(w.at(never, "en")+86400000), "retention is shorter now")
+		w.says(w.why(never), explain.WhyCancelled, "purges it after "+spoken(w.at(never, "en")+14*86400000), "retention is shorter now")
 		mine := w.worker("w2")
 		held := mine.one(w.create()).Fence
 		_, err := w.e.CancelExecution(w.ctx, held.Execution, engine.Cancellation{Source: engine.CancelOwner, Fence: &held})

@@ -160,7 +160,12 @@ func skipped(from, to flowfabric.Code) func(*env, *placed) placed {
 	}
 }
 
-func purgeTime(w *env, x placed) int64 { return w.at(x.id, "en") + 86400000 }
+func purgeTime(w *env, x placed) int64 {
+	if w.core(x.id)["s"] == "T1" {
+		return w.at(x.id, "en") + day.Milliseconds()
+	}
+	return w.at(x.id, "en") + 14*day.Milliseconds()
+}
 
 // purgeSaid is what every ended execution says.
 func purgeSaid(w *env, x placed) []string {

@@ -71,6 +71,8 @@ func change(t *testing.T, name string, v reflect.Value) {
 		*x = map[string]string{"a.b": "c"}
 	case *flowfabric.BackoffType:
 		*x = flowfabric.BackoffFixed
+	case *flowfabric.Retentions:
+		x.Failed = time.Minute
 	case *bool:
 		*x = !*x
 	default:

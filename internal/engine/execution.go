@@ -46,8 +46,8 @@ func (x *NewExecution) Validate(now time.Time) error {
 	if len(x.Creator) > limits.MaxName {
 		return fmt.Errorf("%w: creator has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(x.Creator), limits.MaxName)
 	}
-	if r := x.Policy.Retention; r != 0 && (r < time.Second || r > limits.MaxDelay || r%time.Second != 0) {
-		return fmt.Errorf("%w: retention %s, want 0 or whole seconds of 1s..10 years", flowfabric.ErrInvalidInput, r)
+	if err := valid.Retentions(x.Policy.Retention); err != nil {
+		return fmt.Errorf("%w: %w", flowfabric.ErrInvalidInput, err)
 	}
 	if err := x.validate(); err != nil {
 		return err

@@ -89,7 +89,11 @@ type Other struct {
 // KeptUntil is the end of an ended execution's retention as its policy, else its lane, says now. An earlier one than PurgeAt is
 // applied by an audit with Repair, a later one by the tick at PurgeAt.
 func (f Facts) KeptUntil() time.Time {
-	return f.CompletedAt.Add(cmp.Or(f.Policy.Retention, f.Lane.Retention, 24*time.Hour))
+	how, usual := f.State.Public, 14*24*time.Hour
+	if how == flowfabric.Completed {
+		usual = 24 * time.Hour
+	}
+	return f.CompletedAt.Add(cmp.Or(f.Policy.Retention.Of(how), f.Lane.Retention.Of(how), usual))
 }
 
 // Values of [Facts.Released].
@@ -114,7 +118,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	f := Facts{Now: r.instant()}
 	row, of := r.text(), holding{r.flag(), r.instant()}
 	f.HolderAlive, f.DeclaredDead = of.alive, r.text()
-	f.Lane.State, f.Lane.Retention = LaneState(r.text()), time.Duration(r.number())*time.Second
+	f.Lane.State, f.Lane.Retention = LaneState(r.text()), r.retentions()
 	f.Lane.Since, f.Lane.By = r.instant(), r.text()
 	f.Ahead, f.Queued, f.Ready = int(r.number()), int(r.number()), r.flag()
 	f.Waiters, f.Subscriptions = int(r.number()), int(r.number())

@@ -31,9 +31,9 @@ const (
 // LaneChange is what an operator wants of a lane. Zero fields leave things as they are.
 type LaneChange struct {
 	State LaneState
-	// Retention is for how long executions are kept that end in the lane from now on, unless their policy says otherwise:
-	// whole seconds, at most ten years; 0 is the default of 24 h, nil leaves it.
-	Retention *time.Duration
+	// Retention is for how long executions are kept that end so in the lane from now on, unless their policy says otherwise:
+	// whole seconds, at most ten years; 0 is the default. Outcomes that are not in it stay as they are.
+	Retention map[flowfabric.PublicState]time.Duration
 	// Ageing is how much waiting outweighs one step of priority, so that work of low priority is not passed over for ever: whole
 	// milliseconds, at most 24 h; 0 is the default, no waiting does; nil leaves it. It holds for what becomes claimable from now on.
 	Ageing *time.Duration
@@ -45,8 +45,8 @@ type LaneSet struct {
 	Partition uint16
 	Already   bool // it was so before
 	State     LaneState
-	Retention time.Duration // 0 = the default
-	Routes    int           // of the lane in this partition
+	Retention flowfabric.Retentions // 0 = the default
+	Routes    int                   // of the lane in this partition
 	Err       error
 }
 
@@ -54,8 +54,8 @@ type LaneSet struct {
 type Lane struct {
 	Namespace, Name string
 	State           LaneState
-	Retention       time.Duration // 0 = the default
-	Since           time.Time     // of the state; zero when nobody said anything
+	Retention       flowfabric.Retentions // 0 = the default
+	Since           time.Time             // of the state; zero when nobody said anything
 	By              string
 	Routes, Waiting int
 	Ageing          time.Duration // what a step of priority is worth; 0 = no waiting outweighs one
@@ -84,12 +84,19 @@ func (e *Engine) SetLane(ctx context.Context, namespace, lane string, change Lan
 // setLane changes a lane in one partition (lua/operate/ff_set_lane.lua).
 func (e *Engine) setLane(ctx context.Context, partition uint16, namespace, lane string, change LaneChange) LaneSet {
 	out, keep, ageing := LaneSet{Partition: partition}, "", ""
-	if change.Retention != nil {
-		if *change.Retention%time.Second != 0 {
-			out.Err = fmt.Errorf("%s: %w: retention %s is not whole seconds", fnSetLane.name, flowfabric.ErrInvalidInput, *change.Retention)
-			return out
+	if len(change.Retention) > 0 {
+		parts := make([]string, 4)
+		for i, outcome := range []flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled, flowfabric.Expired} {
+			d, said := change.Retention[outcome]
+			if d%time.Second != 0 {
+				out.Err = fmt.Errorf("%s: %w: retention %s is not whole seconds", fnSetLane.name, flowfabric.ErrInvalidInput, d)
+				return out
+			}
+			if said {
+				parts[i] = strconv.FormatInt(int64(d/time.Second), 10)
+			}
 		}
-		keep = strconv.FormatInt(int64(*change.Retention/time.Second), 10)
+		keep = strings.Join(parts, "/")
 	}
 	if change.Ageing != nil {
 		if *change.Ageing%time.Millisecond != 0 {
@@ -104,7 +111,7 @@ func (e *Engine) setLane(ctx context.Context, partition uint16, namespace, lane 
 		return out
 	}
 	out.Already, out.State = r.already, LaneState(r.text())
-	out.Retention, out.Routes = time.Duration(r.number())*time.Second, int(r.number())
+	out.Retention, out.Routes = r.retentions(), int(r.number())
 	out.Err = r.fail()
 	return out
 }
@@ -133,7 +140,7 @@ func (e *Engine) listLanes(ctx context.Context, partition uint16) PartitionLanes
 		cursor = r.text()
 		for range r.count(10) {
 			l := Lane{Namespace: r.text(), Name: r.text(), State: LaneState(r.text()),
-				Retention: time.Duration(r.number()) * time.Second, Since: r.instant(), By: r.text(), Routes: int(r.number()), Waiting: int(r.number()),
+				Retention: r.retentions(), Since: r.instant(), By: r.text(), Routes: int(r.number()), Waiting: int(r.number()),
 				Ageing: r.millis(), Weight: int(r.number())}
 			name := [2]string{l.Namespace, l.Name}
 			if i, known := at[name]; known {

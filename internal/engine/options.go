@@ -26,7 +26,13 @@ func (x *NewExecution) Use(v *option.Values) {
 		x.Policy.Retry.MaxRetries = v.Retries
 	}
 	if v.Has(option.Retention) {
-		x.Policy.Retention = v.Retention
+		for outcome, d := range v.Retention {
+			if kept, ok := x.Policy.Retention.With(flowfabric.PublicState(outcome), d); ok {
+				x.Policy.Retention = kept
+			} else {
+				x.Policy.Retention.Completed = -1 // which the check of the policy refuses
+			}
+		}
 	}
 	if v.Has(option.Deadline) {
 		x.Deadline, x.DeadlineAt = v.Deadline, v.DeadlineAt

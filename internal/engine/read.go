@@ -80,7 +80,7 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 		return Snapshot{}, fmt.Errorf("%s: %w", r.op, err)
 	}
 	s.Policy = policy
-	s.Policy.Retention = time.Duration(f.number("retention")) * time.Second
+	s.Policy.Retention, _ = valid.UnpackRetentions(f.m["retention"]) // one that cannot be read counts as none
 	s.Policy.AttemptTimeout = time.Duration(f.number("attempt_timeout")) * time.Millisecond
 	s.AttemptLog = attemptLog(attempts, r)
 	s.Progress = progress(attempts["progress"], s.Attempts, r)

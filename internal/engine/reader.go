@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // reader walks the slots of a reply. The first slot of an unexpected shape stops it: later reads return zero
@@ -115,6 +116,15 @@ func (r *reader) millis() time.Duration {
 		}
 	}
 	return time.Duration(r.number()) * time.Millisecond
+}
+
+// retentions reads for how long things are kept, see valid.PackRetentions.
+func (r *reader) retentions() flowfabric.Retentions {
+	kept, err := valid.UnpackRetentions(r.text())
+	if err != nil {
+		r.stop("%w", err)
+	}
+	return kept
 }
 
 func (r *reader) instant() time.Time {

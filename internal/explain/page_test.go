@@ -51,7 +51,10 @@ func in(code flowfabric.Code, change func(f *engine.Facts)) engine.Facts {
 		f.Suspension = &suspend.Record{Reason: state.BlockingReason, Name: "approve", CreatedAt: noon.Add(-time.Hour), Behaviour: "fail",
 			Condition: "L\x1f1\x1f1\x1f", Waitpoints: []suspend.Waitpoint{{Key: "approve", State: suspend.WaitpointActive}}}
 	case state.Terminal():
-		f.CompletedAt, f.PurgeAt = noon.Add(-time.Hour), noon.Add(23*time.Hour)
+		f.CompletedAt, f.PurgeAt = noon.Add(-time.Hour), noon.Add(14*24*time.Hour-time.Hour)
+		if state.Public == flowfabric.Completed {
+			f.PurgeAt = noon.Add(23 * time.Hour)
+		}
 	}
 	if change != nil {
 		change(&f)

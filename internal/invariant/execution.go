@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // execution checks one core and everything that belongs to it.
@@ -83,15 +85,26 @@ func (x *execution) verify() {
 	x.stream(code)
 }
 
+// own is for how long its policy keeps what ended so; 0: it does not say.
+func (x *execution) own(state flowfabric.State) time.Duration {
+	kept, _ := valid.UnpackRetentions(x.core["rt"])
+	return kept.Of(state.Public)
+}
+
 // kept is for how long it stays after its end, ms. A lane's retention holds for what ends after it was set.
 func (x *execution) kept() float64 {
-	if own := x.number("rt"); own > 0 {
-		return own * 1000
+	state, _ := flowfabric.Project(flowfabric.Code(x.core["s"]))
+	if own := x.own(state); own > 0 {
+		return float64(own.Milliseconds())
 	}
-	if _, keep := x.lane(x.core["r"]); keep > 0 {
-		return keep * 1000
+	_, text := x.lane(x.core["r"])
+	if keep, _ := valid.UnpackRetentions(text); keep.Of(state.Public) > 0 {
+		return float64(keep.Of(state.Public).Milliseconds())
 	}
-	return 86400000
+	if state.Public == flowfabric.Completed {
+		return 86400000
+	}
+	return 14 * 86400000
 }
 
 // index: X1, X2, X3, I3, I4. A revoked execution waits for the tick: it is in no index but the alarms.
@@ -126,7 +139,7 @@ func (x *execution) index(code flowfabric.Code, state flowfabric.State) {
 	}
 	if want != "" && (len(indexes) != 1 || indexes[0] != want) {
 		x.say("is in %v, belongs in %s", indexes, want)
-	} else if got := x.ZSets[want][x.id]; got != score && !x.pinned(state, got, score) && !(state.Terminal() && !x.has("rt") && x.configured(x.core["r"]) && got > x.number("en")) {
+	} else if got := x.ZSets[want][x.id]; got != score && !x.pinned(state, got, score) && !(state.Terminal() && x.own(state) == 0 && x.configured(x.core["r"]) && got > x.number("en")) {
 		x.say("is in %s at %.0f, belongs at %.0f", want, got, score)
 	}
 	if code != codes.BlockedFirst || !x.has("du") { // a member keeps until when it was to be delayed

@@ -124,22 +124,21 @@ func (l *look) ageing(route string) float64 {
 	return ms
 }
 
-// lane is what an operator said of a route's lane: state and retention in seconds, "" and 0 when nothing.
-func (l *look) lane(route string) (state string, keep float64) {
+// lane is what an operator said of a route's lane: state and retention, "" when nothing.
+func (l *look) lane(route string) (state, keep string) {
 	row := strings.SplitN(l.Hashes[":routes"][route], "\x1f", 3)
 	if len(row) < 3 {
-		return "", 0
+		return "", ""
 	}
 	words := strings.SplitN(l.Hashes[":lanes"][row[0]+"\x1f"+row[1]], " ", 4)
 	if len(words) < 4 {
-		return "", 0
+		return "", ""
 	}
-	span, _, _ := strings.Cut(words[1], ",")
-	keep, _ = strconv.ParseFloat(span, 64)
+	keep, _, _ = strings.Cut(words[1], ",")
 	return words[0], keep
 }
 
-var laneRow = regexp.MustCompile(`(?s)^(active|paused|draining|disabled) (0|[1-9]\d{0,8})(,[1-9]\d{0,8})? (0|[1-9]\d{0,15}) .{0,64}$`)
+var laneRow = regexp.MustCompile(`(?s)^(active|paused|draining|disabled) ((?:0|[1-9]\d{0,8})(?:(?:/(?:0|[1-9]\d{0,8})){3})?)(,[1-9]\d{0,8})? (0|[1-9]\d{0,15}) .{0,64}$`)
 
 // laneTable verifies what operators said of lanes, and that the root tells whether any of it is out of the ordinary.
 func (l *look) laneTable() {

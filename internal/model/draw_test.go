@@ -259,7 +259,7 @@ func spoil(how int, s *model.Submission) {
 	case 6:
 		s.ID = "x"
 	case 7:
-		s.Policy.Retention = limits.MaxDelay + time.Second
+		s.Policy.Retention.Failed = limits.MaxDelay + time.Second
 	default:
 		s.Delay = -5
 	}
@@ -278,7 +278,10 @@ func (h *hand) policy(t *rapid.T) (p flowfabric.Policy) {
 	p.MaxReclaims = one(t, "reclaims", 0, 1)
 	p.MaxReplays = one(t, "replays", 0, 1, -1)
 	p.AttemptTimeout = one(t, "timeout", 0, 0, 2500*time.Millisecond, 40*time.Second)
-	p.Retention = one(t, "retention", 0, 0, 0, time.Second, 7*time.Second, 60*time.Second, 48*time.Hour)
+	p.Retention = flowfabric.RetainAll(one(t, "retention", 0, 0, 0, time.Second, 7*time.Second, 60*time.Second, 48*time.Hour))
+	if upto(t, "of failed", 3) == 0 {
+		p.Retention.Failed, p.Retention.Cancelled = one(t, "retention of failed", 0, 5*time.Second), one(t, "retention of cancelled", 0, 3*time.Second)
+	}
 	return p
 }
 

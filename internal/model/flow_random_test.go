@@ -941,7 +941,7 @@ func (x *flows) work() {
 // purge lets the retention run out: nothing of the flows is left.
 func (x *flows) purge() {
 	x.t.Helper()
-	x.o.now += (5 * 24 * time.Hour).Milliseconds()
+	x.o.now += (20 * 24 * time.Hour).Milliseconds()
 	x.no(x.s.setClock(x.ctx, x.s.raw, x.o.now))
 	for n := 0; ; n++ {
 		out, err := x.s.e.Tick(x.ctx, partition, "ticker", false)

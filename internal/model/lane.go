@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -36,7 +37,7 @@ type LaneChange struct {
 const (
 	maxLanes  = 1024
 	maxKeep   = int64(315_360_000) // s
-	retained  = int64(86_400_000)  // ms that what ended is kept when nobody said anything
+	retained  = int64(86_400_000)  // ms that what completed is kept when nobody said anything; 14 times that of any other
 	tombstone = int64(86_400_000)  // ms that a purge by age keeps a derived id taken
 	unkeyed   = int64(3_600_000)   // ms that it keeps a random one taken, a UUIDv7
 )
@@ -54,8 +55,12 @@ func (p *Partition) laneOf(x *Execution) Lane { return p.lane(p.Routes[x.Route].
 
 // kept is for how many ms an execution is retained after its end: its policy comes before its lane.
 func (p *Partition) kept(x *Execution) int64 {
-	if s := cmp.Or(int64(x.Policy.Retention.Seconds()), p.laneOf(x).Keep); s > 0 {
+	state, _ := flowfabric.Project(x.Code)
+	if s := cmp.Or(int64(x.Policy.Retention.Of(state.Public).Seconds()), p.laneOf(x).Keep); s > 0 {
 		return s * 1000
+	}
+	if state.Public != flowfabric.Completed {
+		return 14 * retained
 	}
 	return retained
 }

@@ -32,7 +32,7 @@ var homeMutants = []Mutant{
 		`    indexes.unhold(ctx, c.session, id)
     if ctx.gates`, `    if ctx.gates`, suite("settle|cancel")},
 	{"home: what ended is kept for an hour", "indexes.kept",
-		`keep * 1000 or 86400000`, `keep * 1000 or 3600000`, suite("settle|golden")},
+		`outcome == 1 and 86400 or 1209600`, `outcome == 1 and 3600 or 1209600`, suite("retention")},
 
 	{"root: an earlier timer does not lower wake", "root.need",
 		`if ctx.wake and ctx.wake <= wake then`, `if ctx.wake then`, suite("create|time|bell")},

@@ -37,7 +37,7 @@ type Values struct {
 	Delay          time.Duration
 	DelayUntil     time.Time
 	Retries        int
-	Retention      time.Duration
+	Retention      map[string]time.Duration // by outcome, a public state
 	Capabilities   []string
 	Tags           map[string]string
 	Budgets        []string

@@ -38,8 +38,9 @@ func Policy(p flowfabric.Policy) error {
 		return bad("MaxReplays", p.MaxReplays, "-1..1000")
 	case p.StreamFrames < 0 || p.StreamFrames > 1_000_000:
 		return bad("StreamFrames", p.StreamFrames, "0..1000000")
-	case p.Retention != 0 && (p.Retention < time.Second || p.Retention > limits.MaxDelay || p.Retention%time.Second != 0):
-		return bad("Retention", p.Retention, "0, or whole seconds of 1s..10 years")
+	}
+	if err := Retentions(p.Retention); err != nil {
+		return fmt.Errorf("%w: %w", flowfabric.ErrInvalidPolicy, err)
 	}
 	for _, c := range r.Categories {
 		if err := Category(c); err != nil {
@@ -51,11 +52,11 @@ func Policy(p flowfabric.Policy) error {
 
 // PackPolicy is the form the server stores: whole numbers separated by commas, in the order max retries, backoff
 // (0 exponential, 1 fixed), initial ms, max ms, multiplier × 1000, jitter, max reclaims, max replays, stream
-// frames, and maybe retention in s; then, after a semicolon, the retryable categories. The zero policy packs to "". Lua reads it with
+// frames, and maybe [PackRetentions]; then, after a semicolon, the retryable categories. The zero policy packs to "". Lua reads it with
 // lua/lib/policy.lua; [UnpackPolicy] is its inverse.
 func PackPolicy(p flowfabric.Policy) string {
 	r := p.Retry
-	if r.MaxRetries == 0 && len(r.Categories) == 0 && p.MaxReclaims == 0 && p.MaxReplays == 0 && p.StreamFrames == 0 && p.Retention == 0 {
+	if r.MaxRetries == 0 && len(r.Categories) == 0 && p.MaxReclaims == 0 && p.MaxReplays == 0 && p.StreamFrames == 0 && p.Retention == (flowfabric.Retentions{}) {
 		return ""
 	}
 	fixed, jitter := 0, 0
@@ -90,8 +91,8 @@ func PackPolicy(p flowfabric.Policy) string {
 		int64(reclaims), int64(replays), int64(p.StreamFrames)} {
 		packed = strconv.AppendInt(append(packed, ','), n, 10)
 	}
-	if p.Retention > 0 {
-		packed = strconv.AppendInt(append(packed, ','), int64(p.Retention/time.Second), 10)
+	if p.Retention != (flowfabric.Retentions{}) {
+		packed = append(append(packed, ','), PackRetentions(p.Retention)...)
 	}
 	if len(r.Categories) > 0 {
 		packed = append(append(packed, ';'), strings.Join(slices.Sorted(slices.Values(r.Categories)), ",")...)
@@ -110,16 +111,20 @@ func UnpackPolicy(packed string) (flowfabric.Policy, error) {
 	if len(fields) != 9 && len(fields) != 10 {
 		return flowfabric.Policy{}, fmt.Errorf("%w: packed policy %.48q has %d numbers, want 9 or 10", flowfabric.ErrInvalidPolicy, packed, len(fields))
 	}
-	var n [10]int64
-	for i, f := range fields {
+	var kept flowfabric.Retentions
+	if len(fields) == 10 {
+		var err error
+		if kept, err = UnpackRetentions(fields[9]); err != nil || kept == (flowfabric.Retentions{}) {
+			return flowfabric.Policy{}, fmt.Errorf("%w: packed policy retention is not within 1 s..10 years", flowfabric.ErrInvalidPolicy)
+		}
+	}
+	var n [9]int64
+	for i, f := range fields[:9] {
 		v, err := strconv.ParseInt(f, 10, 64)
 		if err != nil || v < 0 || strconv.FormatInt(v, 10) != f {
 			return flowfabric.Policy{}, fmt.Errorf("%w: packed policy field %d is %.48q", flowfabric.ErrInvalidPolicy, i, f)
 		}
 		n[i] = v
-	}
-	if n[9] > int64(limits.MaxDelay/time.Second) || len(fields) == 10 && n[9] == 0 {
-		return flowfabric.Policy{}, fmt.Errorf("%w: packed policy retention is not within 1 s..10 years", flowfabric.ErrInvalidPolicy)
 	}
 	if n[2] > limits.MaxBackoff.Milliseconds() || n[3] > limits.MaxBackoff.Milliseconds() {
 		return flowfabric.Policy{}, fmt.Errorf("%w: packed policy backoff exceeds 168h", flowfabric.ErrInvalidPolicy)
@@ -129,7 +134,7 @@ func UnpackPolicy(packed string) (flowfabric.Policy, error) {
 			MaxRetries: int(n[0]), Type: flowfabric.BackoffExponential, Initial: time.Duration(n[2]) * time.Millisecond,
 			Max: time.Duration(n[3]) * time.Millisecond, Multiplier: float64(n[4]) / 1000, Jitter: n[5] == 1,
 		},
-		MaxReclaims: int(n[6]), MaxReplays: int(n[7]), StreamFrames: int(n[8]), Retention: time.Duration(n[9]) * time.Second,
+		MaxReclaims: int(n[6]), MaxReplays: int(n[7]), StreamFrames: int(n[8]), Retention: kept,
 	}
 	if n[1] == 1 {
 		p.Retry.Type = flowfabric.BackoffFixed

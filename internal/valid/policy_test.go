@@ -22,7 +22,8 @@ func TestPolicyPack(t *testing.T) {
 		{ff.Policy{AttemptTimeout: time.Minute}, ""}, // travels beside it
 		{ff.Policy{Retry: ff.RetryPolicy{Jitter: true, Type: ff.BackoffFixed}}, ""},
 		{ff.Policy{Retry: ff.DefaultRetry()}, "3,0,1000,60000,2000,1,10,10,0"},
-		{ff.Policy{Retry: ff.DefaultRetry(), Retention: time.Hour}, "3,0,1000,60000,2000,1,10,10,0,3600"},
+		{ff.Policy{Retry: ff.DefaultRetry(), Retention: ff.RetainAll(time.Hour)}, "3,0,1000,60000,2000,1,10,10,0,3600"},
+		{ff.Policy{Retry: ff.DefaultRetry(), Retention: ff.Retentions{Failed: time.Minute}}, "3,0,1000,60000,2000,1,10,10,0,0/60/0/0"},
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 5}}, "5,0,1000,60000,2000,0,10,10,0"},
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Multiplier: 1.5}}, "1,0,0,60000,1500,0,10,10,0"},
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Initial: 2 * time.Minute}}, "1,0,120000,120000,2000,0,10,10,0"},

@@ -98,19 +98,23 @@ function indexes.park(ctx, id, at)
   redis.call('ZADD', keys.parked(ctx.r), at or ctx.t, id)
 end
 
--- kept is for how many ms an ended execution is retained: what its policy says (own, seconds), or its lane, or 24 h.
-function indexes.kept(ctx, route, own)
-  local keep = own and tonumber(own) or lane.of(ctx, route).keep -- an unreadable one counts as none
-  return keep > 0 and keep * 1000 or 86400000
+-- kept is for how many ms an execution is retained that ended with a code: what its policy says (own), or its lane, or 24 h for one
+-- that completed and 14 days for any other, so that somebody can still look at it and replay it.
+function indexes.kept(ctx, route, own, code)
+  local outcome = policy.outcome(code)
+  local keep = policy.span(own, outcome)
+  if keep == 0 then keep = policy.span(lane.of(ctx, route).keep, outcome) end
+  if keep == 0 then keep = outcome == 1 and 86400 or 1209600 end
+  return keep * 1000
 end
 
 -- done files an ended execution under the time at which it may be purged.
-function indexes.done(ctx, id, route, own)
+function indexes.done(ctx, id, route, own, code)
   local d = list(ctx, 'ended', 'done')
-  local usual = not own and not ctx.lanes -- mostly all of a call are kept as long as the first
+  local usual = not own and not ctx.lanes and code == 'T1' -- mostly all of a call are kept as long as the first
   local text = usual and ctx.moves.purge_text
   if not text then
-    local at = ctx.now + indexes.kept(ctx, route, own)
+    local at = ctx.now + indexes.kept(ctx, route, own, code)
     text = reply.int(at)
     if usual then ctx.moves.purge_text = text end
     ctx.moves.purge = math.min(ctx.moves.purge or at, at)

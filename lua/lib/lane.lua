@@ -1,7 +1,7 @@
 -- lane: what an operator said about a lane of a namespace. active accepts and hands out; paused accepts but
 -- does not hand out; draining hands out but does not accept; disabled does neither. A lane that hands nothing out has no
 -- route in ready, so claims need not ask. A row is "state keep,age since by": keep is for how many seconds what ended in
--- the lane is retained, 0 the default; age, if it is there, is how many ms of waiting a step of priority is worth. It stays when everything is as usual again, as the record of who said so; the root's field lanes tells
+-- the lane is retained (policy.span), 0 the default; age, if it is there, is how many ms of waiting a step of priority is worth. It stays when everything is as usual again, as the record of who said so; the root's field lanes tells
 -- whether any row is not as usual.
 local lane = {}
 
@@ -20,14 +20,14 @@ function lane.read(ctx, name, always)
   local row = ctx.cache.lane_rows[name]
   if not row then
     local text = (ctx.lanes or always) and redis.call('HGET', keys.lanes(ctx.r), name) or ''
-    local state, keep, age, since, by = string.match(text, '^(%l+) (%d+),?(%d*) (%d+) (.*)$')
-    row = { state = state or 'active', keep = tonumber(keep or '0'), age = tonumber(age or '') or 0, since = since or '0', by = by or '' }
+    local state, keep, age, since, by = string.match(text, '^(%l+) ([%d/]+),?(%d*) (%d+) (.*)$')
+    row = { state = state or 'active', keep = keep or '0', age = tonumber(age or '') or 0, since = since or '0', by = by or '' }
     ctx.cache.lane_rows[name] = row
   end
   return row
 end
 
-local usual = { state = 'active', keep = 0, age = 0, since = '0', by = '' }
+local usual = { state = 'active', keep = '0', age = 0, since = '0', by = '' }
 
 -- of returns the row of a route's lane.
 function lane.of(ctx, route_id)

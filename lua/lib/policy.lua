@@ -1,8 +1,34 @@
--- policy: reads the packed policy that Go wrote (internal/valid.PackPolicy): nine whole numbers, and maybe a tenth, for how
--- many seconds the execution is kept after its end. That one has a core field of its own.
+-- policy: reads the packed policy that Go wrote (internal/valid.PackPolicy): nine whole numbers, and maybe for how many
+-- seconds the execution is kept after its end (policy.span). That has a core field of its own.
 local policy = {}
 
 local pattern = '^(%d+),([01]),(%d+),(%d+),(%d+),([01]),(%d+),(%d+),(%d+)$'
+
+-- outcome is the number of an end, by its code: 1 completed, 2 failed, 3 cancelled or skipped, 4 expired.
+function policy.outcome(code)
+  local n = string.byte(code, 2) - 48
+  return n == 5 and 3 or n
+end
+
+-- span is for how many seconds a text says that what ended so is kept, 0 if it does not say. A text is one number for every outcome, or
+-- one for each, joined by slashes; an unreadable one says nothing.
+function policy.span(text, outcome)
+  if text and string.find(text, '/', 1, true) then text = ({ string.match(text, '^(%d+)/(%d+)/(%d+)/(%d+)$') })[outcome] end
+  return args.int(text, 0, 315360000) or 0
+end
+
+-- spans is the shortest text for what a text says, with what old says where it leaves a number out; nil for one that cannot be.
+function policy.spans(text, old)
+  if args.int(text, 0, 315360000) then return text end
+  local parts = { string.match(text, '^(%d*)/(%d*)/(%d*)/(%d*)$') }
+  if not parts[1] then return nil end
+  for i = 1, 4 do
+    if parts[i] == '' then parts[i] = reply.int(policy.span(old, i)) end
+    if not args.int(parts[i], 0, 315360000) then return nil end
+  end
+  if parts[1] == parts[2] and parts[2] == parts[3] and parts[3] == parts[4] then return parts[1] end
+  return table.concat(parts, '/')
+end
 
 -- Texts that were judged before: what a text means depends on nothing else, and most executions share a few. They are the one thing
 -- that outlives a call, where the server keeps the library loaded.
@@ -15,9 +41,9 @@ local function judge(text)
     numbers, categories = string.sub(text, 1, cut - 1), string.sub(text, cut + 1)
     if #categories < 1 or #categories > 1040 or string.find(categories, '[^%w_.:,-]') then return nil end
   end
-  local keep = string.match(numbers, '^%d+,[01],%d+,%d+,%d+,[01],%d+,%d+,%d+,(%d+)$')
+  local keep = string.match(numbers, '^%d+,[01],%d+,%d+,%d+,[01],%d+,%d+,%d+,([%d/]+)$')
   if keep then
-    if not args.int(keep, 1, 315360000) then return nil end
+    if keep == '0' or policy.spans(keep, '') ~= keep then return nil end
     numbers = string.sub(numbers, 1, -2 - #keep)
   end
   local retries, _, initial, ceiling, multiplier, _, reclaims, replays, frames = string.match(numbers, pattern)

@@ -64,7 +64,7 @@ local function founder(ctx, h)
   local c = filed and core.read(ctx, h.id)
   local ended = c and c.state and core.terminal(c) and tonumber(c.ended_at or '')
   if not ended then return end
-  local at = math.max(ctx.now, math.max(ended, tonumber(h.en) or 0) + indexes.kept(ctx, c.route, c.retention))
+  local at = math.max(ctx.now, math.max(ended, tonumber(h.en) or 0) + indexes.kept(ctx, c.route, c.retention, c.state))
   if at >= args.score(filed) then return end
   redis.call('ZADD', keys.done(ctx.r), reply.int(at), h.id)
   root.need(ctx, at)

@@ -62,8 +62,8 @@ local function learn()
 end
 
 -- numbers are the named fields that are reckoned with.
-local numbers = { attempt_deadline = true, delay_until = true, attempt_left = true, attempt_timeout = true, deadline = true, retention =
-  true, upstreams = true, start_delay = true, step_bytes = true, deadline_span = true, purged_until = true, replays = true,
+local numbers = { attempt_deadline = true, delay_until = true, attempt_left = true, attempt_timeout = true, deadline = true,
+  upstreams = true, start_delay = true, step_bytes = true, deadline_span = true, purged_until = true, replays = true,
   suspension_deadline = true, open_waitpoints = true, resume_bytes = true, last_signal = true, dropped_attempts = true, grant_deadline =
   true, grant_number = true, grant_epoch = true }
 

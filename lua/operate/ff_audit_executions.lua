@@ -13,13 +13,17 @@ local ff_audit = {}
 -- readable tells whether the fields that an audit reckons with are whole numbers.
 function ff_audit.readable(ctx, c, id)
   local fields = { 'created_at', 'priority', 'delay_until', 'deadline', 'attempt_deadline', 'suspension_deadline', 'claim_number',
-    'ended_at', 'retention', 'open_waitpoints', 'grant_deadline', 'grant_number', 'grant_epoch' }
+    'ended_at', 'open_waitpoints', 'grant_deadline', 'grant_number', 'grant_epoch' }
   for i = 1, #fields do
     local f = fields[i]
     if c[f] and not audit.whole(c[f]) then
       audit.broken(ctx, 'x', id, 'field ' .. f .. ' is no whole number')
       return false
     end
+  end
+  if c.retention and not policy.spans(c.retention, '') then
+    audit.broken(ctx, 'x', id, 'field retention is neither a number of seconds nor four of them')
+    return false
   end
   local own = core.delayed(c) and 'delay_until' or core.terminal(c) and 'ended_at' or c.state == 'A1' and 'claim_number' or 'created_at'
   local needs = { 'created_at', 'route', own, c.state == 'A1' and 'session' or 'route' }
@@ -49,7 +53,9 @@ function ff_audit.index(ctx, c, id)
   if core.granted(c) then return 'h:' .. c.grant_session, keys.held(ctx.r, c.grant_session), c.grant_number end
   if core.paused(c) then return 'paused', keys.paused(ctx.r), ff_audit.paused(ctx, id) end
   if core.blocked(c) then return 'blocked', keys.blocked(ctx.r), c.created_at end
-  if core.terminal(c) then return 'done', keys.done(ctx.r), reply.int(tonumber(c.ended_at) + indexes.kept(ctx, c.route, c.retention)) end
+  if core.terminal(c) then
+    return 'done', keys.done(ctx.r), reply.int(tonumber(c.ended_at) + indexes.kept(ctx, c.route, c.retention, c.state))
+  end
   if core.suspended(c) then
     local since = suspension.read(ctx, id).created_at
     if audit.whole(since) then return 'parked', keys.parked(ctx.r), since end
@@ -74,12 +80,12 @@ end
 function ff_audit.pinned(ctx, c, at, score)
   local h = core.terminal(c) and c.flow and graph.head(ctx, c.flow)
   if not h or at < score then return false end
-  return at <= math.max(ctx.now + 3600000, (audit.whole(h.en) or 0) + indexes.kept(ctx, c.route, c.retention))
+  return at <= math.max(ctx.now + 3600000, (audit.whole(h.en) or 0) + indexes.kept(ctx, c.route, c.retention, c.state))
 end
 
 -- refiled tells whether an ended execution may lie elsewhere because somebody changed for how long its lane keeps things.
 function ff_audit.refiled(ctx, c)
-  if not core.terminal(c) or c.retention then return false end
+  if not core.terminal(c) or policy.span(c.retention, policy.outcome(c.state)) > 0 then return false end
   local row = redis.call('HGET', keys.routes(ctx.r), c.route) or ''
   return redis.call('HEXISTS', keys.lanes(ctx.r), string.match(row, '^([^\31]*\31[^\31]*)') or '') == 1
 end

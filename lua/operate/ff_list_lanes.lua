@@ -47,7 +47,7 @@ local function ff_list_lanes(ctx, argv)
   for i = 1, #order do
     local row, e = lane.read(ctx, order[i], true), found[order[i]]
     local namespace, name = string.match(order[i], '^([^\31]*)\31(.*)$')
-    local slots = { namespace or '', name or order[i], row.state, reply.int(row.keep), row.since, row.by, reply.int(e.routes),
+    local slots = { namespace or '', name or order[i], row.state, row.keep, row.since, row.by, reply.int(e.routes),
       reply.int(e.waiting), reply.int(row.age), weights[order[i]] or '0' }
     for s = 1, #slots do out[#out + 1] = slots[s] end
   end

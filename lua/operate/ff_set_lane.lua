@@ -1,6 +1,7 @@
 -- ff_set_lane: says whether a lane of a namespace takes work and hands it out, and for how many seconds what ends in it
 -- is kept, and how many ms of waiting outweigh a step of priority (0: none do; for what becomes claimable from now on); '' leaves any as it is, a
--- retention of 0 is the default. What is running goes on. Claims see it at once: the
+-- retention of 0 is the default. It is one number, or one for each outcome, joined by slashes (policy.span), of which '' leaves one as it
+-- is. What is running goes on. Claims see it at once: the
 -- routes of a lane that hands nothing out are not ready.
 -- Flags:   allow-oom
 -- Go:      Engine.setLane
@@ -14,7 +15,7 @@ function ff_lane.judge(q)
   if not args.name(q.namespace, 64) then return 'namespace' end
   if not args.name(q.lane, 64) then return 'lane' end
   if q.state ~= '' and not lane.states[q.state or 'x'] then return 'state: active, paused, draining or disabled' end
-  if q.retention ~= '' and not args.int(q.retention, 0, 315360000) then return 'retention: 0..315360000 s' end
+  if q.retention ~= '' and not policy.spans(q.retention or 'x', '') then return 'retention: 0..315360000 s, or four of them' end
   if not q.by or #q.by > 64 then return 'by: at most 64 bytes' end
   if q.ageing ~= '' and not args.int(q.ageing, 0, 86400000) then return 'ageing: 0..86400000 ms' end
   return nil
@@ -88,15 +89,15 @@ local function ff_set_lane(ctx, argv)
   end
   local old = lane.read(ctx, name, true)
   local state = q.state ~= '' and q.state or old.state
-  local keep = q.retention ~= '' and tonumber(q.retention) or old.keep
+  local keep = q.retention ~= '' and policy.spans(q.retention, old.keep) or old.keep
   local age = q.ageing ~= '' and tonumber(q.ageing) or old.age
   local classes = ff_lane.classes(ctx, q.lane)
   local count = ff_lane.count(ctx, q, classes)
-  if state == old.state and keep == old.keep and age == old.age then return reply.already(state, reply.int(keep), count) end
+  if state == old.state and keep == old.keep and age == old.age then return reply.already(state, keep, count) end
   local since = state == old.state and old.since or ctx.t
 
   if evicted then redis.call('HDEL', keys.lanes(ctx.r), evicted) end
-  local span = reply.int(keep) .. (age > 0 and ',' .. reply.int(age) or '')
+  local span = keep .. (age > 0 and ',' .. reply.int(age) or '')
   redis.call('HSET', keys.lanes(ctx.r), name, state .. ' ' .. span .. ' ' .. since .. ' ' .. q.by)
   if ff_lane.special(ctx) then
     redis.call('HSET', ctx.r, 'lanes', '1')
@@ -105,5 +106,5 @@ local function ff_set_lane(ctx, argv)
   end
   ctx.lanes, ctx.cache.lane_rows, ctx.cache.lane_of = '1', nil, nil -- what this call says of it counts
   if state ~= old.state then ff_lane.turn(ctx, q, classes, lane.hands_out[state]) end
-  return reply.ok(state, reply.int(keep), count)
+  return reply.ok(state, keep, count)
 end

@@ -144,7 +144,7 @@ local function ff_explain_execution(k, argv)
   local row, l = route.read(ctx, c.route), lane.of(ctx, c.route)
   local ahead, queued, listed = ff_explain.queue(ctx, c, id)
   local waiters, interests = ff_explain.listeners(ctx, c)
-  local out = { 1, 'OK', ctx.t, row, alive, expiry, why, l.state, reply.int(l.keep), l.since, l.by, ahead, queued, listed, waiters,
+  local out = { 1, 'OK', ctx.t, row, alive, expiry, why, l.state, l.keep, l.since, l.by, ahead, queued, listed, waiters,
     interests, root.owner(ctx) or '', reply.int(ctx.wake or 0), root.overdue(ctx), ff_explain.purge(ctx, c, id) }
   local fields, points = ff_explain.suspension(ctx, c, id)
   reply.add(out, ff_explain.fields(ctx, c, id), 2)

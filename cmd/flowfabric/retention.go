@@ -1,0 +1,86 @@
+package main
+
+import (
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// outcomes are the ends that have a retention of their own, in the order in which they are shown.
+var outcomes = []flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled, flowfabric.Expired}
+
+// usualRetention is what a lane keeps that nobody said anything about.
+var usualRetention = flowfabric.Retentions{Completed: 24 * time.Hour, Failed: 14 * 24 * time.Hour, Cancelled: 14 * 24 * time.Hour, Expired: 14 * 24 * time.Hour}
+
+const retentionUsage = "kept for this `duration` after its end, or failed=336h for one outcome; may be repeated (default as its lane says, else 24h of what completed and 336h of any other)"
+
+// parseRetention reads "72h", for every outcome, and "failed=72h". Later ones win.
+func parseRetention(values []string) (map[flowfabric.PublicState]time.Duration, error) {
+	out := map[flowfabric.PublicState]time.Duration{}
+	for _, text := range values {
+		which := outcomes
+		span := text
+		if name, rest, one := strings.Cut(text, "="); one {
+			which, span = []flowfabric.PublicState{flowfabric.PublicState(name)}, rest
+		}
+		d, err := time.ParseDuration(span)
+		if err != nil {
+			return nil, usage("retention %q, want for example 72h, or failed=336h", text)
+		}
+		for _, outcome := range which {
+			out[outcome] = d
+		}
+	}
+	return out, nil
+}
+
+// retentions puts what was parsed into a policy.
+func retentions(said map[flowfabric.PublicState]time.Duration) (r flowfabric.Retentions, err error) {
+	for outcome, d := range said {
+		kept, ok := r.With(outcome, d)
+		if !ok {
+			return r, usage("retention of %q, want completed, failed, cancelled or expired", string(outcome))
+		}
+		r = kept
+	}
+	return r, nil
+}
+
+// effective fills in the defaults.
+func effective(r flowfabric.Retentions) flowfabric.Retentions {
+	for _, outcome := range outcomes {
+		if r.Of(outcome) == 0 {
+			r, _ = r.With(outcome, usualRetention.Of(outcome))
+		}
+	}
+	return r
+}
+
+// keeps is a retention for people.
+func keeps(r flowfabric.Retentions) string {
+	all, suffix := effective(r), ""
+	if all == usualRetention {
+		suffix = " (default)"
+	}
+	if all == flowfabric.RetainAll(all.Completed) {
+		return span(all.Completed) + suffix
+	}
+	if all.Failed == all.Cancelled && all.Failed == all.Expired {
+		return span(all.Completed) + ", unsuccessful " + span(all.Failed) + suffix
+	}
+	return span(all.Completed) + ", failed " + span(all.Failed) + ", cancelled " + span(all.Cancelled) + ", expired " + span(all.Expired)
+}
+
+// keptFor is a retention for --json, in seconds.
+type keptFor struct {
+	Completed int64 `json:"completed"`
+	Failed    int64 `json:"failed"`
+	Cancelled int64 `json:"cancelled"`
+	Expired   int64 `json:"expired"`
+}
+
+func newKeptFor(r flowfabric.Retentions) keptFor {
+	r = effective(r)
+	return keptFor{int64(r.Completed / time.Second), int64(r.Failed / time.Second), int64(r.Cancelled / time.Second), int64(r.Expired / time.Second)}
+}
