@@ -3,12 +3,15 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -95,6 +98,54 @@ func TestListsBetweenTwoTimes(t *testing.T) {
 		}
 		if _, err := admin.New(c).ListPage(ctx, admin.Filter{Since: s.CompletedAt, Until: s.CompletedAt}, "", 10); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("an empty range: %v", err)
+		}
+	})
+}
+
+// Who looks for failures finds what timed out, and chooses by the message.
+func TestABulkActionChoosesByTheMessageOfTheFailure(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+		end := func(category, reason string, permanent bool) flowfabric.ExecutionID {
+			x := submit(ctx, t, c, "tides", flowfabric.Retries(3))
+			f := engine.Failure{Category: category, Reason: reason, Permanent: permanent}
+			if _, err := e.FailExecution(ctx, claim(ctx, t, e, x.ID()).Fence, f); err != nil {
+				t.Fatal(err)
+			}
+			return x.ID()
+		}
+		full, busy := end("io", "the disk is FULL", true), end("io", "the mail server is busy", true)
+		end("io", "the disk is full again", false) // is retried
+		for text, want := range map[string][]flowfabric.ExecutionID{"disk is full": {full}, "busy": {busy}, "the": {full, busy}, "nothing": nil} {
+			page, err := admin.New(c).ListPage(ctx, admin.Filter{States: []flowfabric.PublicState{flowfabric.Failed}, ErrorText: text}, "", 10)
+			if err != nil || len(page.Items) != len(want) {
+				t.Errorf("%s: %v, %v", text, page.Items, err)
+			}
+			for _, x := range page.Items {
+				if !slices.Contains(want, x.ID) || !strings.Contains(strings.ToLower(x.FailureReason), text) {
+					t.Errorf("%s: %s %q", text, x.ID, x.FailureReason)
+				}
+			}
+		}
+		page, err := admin.New(c).ListPage(ctx, admin.Filter{ErrorText: "full again"}, "", 10)
+		if err != nil || len(page.Items) != 1 || page.Items[0].State.Public == flowfabric.Failed {
+			t.Errorf("of one that is retried: %+v, %v", page.Items, err)
+		}
+		wantBulk(t, "replay by message", bulk(ctx, t, c, admin.Filter{ErrorText: "Disk is full", States: []flowfabric.PublicState{flowfabric.Failed}},
+			admin.BulkReplay(admin.Replay{}), admin.BulkOptions{}), 1, 1, 0)
+		slow := submit(ctx, t, c, "tides", flowfabric.Retries(0), flowfabric.Timeout(time.Millisecond))
+		claim(ctx, t, e, slow.ID())
+		for {
+			if _, err := e.Tick(ctx, slow.ID().Partition(), "tests", false); err != nil {
+				t.Fatal(err)
+			}
+			if s, err := slow.Get(ctx); err != nil || s.State.Terminal() {
+				break
+			}
+		}
+		wantBulk(t, "what timed out is a failure", bulk(ctx, t, c, admin.Filter{Categories: []string{handler.CategoryTimeout}}, admin.BulkReplay(admin.Replay{}),
+			admin.BulkOptions{}), 1, 1, 0)
+		if _, err := admin.New(c).ListPage(ctx, admin.Filter{ErrorText: strings.Repeat("x", 1025)}, "", 10); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			t.Errorf("a long text: %v", err)
 		}
 	})
 }

@@ -70,10 +70,13 @@ func checksum(mark, body string) string {
 	return hex.EncodeToString(sum[:checksumLen/2])
 }
 
-// mark is what a cursor depends on: the filter, all but WithTags, and how many partitions the store has.
+// mark is what a cursor depends on: the filter, all but WithTags and WithReasons, and how many partitions the store has.
 func (f Filter) mark(partitions uint16) string {
 	parts := []string{strconv.Itoa(int(partitions)), f.Namespace, f.Lane, f.Kind, f.HeldBy,
 		strconv.FormatBool(f.Newest)}
+	if f.ErrorText != "" {
+		parts = append(parts, "error "+f.ErrorText)
+	}
 	if !f.Since.IsZero() {
 		parts = append(parts, "since "+strconv.FormatInt(f.Since.UnixNano(), 10))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -21,6 +22,9 @@ const Ended flowfabric.PublicState = "ended"
 
 // Held stands for what operators hold ([Admin.Hold]), whose public state is waiting, in [Filter].States only.
 const Held flowfabric.PublicState = "held"
+
+// maxErrorText is how long a text may be that is looked for in messages, in bytes.
+const maxErrorText = 1024
 
 // maxLooked is how many entries one page looks at before it returns with what it has.
 const maxLooked = 10000
@@ -53,6 +57,8 @@ type Filter struct {
 	// Since and Until bound the time of the end of what ended, and of the creation of everything else: from Since on, and before Until, by
 	// the server's clock. The zero time is no bound.
 	Since, Until time.Time
+	// ErrorText is part of the message of that failure, in any case of letters. Default any, also none.
+	ErrorText string
 	// Tags that an execution must have, all of them, with these values.
 	Tags map[string]string
 	// HeldBy lists only what is active under this session or worker instance; of a session that is dead until the tick has requeued it.
@@ -62,6 +68,8 @@ type Filter struct {
 	Newest bool
 	// WithTags reads the tags of what is listed. Implied by Tags.
 	WithTags bool
+	// WithReasons reads the message of the last failure of what is listed. Implied by ErrorText.
+	WithReasons bool
 }
 
 // Page is one page of a listing.
@@ -97,6 +105,7 @@ type Listed struct {
 	Session         string // the last holder; the present one of an active execution
 	FailureCategory string // see flowfabric.Snapshot
 	CancelledBy     string
+	FailureReason   string            // the message, if asked for
 	Tags            map[string]string // if asked for
 }
 
@@ -104,7 +113,7 @@ func newListed(x engine.Listed) Listed {
 	return Listed{ID: x.ID, Drift: x.Drift, State: x.State, Route: x.Route, Priority: x.Priority, CreatedAt: x.CreatedAt, StartedAt: x.StartedAt,
 		EndedAt: x.EndedAt, ClaimedAt: x.ClaimedAt, DelayUntil: x.DelayUntil, DeadlineAt: x.DeadlineAt, Since: x.Since, PurgeAt: x.PurgeAt,
 		Attempts: x.Attempts, AttemptType: x.AttemptType, Retries: x.Retries, Reclaims: x.Reclaims, Epoch: x.Epoch, Session: x.Session,
-		FailureCategory: x.FailureCategory, CancelledBy: x.CancelledBy, Tags: x.Tags}
+		FailureCategory: x.FailureCategory, CancelledBy: x.CancelledBy, FailureReason: x.FailureReason, Tags: x.Tags}
 }
 
 // ListPage lists executions in all partitions, limit of them (1..1,000; 0 is 100), beginning behind the place that cursor names:
@@ -219,10 +228,14 @@ func (f Filter) complete(namespace string) (Filter, error) {
 		return f, fmt.Errorf("%w: Filter.Categories has an empty name, want a failure category such as %s or %s", flowfabric.ErrInvalidInput,
 			handler.CategoryHandlerError, handler.CategoryTimeout)
 	}
+	if len(f.ErrorText) > maxErrorText {
+		return f, fmt.Errorf("%w: Filter.ErrorText has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(f.ErrorText), maxErrorText)
+	}
 	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
 		return f, fmt.Errorf("%w: Filter.Since %s is not before Until %s", flowfabric.ErrInvalidInput, f.Since.Format(time.RFC3339), f.Until.Format(time.RFC3339))
 	}
 	f.WithTags = f.WithTags || len(f.Tags) > 0
+	f.WithReasons = f.WithReasons || f.ErrorText != ""
 	return f, nil
 }
 
@@ -250,6 +263,9 @@ func (f Filter) has(x engine.Listed) bool {
 		if have, ok := x.Tags[k]; !ok || have != v {
 			return false
 		}
+	}
+	if f.ErrorText != "" && !strings.Contains(strings.ToLower(x.FailureReason), strings.ToLower(f.ErrorText)) {
+		return false
 	}
 	at := x.CreatedAt
 	if x.State.Terminal() {

@@ -129,7 +129,7 @@ func (l *lister) merge(ctx context.Context, index engine.Index, g group) (full b
 	}
 	m.read = func(ctx context.Context, s *source[engine.Listed]) error {
 		page, err := l.store.ListExecutions(ctx, s.partition, engine.ListQuery{Index: index, Key: s.key,
-			Newest: l.filter.Newest, After: s.after, Limit: s.chunk, Tags: l.filter.WithTags})
+			Newest: l.filter.Newest, After: s.after, Limit: s.chunk, Tags: l.filter.WithTags, Reasons: l.filter.WithReasons})
 		s.buffer, s.more = page.Executions, page.More
 		return err
 	}

@@ -71,6 +71,10 @@ func init() {
 		"why 1-00000000-0000-4000-8000-000000000000", "why 1-00000000-0000-4000-8000-000000000000 --json")
 	sessions["ls"] = lines("ls", "ls --json", "ls --state waiting --limit 1", "ls --state waiting --limit 1 --json", "ls --state ended --newest", "ls --state nonsense", "ls --kind report --lane batch",
 		"ls --tag team.region=eu --json", "ls --held-by w2", "ls --limit -1", "ls --all-namespaces --namespace x", "ls --cursor nonsense", "ls --namespace other", "ls extra")
+	sessions["bulk"] = lines("bulk", "bulk replay", "bulk replay --error 'DISK full' --dry-run", "bulk replay --error 'disk full' --since 1h --yes --reason 'more disk'", "bulk replay --error 'disk full' --yes --json",
+		"bulk run-now --kind report --yes", "bulk priority many --yes", "bulk priority 7 --lane batch --yes --json", "bulk hold --tag team.region=eu --yes", "bulk unhold --limit 1 --yes", "bulk cancel --lane batch --dry-run --json",
+		"bulk purge --state completed --keep 1s --yes", "bulk purge --state completed --yes", "bulk cancel --cursor nonsense --yes", "bulk cancel --concurrency 257 --yes", "bulk nonsense", "ls --error disk --since soon", "ls --error 'disk full' --since 1h --until 30m",
+		"ls --since 1h --until 2h")
 	sessions["lane"] = lines("lane", "lane list", "lane list --json", "queues", "queues --json", "lane pause batch --by anna", "lane drain default --by anna --json",
 		"lane --all-namespaces", "submit report --key drained", "why <batch>", "lane disable batch --by anna", "lane resume default --by anna",
 		"lane retention batch 72h --by anna", "lane retention batch soon", "lane retention batch 1500ms", "lane pause 'no {braces}'", "lane list", "lane pause", "lane pause new --json --by anna", "queues --namespace other")

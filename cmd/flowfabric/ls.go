@@ -17,15 +17,13 @@ import (
 )
 
 func lsCommand(a *app) *cobra.Command {
-	var f admin.Filter
-	var all bool
-	var states, tags []string
+	var x filterFlags
 	var limit int
 	var cursor string
 	cmd := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
-		Short:   "List executions by state, category of failure, lane, kind, tags or holder",
+		Short:   "List executions by state, time, failure, lane, kind, tags or holder",
 		Long: `ls lists executions of all partitions: those that wait for others in their flow, those that an
 operator holds, waiting ones in the order of claims, then delayed, suspended, active and ended ones. It prints --limit of them, and the
 cursor of the next page when there are more; --limit 0 lists all. With --json it prints one execution per line, and the cursor as {"cursor":…} on
@@ -34,44 +32,27 @@ stderr, so that what reads the lines meets executions only.
 --state failed lists all that ended because its attempts failed. That includes what ended as expired because its last attempt timed
 out (category attempt_timeout); what ran into its deadline is under expired only. --category chooses by the reason.`,
 		Example: `  flowfabric ls --state failed --newest
-  flowfabric ls --category attempt_timeout,max_reclaims_exceeded
+  flowfabric ls --category attempt_timeout,max_reclaims_exceeded --since 24h
+  flowfabric ls --state failed --error 'connection refused' --since 2026-01-31T14:00:00Z --until 2026-01-31T15:00:00Z
   flowfabric ls --kind ship --tag team.region=eu --state waiting,delayed
   flowfabric ls --held-by w1 --all-namespaces
   flowfabric ls --state failed --limit 0 --json | jq -r .id | xargs -n1 flowfabric replay`,
 		Args: cobra.NoArgs,
 	}
 	cmd.RunE = a.once(func(ctx context.Context, _ []string) error {
-		for _, s := range states {
-			f.States = append(f.States, flowfabric.PublicState(s))
-		}
-		var err error
-		if f.Tags, err = pairs("--tag", tags); err != nil {
+		f, err := x.filter(cmd)
+		if err != nil {
 			return err
 		}
 		if limit < 0 {
 			return usage("--limit is %d, want 0 or more", limit)
 		}
-		if all && cmd.Flags().Changed("namespace") {
-			return usage("--all-namespaces and --namespace exclude each other")
-		}
-		if all {
-			f.Namespace = admin.AllNamespaces
-		}
 		return a.operate(ctx, func(o *admin.Admin) error { return a.list(ctx, o, f, cursor, limit) })
 	})
+	x.add(cmd)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&states, "state", nil, "`states`: waiting_children, waiting, held, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or ended for the last five")
-	flags.StringSliceVar(&f.Categories, "category", nil, "only with one of these failure `categories`: of the end, or of the last failed attempt")
-	flags.StringVar(&f.Lane, "lane", "", "only this `lane`")
-	flags.StringVar(&f.Kind, "kind", "", "only this `kind`")
-	flags.StringArrayVar(&tags, "tag", nil, "only with this `key=value`; may be repeated")
-	flags.StringVar(&f.HeldBy, "held-by", "", "only what this `worker` instance or session holds")
-	flags.BoolVar(&f.Newest, "newest", false, "from the other end: of what ended, what is purged last first")
-	flags.BoolVar(&all, "all-namespaces", false, "of all namespaces")
-	flags.BoolVar(&f.WithTags, "tags", false, "show tags")
+	flags.BoolVar(&x.f.WithTags, "tags", false, "show tags")
 	flags.IntVar(&limit, "limit", limits.DefaultListPage, "how many at most; `0` is all")
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"waiting_children", "waiting", "held", "delayed", "suspended", "active", "completed", "failed",
-		"cancelled", "expired", "skipped", "ended"}, cobra.ShellCompDirectiveNoFileComp))
 	flags.StringVar(&cursor, "cursor", "", "go on where the page with this `cursor` ended, with the same filter")
 	return cmd
 }

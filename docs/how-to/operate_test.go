@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
@@ -15,18 +16,11 @@ import (
 
 var Print = handler.Define[int, string]("print", handler.NoRetry())
 
-// replayFailed runs again what failed in a lane.
+// replayFailed runs again what failed in the last hour for want of ink.
 func replayFailed(ctx context.Context, a *admin.Admin, lane string) (n int, err error) {
-	for x, err := range a.List(ctx, admin.Filter{States: []flowfabric.PublicState{flowfabric.Failed}, Lane: lane}) {
-		if err != nil {
-			return n, err
-		}
-		if err := a.Replay(ctx, x.ID, admin.Replay{}, flowfabric.By("anna"), flowfabric.Reason("ink refilled")); err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
+	r, err := a.Bulk(ctx, admin.Filter{Lane: lane, ErrorText: "no ink", Since: time.Now().Add(-time.Hour)},
+		admin.BulkReplay(admin.Replay{}), admin.BulkOptions{}, flowfabric.By("anna"), flowfabric.Reason("ink refilled"))
+	return r.Done, err
 }
 
 // explain says in one sentence why an execution is where it is, and what moves it next.

@@ -292,7 +292,7 @@ func (w *env) stage() staged {
 		call{"ff_list_lanes", []string{proto, ""}},
 		call{"ff_set_feed", []string{proto, "cls", "60000", "1000"}},
 		call{"ff_read_queues", []string{proto, "", ""}},
-		call{"ff_list_executions", []string{proto, "active", k.session, "1", "2", id.UUID().String(), "10", "1"}},
+		call{"ff_list_executions", []string{proto, "active", k.session, "1", "2", id.UUID().String(), "10", "1", "1"}},
 		call{"ff_describe_partition", []string{proto}},
 		call{"ff_register_worker", []string{proto, "w9", "t9", "30000", "2", "1", "{}"}},
 		call{"ff_leave_worker", []string{proto, "w8", "t8"}},

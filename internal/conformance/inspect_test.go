@@ -317,9 +317,9 @@ var inspectScenarios = []scenario{
 	}},
 	{name: "malformed arguments of a listing are refused", run: func(w *env) {
 		w.create()
-		good := []string{proto, "waiting", "1", "0", "", "", "10", "0"}
+		good := []string{proto, "waiting", "1", "0", "", "", "10", "0", "0"}
 		for at, bad := range map[int][]string{1: {"", "parked", "done"}, 2: {"", "0", "x", "-1"}, 3: {"", "2", "yes"}, 4: {"5", "x", "-", "-0", "1.5", "1e3"},
-			5: {"m"}, 6: {"", "0", "101", "-1"}, 7: {"", "2"}} {
+			5: {"m"}, 6: {"", "0", "101", "-1"}, 7: {"", "2"}, 8: {"", "2"}} {
 			for _, b := range bad {
 				args := slices.Clone(good)
 				if args[at] = b; at == 4 && b != "5" {
@@ -329,11 +329,11 @@ var inspectScenarios = []scenario{
 			}
 		}
 		for _, index := range []string{"delayed", "suspended", "ended"} {
-			same(w, index+" has no key", w.fcall("ff_list_executions", proto, index, "1", "0", "", "", "10", "0").code, "invalid_input")
+			same(w, index+" has no key", w.fcall("ff_list_executions", proto, index, "1", "0", "", "", "10", "0", "0").code, "invalid_input")
 		}
-		same(w, "a session that is too long", w.fcall("ff_list_executions", proto, "active", strings.Repeat("s", 65), "0", "", "", "10", "0").code, "invalid_input")
+		same(w, "a session that is too long", w.fcall("ff_list_executions", proto, "active", strings.Repeat("s", 65), "0", "", "", "10", "0", "0").code, "invalid_input")
 		for _, score := range []string{"0", "-8998000000000000", "9007199254740991"} {
-			w.must("ff_list_executions", proto, "waiting", "1", "0", score, "m", "10", "0")
+			w.must("ff_list_executions", proto, "waiting", "1", "0", score, "m", "10", "0", "0")
 		}
 		_, err := w.e.ListExecutions(w.ctx, partitions, engine.ListQuery{Index: engine.IndexEnded, Limit: 1})
 		w.is(err, flowfabric.ErrInvalidInput)

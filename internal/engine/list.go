@@ -54,15 +54,16 @@ type Position struct {
 
 // ListQuery asks for a page of one index.
 type ListQuery struct {
-	Index  Index
-	Key    string // the route's id with IndexWaiting, the session's with IndexActive, else empty
-	Newest bool   // from the other end
-	After  Position
-	Limit  int  // 1..100
-	Tags   bool // read the tags, too
+	Index   Index
+	Key     string // the route's id with IndexWaiting, the session's with IndexActive, else empty
+	Newest  bool   // from the other end
+	After   Position
+	Limit   int  // 1..100
+	Tags    bool // read the tags, too
+	Reasons bool // read the message of the last failure, too
 }
 
-// ListPage is the answer. It may have fewer than Limit entries although there are more: tags are bounded to about 512 KiB.
+// ListPage is the answer. It may have fewer than Limit entries although there are more: tags and messages are bounded to about 512 KiB.
 type ListPage struct {
 	Now        time.Time // the server's
 	Size       int       // of the index
@@ -100,6 +101,7 @@ type Listed struct {
 	Session         string // the last holder; the present one of an active execution
 	FailureCategory string // see Snapshot
 	CancelledBy     string
+	FailureReason   string            // if asked for
 	Tags            map[string]string // if asked for
 }
 
@@ -114,14 +116,14 @@ var listedFields = []string{"state", "route", "priority", "created_at", "first_c
 // execution whose session is dead is shown as lease expired. A damaged entry is listed with its Drift and stops nothing.
 func (e *Engine) ListExecutions(ctx context.Context, partition uint16, q ListQuery) (ListPage, error) {
 	r, err := e.call(ctx, fnListExecutions, partition, append(append([]string{protocol, string(q.Index), q.Key, bit(q.Newest)},
-		q.After.args()...), strconv.Itoa(q.Limit), bit(q.Tags))...)
+		q.After.args()...), strconv.Itoa(q.Limit), bit(q.Tags), bit(q.Reasons))...)
 	if err != nil {
 		return ListPage{}, err
 	}
 	out := ListPage{Now: r.instant(), Size: int(r.number())}
 	alive := r.flag()
 	out.More = r.flag()
-	n := r.count(3 + len(listedFields))
+	n := r.count(4 + len(listedFields))
 	out.Executions = make([]Listed, 0, n)
 	used := make([]string, 0, n)
 	for range n {
@@ -143,6 +145,7 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	for _, name := range listedFields {
 		f.m[name] = r.text()
 	}
+	x.FailureReason = r.text()
 	x.Tags = r.pairs()
 	if id, err := ids.ParseUUID(x.Member); err != nil {
 		own.stop("%q is no execution id", clip(x.Member))
@@ -169,7 +172,7 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	x.Retries, x.Reclaims, x.Epoch = int(f.number("retries")), int(f.number("reclaims")), uint64(f.number("epoch"))
 	x.Session, x.FailureCategory, x.CancelledBy = f.m["session"], f.m["failure_category"], f.m["cancelled_by"]
 	if code == codes.Completed {
-		x.FailureCategory = ""
+		x.FailureCategory, x.FailureReason = "", ""
 	}
 	switch q.Index {
 	case IndexSuspended, IndexHeld:

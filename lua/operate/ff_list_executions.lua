@@ -4,8 +4,8 @@
 -- empty code, one whose record cannot be read "!" and why as its code: it is drift, and the page goes on. alive is that of the session.
 -- Flags:   no-writes
 -- Go:      Engine.ListExecutions
--- Args:    protocol index key newest score member limit tags
--- Replies: OK now size alive more count {id score code route priority created started ended attempts type category session epoch claimed until deadline retries reclaims canceller tags {key value}} routes {id row}
+-- Args:    protocol index key newest score member limit tags reasons
+-- Replies: OK now size alive more count {id score code route priority created started ended attempts type category session epoch claimed until deadline retries reclaims canceller reason tags {key value}} routes {id row}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_list = {}
 
@@ -25,8 +25,16 @@ function ff_list.index(ctx, name, key)
   return nil
 end
 
--- add appends one entry and returns how many bytes its tags have.
-function ff_list.add(ctx, out, entry, routes, tagged)
+-- reason is the message of the last attempt that failed, '' when there is none.
+function ff_list.reason(ctx, c, id)
+  if not c.failure_category then return '' end
+  local attempt = core.attempt(c)
+  local texts = redis.call('HMGET', keys.attempts(ctx.r, id), attempt .. 'r', reply.int(math.max(0, tonumber(attempt) - 1)) .. 'r')
+  return texts[1] or texts[2] or ''
+end
+
+-- add appends one entry and returns how many bytes its tags and its message have.
+function ff_list.add(ctx, out, entry, routes, tagged, told)
   local c = core.read(ctx, entry.member)
   out[#out + 1] = entry.member
   out[#out + 1] = entry.score
@@ -39,7 +47,9 @@ function ff_list.add(ctx, out, entry, routes, tagged)
     routes[c.route] = true
     routes[#routes + 1] = c.route
   end
-  local tags, bytes = tagged and c.has_tags and redis.call('HGETALL', keys.tags(ctx.r, entry.member)) or {}, 0
+  out[#out + 1] = told and ff_list.reason(ctx, c, entry.member) or ''
+  local bytes = #out[#out]
+  local tags = tagged and c.has_tags and redis.call('HGETALL', keys.tags(ctx.r, entry.member)) or {}
   out[#out + 1] = reply.int(#tags / 2)
   for i = 1, #tags do
     out[#out + 1] = tags[i]
@@ -49,7 +59,7 @@ function ff_list.add(ctx, out, entry, routes, tagged)
 end
 
 local function ff_list_executions(ctx, argv)
-  local q = args.named(argv, 2, { 'index', 'key', 'newest', 'score', 'member', 'limit', 'tags' })
+  local q = args.named(argv, 2, { 'index', 'key', 'newest', 'score', 'member', 'limit', 'tags', 'reasons' })
   local key = ff_list.index(ctx, q.index, q.key)
   if not key then
     return reply.err('invalid_input', 'index: waiting route, active session, delayed, suspended, blocked, paused or ended')
@@ -60,12 +70,13 @@ local function ff_list_executions(ctx, argv)
   local limit = args.int(q.limit, 1, 100)
   if not limit then return reply.err('invalid_input', 'limit: 1..100') end
   if q.tags ~= '0' and q.tags ~= '1' then return reply.err('invalid_input', 'tags: 0 or 1') end
+  if q.reasons ~= '0' and q.reasons ~= '1' then return reply.err('invalid_input', 'reasons: 0 or 1') end
 
   local page, more, size = listing.page(key, cursor, q.newest == '1', limit)
   local alive = q.index == 'active' and session.read(ctx, q.key).alive and '1' or '0'
   local out, routes, bytes, count = { 1, 'OK', ctx.t, reply.int(size), alive, '', '' }, {}, 0, 0
   for i = 1, #page do
-    bytes = bytes + ff_list.add(ctx, out, page[i], routes, q.tags == '1')
+    bytes = bytes + ff_list.add(ctx, out, page[i], routes, q.tags == '1', q.reasons == '1')
     count = i
     if bytes > 524288 then break end
   end
