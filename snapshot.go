@@ -37,10 +37,21 @@ type Snapshot struct {
 	Tags            map[string]string
 	AttemptLog      []AttemptRecord // ended attempts that were not the last, plus a failed last one
 	Progress        Progress        // of the current or last attempt
+	Flow            FlowID          // of which it is a node or a child; zero: none
+	Node            string          // its name in the flow
+	Wait            Wait            // what it waits for while it is suspended
+	ChangedAt       time.Time       // of the last creation, claim, suspension, or end of an attempt or of all
 }
 
 // Worker is the instance that holds the execution; empty when nobody does.
 func (s *Snapshot) Worker() string { return ids.Worker(s.Session) }
+
+// Wait is a suspension while it lasts. The zero value: there is none. client.Client.Suspension has its question.
+type Wait struct {
+	Name      string // as the handler called it
+	Since     time.Time
+	TimeoutAt time.Time // zero: it has no end of its own
+}
 
 // AttemptRecord is an attempt that ended.
 type AttemptRecord struct {

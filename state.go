@@ -17,7 +17,8 @@ type PublicState string
 const (
 	Waiting         PublicState = "waiting"
 	Delayed         PublicState = "delayed"
-	RateLimited     PublicState = "rate_limited"
+	WaitingBudget   PublicState = "waiting_budget" // for a budget to have room; only where it is read or listed, never in an event
+	WaitingQuota    PublicState = "waiting_quota"  // for a quota, or a limit of a key; likewise
 	WaitingChildren PublicState = "waiting_children"
 	Active          PublicState = "active"
 	Suspended       PublicState = "suspended"

@@ -28,7 +28,8 @@ type BulkAction struct {
 }
 
 // unended are the states in [Filter].States that are not an end.
-var unended = []flowfabric.PublicState{flowfabric.WaitingChildren, Held, flowfabric.Waiting, flowfabric.Delayed, flowfabric.Suspended, flowfabric.Active}
+var unended = []flowfabric.PublicState{flowfabric.WaitingChildren, Held, flowfabric.Waiting, flowfabric.WaitingBudget, flowfabric.WaitingQuota,
+	flowfabric.Delayed, flowfabric.Suspended, flowfabric.Active}
 
 // BulkReplay is [Admin.Replay]; by default of what failed or expired. Without how.Force a success is skipped.
 func BulkReplay(how Replay) BulkAction {
@@ -76,7 +77,7 @@ func BulkPriority(priority int) BulkAction {
 
 // BulkHold is [Admin.Hold]; by default of what waits.
 func BulkHold() BulkAction {
-	return BulkAction{name: "hold", states: []flowfabric.PublicState{flowfabric.Waiting},
+	return BulkAction{name: "hold", states: []flowfabric.PublicState{flowfabric.Waiting, flowfabric.WaitingBudget, flowfabric.WaitingQuota},
 		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
 			return a.Hold(ctx, id, opts...)
 		}}

@@ -34,7 +34,8 @@ var indexes = [...]engine.Index{engine.IndexBlocked, engine.IndexHeld, engine.In
 
 // indexOf are the states that may be asked for, and where executions in them are.
 var indexOf = map[flowfabric.PublicState]engine.Index{
-	flowfabric.WaitingChildren: engine.IndexBlocked, flowfabric.Waiting: engine.IndexWaiting, flowfabric.Delayed: engine.IndexDelayed, flowfabric.Suspended: engine.IndexSuspended,
+	flowfabric.WaitingChildren: engine.IndexBlocked, flowfabric.Waiting: engine.IndexWaiting, flowfabric.WaitingBudget: engine.IndexWaiting,
+	flowfabric.WaitingQuota: engine.IndexWaiting, flowfabric.Delayed: engine.IndexDelayed, flowfabric.Suspended: engine.IndexSuspended,
 	Held: engine.IndexHeld, flowfabric.Active: engine.IndexActive, Ended: engine.IndexEnded, flowfabric.Completed: engine.IndexEnded,
 	flowfabric.Failed: engine.IndexEnded, flowfabric.Cancelled: engine.IndexEnded, flowfabric.Expired: engine.IndexEnded,
 	flowfabric.Skipped: engine.IndexEnded,
@@ -44,8 +45,9 @@ var indexOf = map[flowfabric.PublicState]engine.Index{
 type Filter struct {
 	Namespace  string // default client.Config.Namespace; or AllNamespaces
 	Lane, Kind string // "" = any
-	// States: waiting_children, waiting, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or [Ended] for the last
-	// five; [Held] for what operators hold, which waiting leaves out. Default all. What is granted, because a worker asks its budgets and
+	// States: waiting_children, waiting, waiting_budget, waiting_quota, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or [Ended] for the last
+	// five; [Held] for what operators hold. Waiting leaves out what is held, and what a
+	// budget, a quota or a limit of a key keeps from being handed out. Default all. What is granted, because a worker asks its budgets and
 	// quotas at the moment, is listed by default only, with what is active.
 	//
 	// Failed lists all that ended because its attempts failed: also what ended as expired because its last attempt timed out (category
@@ -217,7 +219,7 @@ func (f Filter) complete(namespace string) (Filter, error) {
 	for _, s := range f.States {
 		index, known := indexOf[s]
 		if !known {
-			return f, fmt.Errorf("%w: Filter.States has %q, want waiting_children, waiting, held, delayed, suspended, active, completed, failed, cancelled, "+
+			return f, fmt.Errorf("%w: Filter.States has %q, want waiting_children, waiting, waiting_budget, waiting_quota, held, delayed, suspended, active, completed, failed, cancelled, "+
 				"expired, skipped or ended", flowfabric.ErrInvalidInput, s)
 		}
 		if f.HeldBy != "" && index != engine.IndexActive {

@@ -272,7 +272,7 @@ func TestListRefusals(t *testing.T) {
 		"limit":         {admin.Filter{}, 1001, "limit 1001, want 1..1000"},
 		"negative":      {admin.Filter{}, -1, "limit -1"},
 		"state":         {admin.Filter{States: []flowfabric.PublicState{"weird"}}, 1, `"weird"`},
-		"no such state": {admin.Filter{States: []flowfabric.PublicState{flowfabric.RateLimited}}, 1, `"rate_limited"`},
+		"no such state": {admin.Filter{States: []flowfabric.PublicState{"rate_limited"}}, 1, `"rate_limited"`},
 		"namespace":     {admin.Filter{Namespace: "a{"}, 1, "Filter.Namespace"},
 		"lane":          {admin.Filter{Lane: strings.Repeat("l", 65)}, 1, "Filter.Lane"},
 		"kind":          {admin.Filter{Kind: "\x00"}, 1, "Filter.Kind"},

@@ -51,7 +51,7 @@ func (a *Admin) Why(ctx context.Context, id flowfabric.ExecutionID) (Explanation
 	}
 	out := Explanation{ID: e.ID, State: e.State, Code: e.Code, Reason: string(e.Reason), Sentence: e.Sentence, Next: e.Next, At: e.At,
 		Serving: e.Serving, Capable: e.Capable, Ahead: -1, ClosedUntil: e.Facts.ClosedUntil, ClosedWhy: e.Facts.ClosedWhy}
-	if e.State == flowfabric.Waiting {
+	if e.State == flowfabric.Waiting || e.State == flowfabric.WaitingBudget || e.State == flowfabric.WaitingQuota {
 		out.Ahead = e.Facts.Ahead
 	}
 	return out, nil

@@ -245,7 +245,7 @@ func (w *Env) counts(ctx context.Context, id flowfabric.ExecutionID, o outlook) 
 				return false, err
 			}
 			ids = append(ids, children...)
-		case flowfabric.Waiting, flowfabric.RateLimited:
+		case flowfabric.Waiting, flowfabric.WaitingBudget, flowfabric.WaitingQuota:
 			opens, err := w.reopens(ctx, s)
 			if err != nil {
 				return false, err

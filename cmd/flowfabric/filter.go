@@ -19,7 +19,7 @@ type filterFlags struct {
 
 func (x *filterFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&x.states, "state", nil, "`states`: waiting_children, waiting, held, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or ended for the last five")
+	flags.StringSliceVar(&x.states, "state", nil, "`states`: waiting_children, waiting, waiting_budget, waiting_quota, held, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or ended for the last five")
 	flags.StringSliceVar(&x.f.Categories, "category", nil, "only with one of these failure `categories`: of the end, or of the last failed attempt")
 	flags.StringVar(&x.f.ErrorText, "error", "", "only with this `text` in the message of that failure, in any case of letters")
 	flags.StringVar(&x.since, "since", "", "only what ended, or was created if it has not ended, from this `time` on: 2026-01-31T17:00:00Z, or 2h for two hours ago")
@@ -30,7 +30,7 @@ func (x *filterFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&x.f.HeldBy, "held-by", "", "only what this `worker` instance or session holds")
 	flags.BoolVar(&x.f.Newest, "newest", false, "from the other end: of what ended, what is purged last first")
 	flags.BoolVar(&x.all, "all-namespaces", false, "of all namespaces")
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"waiting_children", "waiting", "held", "delayed", "suspended", "active", "completed", "failed",
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"waiting_children", "waiting", "waiting_budget", "waiting_quota", "held", "delayed", "suspended", "active", "completed", "failed",
 		"cancelled", "expired", "skipped", "ended"}, cobra.ShellCompDirectiveNoFileComp))
 }
 

@@ -147,7 +147,7 @@ func (a *app) showExecution(ctx context.Context, o *admin.Admin, id flowfabric.E
 		return err
 	}
 	x := newExecution(s)
-	if len(s.Route.Gates) > 0 && s.State.Public == flowfabric.Waiting {
+	if len(s.Route.Gates) > 0 && s.State.LifecyclePhase == "runnable" {
 		x.gated(o.Why(ctx, id))
 	}
 	if input {

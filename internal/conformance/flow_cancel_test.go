@@ -243,7 +243,7 @@ var flowCancelScenarios = []scenario{
 			_, _, err := w.e.SealFlow(w.ctx, g.id, engine.SealClosed, 3, 1)
 			w.is(err, flowfabric.ErrFlowTerminal)
 		})
-		w.advance(25 * time.Hour)
+		w.advance(14*day + time.Hour)
 		w.settleTime()
 		_, err := w.e.DescribeFlow(w.ctx, g.id)
 		w.is(err, flowfabric.ErrResultPurged)

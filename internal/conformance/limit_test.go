@@ -2,12 +2,14 @@ package conformance
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -156,6 +158,54 @@ var limitScenarios = []scenario{
 		w.is(err, flowfabric.ErrInvalidInput)
 		_, err = g.e.RemoveQuota(w.ctx, "@1.0.0@k")
 		w.is(err, flowfabric.ErrInvalidInput)
+	}},
+	{name: "work that a budget, a quota or a limit of a key keeps waiting says so in snapshots, lists and explanations alike", run: func(w *env) {
+		g := newGates(w)
+		b, q, key := g.budget(nil), g.quota(admission.Quota{Cap: 1}), g.limited("1.0.0", g.name+"/k")
+		k := g.asker("w1")
+		for _, x := range []struct {
+			gate  flowfabric.Gate
+			why   string
+			state flowfabric.PublicState
+			cause explain.Cause
+		}{
+			{flowfabric.BudgetGate(b), "budget " + b + " tokens 100 100", flowfabric.WaitingBudget, explain.WhyWaitingBudget},
+			{flowfabric.QuotaGate(q), "quota " + q + " cap", flowfabric.WaitingQuota, explain.WhyWaitingSlot},
+			{flowfabric.QuotaGate(q), "quota " + q + " rate", flowfabric.WaitingQuota, explain.WhyWaitingRate},
+			{flowfabric.QuotaGate(key), "quota " + key + " cap", flowfabric.WaitingQuota, explain.WhyWaitingSlot},
+			{flowfabric.BudgetGate(b), "budget_not_found " + b, flowfabric.WaitingBudget, explain.WhyNoBudget},
+			{flowfabric.BudgetGate(b), "unavailable budget " + b, flowfabric.Waiting, explain.WhyGateClosed},
+		} {
+			id := w.create(asking(x.gate))
+			agree := func(what string, want flowfabric.PublicState) engine.Snapshot {
+				w.Helper()
+				s := w.read(id)
+				page, err := w.e.ListExecutions(w.ctx, w.p, engine.ListQuery{Index: engine.IndexWaiting, Key: strconv.FormatUint(s.Route.ID, 10), Limit: 1})
+				w.no(err)
+				same(w, x.why+": "+what, words(s.State.Public, page.Executions[0].State.Public, w.why(id).State), words(want, want, want))
+				return s
+			}
+			agree("before", flowfabric.Waiting)
+			list := k.grants(1)
+			g.refuse(k, false, time.Hour, x.why, list...)
+			s := agree("closed", x.state)
+			same(w, "why", w.why(id).Reason, x.cause)
+			g.open(s.Route.ID)
+			agree("opened", flowfabric.Waiting)
+			w.cancel(id)
+		}
+	}},
+	{name: "a snapshot tells of the wait, the flow and the last change", run: func(w *env) {
+		_, c := w.holder(timeout(time.Hour))
+		id := c.Fence.Execution
+		same(w, "changed", words(w.read(id).ChangedAt.Equal(w.read(id).ClaimedAt), w.read(id).ChangedAt.IsZero()), "true false")
+		w.seed()
+		w.suspend(c.Fence)
+		s := w.read(id)
+		same(w, "waits", words(s.Wait.Since.IsZero(), s.Wait.Since.Equal(s.ChangedAt), s.Flow.IsZero()), "false true true")
+		f := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
+		m := w.read(f.id.Member("b"))
+		same(w, "member", words(m.Flow, m.Node), words(f.id, "b"))
 	}},
 	{name: "a stray hold of a key is asked about when somebody wants the slot", run: func(w *env) {
 		g := newGates(w)

@@ -140,6 +140,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	if f.Snapshot, err = snapshot(id, r, core, attempts, row, of); err != nil {
 		return Facts{}, err
 	}
+	relate(&f.Snapshot, core, flowfabric.Wait{Name: u["name"], Since: fields{m: u, r: r}.instant("created_at")})
 	if core["deadline"] == "0" { // before 1970, which is a deadline too
 		f.DeadlineAt = time.UnixMilli(0)
 	}

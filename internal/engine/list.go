@@ -130,9 +130,10 @@ func (e *Engine) ListExecutions(ctx context.Context, partition uint16, q ListQue
 		x, route := listed(partition, q, alive, r)
 		out.Executions, used = append(out.Executions, x), append(used, route)
 	}
-	rows := r.pairs()
+	rows, closed := r.pairs(), r.pairs()
 	for i := range out.Executions {
 		out.Executions[i].route(used[i], rows)
+		out.Executions[i].State = Gated(out.Executions[i].State, closed[used[i]])
 	}
 	return out, r.fail()
 }

@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/record"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -29,6 +30,7 @@ func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 	}
 	r.instant()
 	row, of, steps := r.text(), holding{r.flag(), r.instant()}, int(r.number())
+	closed, wait := r.text(), flowfabric.Wait{Name: r.text(), Since: r.instant()}
 	core, attempts, tags := r.pairs(), r.pairs(), r.pairs()
 	if r.err != nil {
 		return Snapshot{}, r.fail()
@@ -38,7 +40,46 @@ func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 		return Snapshot{}, err
 	}
 	s.Steps, s.Tags = steps, tags
+	s.State = Gated(s.State, closed)
+	relate(&s, core, wait)
 	return s, nil
+}
+
+// relate adds what an execution belongs to and waits for, and when it last changed.
+func relate(s *Snapshot, core map[string]string, wait flowfabric.Wait) {
+	if of, err := ids.ParseUUID(core["flow"]); err == nil && of != s.ID.UUID() {
+		s.Flow, s.Node = flowfabric.FlowID(flowfabric.MakeExecutionID(s.ID.Partition(), of)), core["node"]
+	}
+	s.ChangedAt = s.CreatedAt
+	if s.State.Public == flowfabric.Suspended {
+		s.Wait = wait
+		if ms, err := strconv.ParseInt(core["suspension_deadline"], 10, 64); err == nil {
+			s.Wait.TimeoutAt = time.UnixMilli(ms)
+		}
+	}
+	times := []time.Time{s.ClaimedAt, s.CompletedAt, s.Wait.Since}
+	for _, a := range s.AttemptLog {
+		times = append(times, a.EndedAt)
+	}
+	for _, t := range times {
+		if t.After(s.ChangedAt) {
+			s.ChangedAt = t
+		}
+	}
+}
+
+// Gated is the state of one whose route a gate has closed, and why.
+func Gated(s flowfabric.State, why string) flowfabric.State {
+	if s.Public != flowfabric.Waiting || s.Eligibility != "eligible_now" || why == "" {
+		return s
+	}
+	switch ParseClosing(why).Kind {
+	case ClosedByBudget, ClosedNoBudget:
+		s.Public, s.Eligibility, s.BlockingReason = flowfabric.WaitingBudget, "blocked_by_budget", "waiting_for_budget"
+	case ClosedByRate, ClosedByCap, ClosedNoQuota:
+		s.Public, s.Eligibility, s.BlockingReason = flowfabric.WaitingQuota, "blocked_by_quota", "waiting_for_quota"
+	}
+	return s
 }
 
 // holding is how the session of an execution is.

@@ -192,7 +192,7 @@ func firstError[T any](err error, items []T, of func(T) error) error {
 var good = map[string][]string{
 	"ff_claim_next": {"OK", "0", "0", "1", "0", "0", "0", "4", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1f", "1",
 		sampleID.UUID().String() + " 0 1700000000000 initial 4 7 1700000000000 1700000000001 0 0 1000 0 3 1 1 1 1", "in", "1", "a.b", "c", "1", "s", "v", sampleResume, "0", "0"},
-	"ff_read_execution": {"OK", "1700000000000", "default\x1fdefault\x1fk\x1f\x1f", "1", "1700000030000", "0",
+	"ff_read_execution": {"OK", "1700000000000", "default\x1fdefault\x1fk\x1f\x1f", "1", "1700000030000", "0", "", "", "0",
 		"4", "state", "A1", "route", "4", "created_at", "1700000000000", "policy", "3,0,1000,60000,2000,1,100,10,0",
 		"3", "0", "initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "0r", "boom", "progress", "0\x1f3\x1f\x1fhalf", "1", "a.b", "c"},
 	"ff_create_execution":    {"OK", "1", "+R1f"},
@@ -226,7 +226,7 @@ var good = map[string][]string{
 	"ff_list_lanes":  {"OK", "", "1", "default", "default", "paused", "60", "1700000000000", "anna", "1", "2", "60000", "3"},
 	"ff_read_queues": {"OK", "1700000000000", "", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1f", "paused", "2", "1700000000000", "5", "3"},
 	"ff_list_executions": {"OK", "1700000000000", "1", "0", "0", "1", sampleUUID, "1700000000000", "T2", "4", "5", "1", "2", "3", "1", "retry",
-		"io", "w~1", "7", "8", "", "9", "1", "2", "", "disk full", "1", "a.b", "c", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1f"},
+		"io", "w~1", "7", "8", "", "9", "1", "2", "", "disk full", "1", "a.b", "c", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1f", "0"},
 	"ff_describe_partition": {"OK", "1700000000000", "1", "1", "slot move", "1700000000000", "w", "0", "1700000000000", "7", "all 5", "1", "2",
 		"3", "4", "8", "1", "5", "2", "6", "3", "7", "4", "8", "5", "9", "6", "10", "7", "11", "8", "12",
 		"4", "1", "2", "3", "4", "5", "6", "7", "8", "9", "1", "2", "3", "4", "5", "6", "7", "8", "9",

@@ -80,7 +80,7 @@ const patience = 5 * time.Second
 
 // explain turns facts into an explanation. It has no other source.
 func explain(f engine.Facts, workers crew) Explanation {
-	out := Explanation{ID: f.ID, State: f.State.Public, Code: f.State.Code, Facts: f, Serving: -1, Capable: -1}
+	out := Explanation{ID: f.ID, State: engine.Gated(f.State, f.ClosedWhy).Public, Code: f.State.Code, Facts: f, Serving: -1, Capable: -1}
 	var a account
 	switch f.State.LifecyclePhase {
 	case "runnable":

@@ -19,6 +19,12 @@ function gate.open(ctx, route_id)
   return gate.of(ctx, route_id) == '' or not redis.call('ZSCORE', keys.closed(ctx.r), route_id)
 end
 
+-- closed is why a gate has closed a route, '' if none has.
+function gate.closed(ctx, route_id)
+  if gate.of(ctx, route_id) == '' then return '' end
+  return redis.call('HGET', keys.closings(ctx.r), route_id) or ''
+end
+
 -- removed forgets what was known of a route that goes.
 function gate.removed(ctx, route_id)
   redis.call('ZREM', keys.closed(ctx.r), route_id)

@@ -5,7 +5,7 @@
 -- Flags:   no-writes
 -- Go:      Engine.ListExecutions
 -- Args:    protocol index key newest score member limit tags reasons
--- Replies: OK now size alive more count {id score code route priority created started ended attempts type category session epoch claimed until deadline retries reclaims canceller reason tags {key value}} routes {id row}
+-- Replies: OK now size alive more count {id score code route priority created started ended attempts type category session epoch claimed until deadline retries reclaims canceller reason tags {key value}} routes {id row} closed {id why}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_list = {}
 
@@ -89,5 +89,11 @@ local function ff_list_executions(ctx, argv)
       out[#out + 1] = rows[i] or ''
     end
   end
+  local shut = {}
+  for i = 1, q.index == 'waiting' and #routes or 0 do
+    local why = gate.closed(ctx, routes[i])
+    if why ~= '' then shut[#shut + 1], shut[#shut + 2] = routes[i], why end
+  end
+  reply.add(out, shut, 2)
   return out
 end
