@@ -39,8 +39,7 @@ type TailEvent struct {
 	Kind    TailKind
 	Frame   Frame      // TailFrame; do not change its Payload, tailers share it
 	Resumed Resumption // TailResumed: number and reason of the run, and which frames it repeats
-	// Reason is why the attempt ended, with TailAttemptEnd: attempt_success, attempt_failure, attempt_cancelled, expired (its timeout or
-	// the execution's deadline), lease_expired (its worker died or lost the lease), lease_revoked, suspension_timeout; "" when unknown.
+	// Reason is why the attempt ended, with TailAttemptEnd: [AttemptSucceeded] and the constants beside it; "" when unknown.
 	Reason string
 	// Code is, with TailEnd, the stored state code; flowfabric.Project(Code) gives the State, whose Public is what to compare.
 	Code    flowfabric.Code
