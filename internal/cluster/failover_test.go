@@ -51,7 +51,7 @@ func TestCrash(t *testing.T) {
 func TestCrashLosesWrites(t *testing.T) {
 	t.Parallel()
 	crash(t, 5, func(w *env, l *load, p uint16) *testserver.Server {
-		return w.nodes.CrashBehind(w.slot(p), func() { l.more(10, p) })
+		return w.nodes.CrashBehind(w.slot(p), func() { l.fresh(10, p) })
 	})
 }
 

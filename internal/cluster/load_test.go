@@ -33,6 +33,7 @@ type followed struct {
 	index  int
 	got    answer
 	err    error           // of the wait for the result
+	seen   bool            // its result was
 	code   flowfabric.Code // the end that the tail saw
 	broken error           // what was wrong with the tail
 }
@@ -74,6 +75,7 @@ func (l *load) submit() {
 			f.got, f.err = e.Result(l.w.ctx)
 			l.mu.Lock()
 			l.ended[f.id.Partition()]++
+			f.seen = true
 			l.mu.Unlock()
 			tail.Wait()
 			<-l.slots
@@ -136,6 +138,25 @@ func (l *load) more(n int, of ...uint16) {
 			}
 		}
 		return true
+	})
+}
+
+// fresh waits until so many executions of a partition have ended that are submitted from now on.
+func (l *load) fresh(n int, p uint16) {
+	l.w.Helper()
+	l.mu.Lock()
+	from := len(l.all)
+	l.mu.Unlock()
+	l.w.until(fmt.Sprintf("%d new executions of partition %d have ended", n, p), func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		ended := 0
+		for _, f := range l.all[from:] {
+			if f.seen && f.id.Partition() == p {
+				ended++
+			}
+		}
+		return ended >= n
 	})
 }
 
