@@ -149,3 +149,39 @@ func TestABulkActionChoosesByTheMessageOfTheFailure(t *testing.T) {
 		}
 	})
 }
+
+// The members of a flow are listed by its id, in any state, and nothing else.
+func TestListsTheMembersOfAFlow(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
+		submitMany(ctx, t, c, 5)
+		f := submitFlow(ctx, t, c, chain(7))
+		seen := map[flowfabric.ExecutionID]flowfabric.PublicState{}
+		for cursor, first := "", true; first || cursor != ""; first = false {
+			page, err := admin.New(c).ListPage(ctx, admin.Filter{Flow: f.ID()}, cursor, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, x := range page.Items {
+				seen[x.ID] = x.State.Public
+			}
+			cursor = page.Cursor
+		}
+		if len(seen) != 7 {
+			t.Errorf("%d members: %v", len(seen), seen)
+		}
+		for state, want := range map[flowfabric.PublicState]int{flowfabric.Waiting: 1, flowfabric.WaitingChildren: 6, flowfabric.Failed: 0} {
+			page, err := admin.New(c).ListPage(ctx, admin.Filter{Flow: f.ID(), States: []flowfabric.PublicState{state}}, "", 10)
+			if err != nil || len(page.Items) != want {
+				t.Errorf("%s: %d, %v", state, len(page.Items), err)
+			}
+		}
+		for _, bad := range []admin.Filter{{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(60000))}, {Flow: f.ID(), HeldBy: "w1"}} {
+			if _, err := admin.New(c).ListPage(ctx, bad, "", 10); !errors.Is(err, flowfabric.ErrInvalidInput) {
+				t.Errorf("%+v: %v", bad, err)
+			}
+		}
+		if page, err := admin.New(c).ListPage(ctx, admin.Filter{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(0))}, "", 10); err != nil || len(page.Items) > 0 {
+			t.Errorf("nobody's flow: %v, %v", page.Items, err)
+		}
+	})
+}

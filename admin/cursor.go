@@ -74,6 +74,9 @@ func checksum(mark, body string) string {
 func (f Filter) mark(partitions uint16) string {
 	parts := []string{strconv.Itoa(int(partitions)), f.Namespace, f.Lane, f.Kind, f.HeldBy,
 		strconv.FormatBool(f.Newest)}
+	if !f.Flow.IsZero() {
+		parts = append(parts, "flow "+f.Flow.String())
+	}
 	if f.ErrorText != "" {
 		parts = append(parts, "error "+f.ErrorText)
 	}

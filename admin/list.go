@@ -63,6 +63,8 @@ type Filter struct {
 	ErrorText string
 	// Tags that an execution must have, all of them, with these values.
 	Tags map[string]string
+	// Flow lists only the members of this flow, in the order in which they came. Its partition alone is asked.
+	Flow flowfabric.FlowID
 	// HeldBy lists only what is active under this session or worker instance; of a session that is dead until the tick has requeued it.
 	HeldBy string
 	// Newest lists every state from its other end: what waits at the end of its queue first, and of what ended what is purged
@@ -131,6 +133,8 @@ func newListed(x engine.Listed) Listed {
 // meanwhile may be listed twice or not at all; a revoked execution is in no state for the moment until it is queued again. An
 // entry that is damaged is listed with its Drift, whatever else the filter asks for.
 //
+// With a flow in the filter its members come in the order in which they came, whatever their state.
+//
 // A page looks at 10,000 executions at most: with a filter that few of them match it comes back short, with a cursor. It makes a
 // call to every partition that may have something for it, and one for every 100 executions that it looks at.
 //
@@ -159,6 +163,9 @@ func (a *Admin) listPage(ctx context.Context, f Filter, cursor string, limit int
 	at, err := parsePlace(cursor, mark, a.store.Partitions())
 	if err != nil {
 		return Page[Listed]{}, err
+	}
+	if !f.Flow.IsZero() && f.Flow.Partition() >= a.store.Partitions() {
+		return Page[Listed]{}, fmt.Errorf("%w: Filter.Flow %s is of another store, this one has %d partitions", flowfabric.ErrInvalidInput, f.Flow, a.store.Partitions())
 	}
 	l := &lister{store: a.store, filter: f, limit: limit, at: at}
 	more, err := l.run(ctx)
@@ -226,6 +233,9 @@ func (f Filter) complete(namespace string) (Filter, error) {
 			return f, fmt.Errorf("%w: Filter.HeldBy lists what is active, and States has %q", flowfabric.ErrInvalidInput, s)
 		}
 	}
+	if !f.Flow.IsZero() && f.HeldBy != "" {
+		return f, fmt.Errorf("%w: Filter.Flow and HeldBy exclude each other", flowfabric.ErrInvalidInput)
+	}
 	if slices.Contains(f.Categories, "") {
 		return f, fmt.Errorf("%w: Filter.Categories has an empty name, want a failure category such as %s or %s", flowfabric.ErrInvalidInput,
 			handler.CategoryHandlerError, handler.CategoryTimeout)
@@ -280,7 +290,18 @@ func (f Filter) has(x engine.Listed) bool {
 		return false
 	}
 	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool {
-		return s == x.State.Public || s == flowfabric.Failed && gaveUp(x) || s == Ended && x.Index == engine.IndexEnded || s == Held && x.Index == engine.IndexHeld
+		held := x.State.Eligibility == "blocked_by_operator"
+		switch s {
+		case Ended:
+			return x.State.Terminal()
+		case Held:
+			return held
+		case flowfabric.Waiting:
+			return x.State.Public == s && !held
+		case flowfabric.Failed:
+			return gaveUp(x)
+		}
+		return x.State.Public == s
 	})
 }
 

@@ -35,6 +35,10 @@ func (l *lister) full() bool { return len(l.out) >= l.limit || l.looked >= maxLo
 
 // run fills the page and tells whether another may follow it.
 func (l *lister) run(ctx context.Context) (more bool, err error) {
+	if flow := l.filter.Flow; !flow.IsZero() {
+		return l.merge(ctx, engine.IndexFlow, group{partition: flow.Partition(),
+			sources: []*source[engine.Listed]{{partition: flow.Partition(), key: flow.UUID().String()}}})
+	}
 	for l.at.index < len(indexes) {
 		if index := indexes[l.at.index]; l.filter.wants(index) {
 			walk := l.merged

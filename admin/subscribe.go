@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -34,6 +36,9 @@ type feeds interface {
 
 // feedPage is how many entries of a partition are read at once.
 const feedPage = 100
+
+// feedReads is how many executions are read at the same time, to choose events.
+const feedReads = 16
 
 // FeedEvent is one thing that happened.
 type FeedEvent struct {
@@ -63,6 +68,11 @@ type SubscribeOptions struct {
 	// end: claimed, released, retried, requeued, suspended, resumed.
 	Ends, Leases, Signals bool
 
+	// Namespace, Lane, Kind and Tags choose executions; "" and none are any. With any of them each execution that has an event is read once a
+	// page, which is a call for each; an event of one that was purged before it was read is left out.
+	Namespace, Lane, Kind string
+	Tags                  map[string]string
+
 	From   FeedCursor // go on after this; the zero cursor is now
 	Oldest bool       // without From: begin with the oldest event that is kept
 
@@ -77,8 +87,9 @@ type SubscribeOptions struct {
 type Subscription struct {
 	admin  *Admin
 	wish   engine.FeedWish
-	booted []string // when each partition was, as last seen; of the loop alone
-	lost   []uint16 // partitions that were booted again, which is to be told; of the loop alone
+	of     SubscribeOptions // which executions
+	booted []string         // when each partition was, as last seen; of the loop alone
+	lost   []uint16         // partitions that were booted again, which is to be told; of the loop alone
 
 	mu     sync.Mutex
 	cursor FeedCursor
@@ -102,7 +113,10 @@ func (a *Admin) Subscribe(ctx context.Context, o SubscribeOptions) (*Subscriptio
 		return nil, fmt.Errorf("subscribe: %w: Keep is %s, want %s..%s", flowfabric.ErrInvalidInput, o.Keep, engine.MinFeedKeep, engine.MaxFeedKeep)
 	}
 	n := int(a.store.Partitions())
-	s := &Subscription{admin: a, wish: wish, cursor: o.From.clone()}
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("subscribe: %w", err)
+	}
+	s := &Subscription{admin: a, wish: wish, of: o, cursor: o.From.clone()}
 	var unnumbered []int
 	switch {
 	case len(o.From.at) == 0:
@@ -419,6 +433,14 @@ func (f *follower) partition(p uint16, yield func(FeedEvent, error) bool) error 
 		f.later(p)
 		return nil
 	}
+	chosen, err := f.chosen(entries)
+	if err != nil {
+		if f.ctx.Err() == nil && link.Final(f.ctx, err) {
+			return err
+		}
+		f.later(p)
+		return nil
+	}
 	delete(f.failing, p)
 	for _, entry := range entries {
 		if entry.Err != nil {
@@ -434,7 +456,7 @@ func (f *follower) partition(p uint16, yield func(FeedEvent, error) bool) error 
 			}
 		}
 		for _, event := range entry.Events {
-			if f.wants(event.Kind) && !yield(newFeedEvent(event), nil) {
+			if f.wants(event.Kind) && (chosen == nil || chosen[event.Execution]) && !yield(newFeedEvent(event), nil) {
 				return errLeft
 			}
 		}
@@ -445,6 +467,66 @@ func (f *follower) partition(p uint16, yield func(FeedEvent, error) bool) error 
 		f.read(p)
 	}
 	return nil
+}
+
+// all tells whether events of every execution are asked for.
+func (o *SubscribeOptions) all() bool {
+	return o.Namespace == "" && o.Lane == "" && o.Kind == "" && len(o.Tags) == 0
+}
+
+func (o *SubscribeOptions) validate() error {
+	for _, name := range []struct{ field, value string }{{"namespace", o.Namespace}, {"lane", o.Lane}, {"kind", o.Kind}} {
+		if name.value == "" {
+			continue
+		}
+		if err := valid.Name(name.field, name.value); err != nil {
+			return err
+		}
+	}
+	return valid.Tags(o.Tags)
+}
+
+// matches tells whether an execution is asked for.
+func (o *SubscribeOptions) matches(s flowfabric.Snapshot) bool {
+	for k, v := range o.Tags {
+		if have, ok := s.Tags[k]; !ok || have != v {
+			return false
+		}
+	}
+	r := s.Route
+	return (o.Namespace == "" || r.Namespace == o.Namespace) && (o.Lane == "" || r.Lane == o.Lane) && (o.Kind == "" || r.Kind == o.Kind)
+}
+
+// chosen reads the executions of a page that have an event which is asked for, and says which of them are asked for; nil is all.
+func (f *follower) chosen(entries []engine.FeedEntry) (map[flowfabric.ExecutionID]bool, error) {
+	if f.of.all() {
+		return nil, nil
+	}
+	out, mu := map[flowfabric.ExecutionID]bool{}, sync.Mutex{}
+	for _, entry := range entries {
+		for _, event := range entry.Events {
+			if f.wants(event.Kind) {
+				out[event.Execution] = false
+			}
+		}
+	}
+	p := pool.New().WithErrors().WithFirstError().WithMaxGoroutines(feedReads)
+	for id := range maps.Clone(out) {
+		p.Go(func() error {
+			s, err := f.admin.client.Get(f.ctx, id)
+			if errors.Is(err, flowfabric.ErrNotFound) || errors.Is(err, flowfabric.ErrResultPurged) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out[id] = f.of.matches(s)
+			return nil
+		})
+	}
+	return out, p.Wait()
 }
 
 func (f *follower) wants(kind engine.FeedKind) bool {

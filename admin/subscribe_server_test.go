@@ -346,3 +346,47 @@ func FuzzFeedCursor(f *testing.F) {
 		}
 	})
 }
+
+// Who asks for a namespace, lane, kind or tag hears of nothing else.
+func TestSubscribeChoosesExecutions(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
+		red := map[string]string{"ink.colour": "red"}
+		options := map[string]admin.SubscribeOptions{"lane": {Lane: "batch"}, "tag": {Tags: red}, "kind": {Kind: write.Kind(), Lane: "batch", Tags: red},
+			"namespace": {Namespace: "blue"}}
+		subs := map[string]*admin.Subscription{}
+		for name, o := range options {
+			s, err := admin.New(c).Subscribe(ctx, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			subs[name] = s
+		}
+		want := map[string][]flowfabric.ExecutionID{}
+		for i, opts := range [][]client.SubmitOption{{}, {flowfabric.Lane("batch")}, {flowfabric.Tags(red)}, {flowfabric.Lane("batch"), flowfabric.Tags(red)},
+			{flowfabric.Namespace("blue")}, {}} {
+			x, err := client.Submit(ctx, c, write, draft{Topic: "x"}, opts...)
+			if err == nil {
+				err = x.Cancel(ctx)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range [][]string{nil, {"lane"}, {"tag"}, {"lane", "tag", "kind"}, {"namespace"}, nil}[i] {
+				want[name] = append(want[name], x.ID())
+			}
+		}
+		for name, s := range subs {
+			got := collect(t, ctx, s, len(want[name]))
+			for _, id := range want[name] {
+				if got[id] != 1 || len(got) != len(want[name]) {
+					t.Errorf("%s: %v, want %v", name, got, want[name])
+				}
+			}
+		}
+		for _, bad := range []admin.SubscribeOptions{{Lane: "no {braces}"}, {Tags: map[string]string{"nodot": "x"}}} {
+			if _, err := admin.New(c).Subscribe(ctx, bad); !errors.Is(err, flowfabric.ErrInvalidInput) && !errors.Is(err, flowfabric.ErrInvalidTagKey) {
+				t.Errorf("%+v: %v", bad, err)
+			}
+		}
+	})
+}

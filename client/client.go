@@ -109,6 +109,7 @@ type store interface {
 	signaller
 	flows
 	summaries
+	pageReader
 	scheduler
 	link.GateFinder
 	Partitions() uint16

@@ -76,8 +76,20 @@ func (e *Execution[Out]) Get(ctx context.Context) (flowfabric.Snapshot, error) {
 // ended without a result; ErrNotFound; ErrResultPurged; the context's error with its cause; [ErrClosed]; the
 // codec's error when the result is not an Out.
 func (e *Execution[Out]) Result(ctx context.Context) (Out, error) {
-	var none Out
 	raw, stored, err := e.client.await(ctx, e.id)
+	return e.read(raw, stored, err)
+}
+
+// ResultNow is [Execution.Result] without waiting: flowfabric.ErrNotTerminal while the execution has not ended, and otherwise the errors of
+// Result. It makes two calls at most.
+func (e *Execution[Out]) ResultNow(ctx context.Context) (Out, error) {
+	raw, stored, err := e.client.outcomeNow(ctx, e.id)
+	return e.read(raw, stored, err)
+}
+
+// read decodes what an execution stored.
+func (e *Execution[Out]) read(raw []byte, stored bool, err error) (Out, error) {
+	var none Out
 	if err != nil {
 		return none, err
 	}
@@ -129,6 +141,24 @@ func (c *Client) RawInput(ctx context.Context, id flowfabric.ExecutionID) ([]byt
 func (c *Client) RawResult(ctx context.Context, id flowfabric.ExecutionID) ([]byte, error) {
 	raw, _, err := c.await(ctx, id)
 	return raw, err
+}
+
+// RawResultNow is [Execution.ResultNow] without decoding.
+func (c *Client) RawResultNow(ctx context.Context, id flowfabric.ExecutionID) ([]byte, error) {
+	raw, _, err := c.outcomeNow(ctx, id)
+	return raw, err
+}
+
+// outcomeNow reads the result of one that has ended.
+func (c *Client) outcomeNow(ctx context.Context, id flowfabric.ExecutionID) (raw []byte, stored bool, err error) {
+	if err := c.admit("result of", id); err != nil {
+		return nil, false, err
+	}
+	raw, stored, done, _, err := c.outcome(ctx, id)
+	if !done && err == nil {
+		err = fmt.Errorf("result of %s: %w", id, flowfabric.ErrNotTerminal)
+	}
+	return raw, stored, err
 }
 
 // Cancel ends an execution in any state that is not terminal; a handler that runs it gets a context ended with

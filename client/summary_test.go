@@ -5,10 +5,13 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/uuid"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 func (f *fakeStore) ReadAttemptStream(_ context.Context, id flowfabric.ExecutionID, _ uint32) (engine.StreamMeta, error) {
@@ -45,4 +48,13 @@ func TestSummaryOfWhichAttempt(t *testing.T) {
 	if _, err := c.Summary(ctx, id); !errors.Is(err, ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
+}
+
+// ReadFrames and ReadSignals answer nothing.
+func (f *fakeStore) ReadFrames(context.Context, flowfabric.ExecutionID, uint32, stream.Cursor, int) ([]stream.Frame, error) {
+	return nil, nil
+}
+
+func (f *fakeStore) ReadSignals(context.Context, flowfabric.ExecutionID, uuid.UUID, int) ([]suspend.StoredSignal, int, error) {
+	return nil, 0, nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
+	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -191,6 +192,10 @@ var methods = []method{
 	{"Client.Get", true, func(s *stage, c *client.Client) error { return second(c.Get(s.ctx, s.waiting().ID())) }},
 	{"Client.RawInput", true, func(s *stage, c *client.Client) error { return second(c.RawInput(s.ctx, s.waiting().ID())) }},
 	{"Client.RawResult", true, func(s *stage, c *client.Client) error { return second(c.RawResult(s.ctx, s.ended().ID())) }},
+	{"Client.RawResultNow", true, func(s *stage, c *client.Client) error { return second(c.RawResultNow(s.ctx, s.ended().ID())) }},
+	{"Client.Frames", true, func(s *stage, c *client.Client) error {
+		return second(c.Frames(s.ctx, s.ended().ID(), 0, stream.Cursor{}, 0))
+	}},
 	{"Admin.History", true, func(s *stage, c *client.Client) error { return second(admin.New(c).History(s.ctx, s.ended().ID())) }},
 	{"Client.Tail", true, func(s *stage, c *client.Client) error { return first(c.Tail(s.ctx, s.ended().ID())) }},
 	{"Client.Summary", true, func(s *stage, c *client.Client) error {
@@ -216,6 +221,14 @@ var methods = []method{
 	{"Client.Suspension", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
 		return second(c.Suspension(s.ctx, x.ID()))
+	}},
+	{"Client.SignalLog", true, func(s *stage, c *client.Client) error {
+		x, _ := s.suspended()
+		points, err := c.Waitpoints(s.ctx, x.ID())
+		if err == nil {
+			_, _, err = c.SignalLog(s.ctx, x.ID(), points[0].ID, 0)
+		}
+		return err
 	}},
 	{"Client.Waitpoints", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
@@ -413,6 +426,7 @@ var methods = []method{
 
 	{"Execution.Get", true, func(s *stage, c *client.Client) error { return second(mine(c, s.waiting()).Get(s.ctx)) }},
 	{"Execution.Result", true, func(s *stage, c *client.Client) error { return second(mine(c, s.ended()).Result(s.ctx)) }},
+	{"Execution.ResultNow", true, func(s *stage, c *client.Client) error { return second(mine(c, s.ended()).ResultNow(s.ctx)) }},
 	{"Execution.Tail", true, func(s *stage, c *client.Client) error { return first(mine(c, s.ended()).Tail(s.ctx)) }},
 	{"Execution.Summary", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()

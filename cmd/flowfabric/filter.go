@@ -15,6 +15,7 @@ type filterFlags struct {
 	all          bool
 	states, tags []string
 	since, until string
+	flow         string
 }
 
 func (x *filterFlags) add(cmd *cobra.Command) {
@@ -24,6 +25,7 @@ func (x *filterFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&x.f.ErrorText, "error", "", "only with this `text` in the message of that failure, in any case of letters")
 	flags.StringVar(&x.since, "since", "", "only what ended, or was created if it has not ended, from this `time` on: 2026-01-31T17:00:00Z, or 2h for two hours ago")
 	flags.StringVar(&x.until, "until", "", "only what ended, or was created if it has not ended, before this `time`")
+	flags.StringVar(&x.flow, "flow", "", "only members of this flow, by its `id`")
 	flags.StringVar(&x.f.Lane, "lane", "", "only this `lane`")
 	flags.StringVar(&x.f.Kind, "kind", "", "only this `kind`")
 	flags.StringArrayVar(&x.tags, "tag", nil, "only with this `key=value`; may be repeated")
@@ -48,6 +50,11 @@ func (x *filterFlags) filter(cmd *cobra.Command) (f admin.Filter, err error) {
 	}
 	if f.Until, err = moment("--until", x.until); err != nil {
 		return f, err
+	}
+	if x.flow != "" {
+		if f.Flow, err = flowfabric.ParseFlowID(x.flow); err != nil {
+			return f, usage("--flow: %v", err)
+		}
 	}
 	if x.all && cmd.Flags().Changed("namespace") {
 		return f, usage("--all-namespaces and --namespace exclude each other")

@@ -98,7 +98,7 @@ func init() {
 		"schedules put nightly --kind report --every 8760h --budget acme --quota gpu --by anna", "schedules show nightly --next 0", "schedules put hourly --kind report --every 1h --budget nobody"),
 		lines("hold <queued> --reason 'look first' --by anna", "hold <queued> --json", "show <queued>", "ls --state held", "ls --state held --json", "history <queued>", "hold <held>", "hold <done>", "unhold <queued>", "unhold <queued> --json", "hold", "hold <queued> --reason '"+strings.Repeat("x", 257)+"'",
 			"lane set batch --weight 4 --ageing 10m --by anna", "lane set new --weight 3 --json", "lane set batch", "lane set batch --weight 1001", "lane list", "lane list --json")...)
-	sessions["flow"] = lines("flow", "flow ls --json", "flow ls --state failed,open --kind report", "flow ls --state nonsense", "flow ls --limit 1", "flow ls --namespace other",
+	sessions["flow"] = lines("flow", "flow ls --json", "ls --flow <open>", "ls --flow <broken> --state cancelled", "ls --flow nonsense", "flow ls --state failed,open --kind report", "flow ls --state nonsense", "flow ls --limit 1", "flow ls --namespace other",
 		"flow show <open>", "flow show <open> --json", "flow graph <open> --format mermaid", "flow graph <open> --format dot --json", "flow graph <open> --format svg",
 		"flow seal <open>", "flow seal <open> --json", "flow cancel <open> --policy nonsense", "flow cancel <open> --policy cancel_pending --reason 'too late' --wait",
 		"flow cancel <open> --json", "flow replay <open>", "flow show <broken>", "flow replay <broken> --from nobody", "flow replay <broken> --reason 'more disk' --by anna", "flow replay <broken> --from a --json",

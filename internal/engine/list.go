@@ -23,10 +23,14 @@ const (
 	IndexHeld      Index = "paused"    // by since when an operator holds them
 	IndexActive    Index = "active"    // of a session: by claim number; what is granted to it, too, whose public state is waiting
 	IndexEnded     Index = "ended"     // by when it may be purged
+	IndexFlow      Index = "flow"      // members of a flow, in any state, in the order in which they came
 )
 
 // of tells whether executions in a state live here.
 func (h Index) of(s flowfabric.State) bool {
+	if h == IndexFlow {
+		return true
+	}
 	if h == IndexEnded {
 		return s.Terminal()
 	}

@@ -1,5 +1,5 @@
 -- ff_list_executions: the executions in one index of a partition, a page at a time: waiting (key: a route id), active (key: a
--- session id), delayed, suspended, blocked, paused or ended (no key), in the order of the index, or with newest the other way round. A page may
+-- session id), flow (key: a flow id; its members), delayed, suspended, blocked, paused or ended (no key), in the order of the index, or with newest the other way round. A page may
 -- be shorter than its limit; more tells whether there is another behind its last entry. An entry without a record has an
 -- empty code, one whose record cannot be read "!" and why as its code: it is drift, and the page goes on. alive is that of the session.
 -- Flags:   no-writes
@@ -16,6 +16,7 @@ ff_list.fields = { 'state', 'route', 'priority', 'created_at', 'first_claimed_at
 function ff_list.index(ctx, name, key)
   if name == 'waiting' then return args.int(key, 1, 9007199254740991) and keys.queue(ctx.r, key) end
   if name == 'active' then return key and #key >= 1 and #key <= 64 and keys.held(ctx.r, key) end
+  if name == 'flow' then return args.id(key) and keys.members(ctx.r, key) end
   if key ~= '' then return nil end
   if name == 'delayed' then return keys.delayed(ctx.r) end
   if name == 'suspended' then return keys.parked(ctx.r) end
@@ -62,7 +63,7 @@ local function ff_list_executions(ctx, argv)
   local q = args.named(argv, 2, { 'index', 'key', 'newest', 'score', 'member', 'limit', 'tags', 'reasons' })
   local key = ff_list.index(ctx, q.index, q.key)
   if not key then
-    return reply.err('invalid_input', 'index: waiting route, active session, delayed, suspended, blocked, paused or ended')
+    return reply.err('invalid_input', 'index: waiting route, active session, flow id, delayed, suspended, blocked, paused or ended')
   end
   if q.newest ~= '0' and q.newest ~= '1' then return reply.err('invalid_input', 'newest: 0 or 1') end
   local cursor = listing.cursor(argv, 5)
@@ -90,7 +91,7 @@ local function ff_list_executions(ctx, argv)
     end
   end
   local shut = {}
-  for i = 1, q.index == 'waiting' and #routes or 0 do
+  for i = 1, (q.index == 'waiting' or q.index == 'flow') and #routes or 0 do
     local why = gate.closed(ctx, routes[i])
     if why ~= '' then shut[#shut + 1], shut[#shut + 2] = routes[i], why end
   end
