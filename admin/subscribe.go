@@ -46,7 +46,8 @@ type FeedEvent struct {
 	Execution flowfabric.ExecutionID
 	At        time.Time // server time
 
-	// Of an end or a lease: the state it is in since, and who held it last.
+	// Of an end or a lease: the state it is in since, in words and as it is stored, and who held it last.
+	State   flowfabric.PublicState
 	Code    flowfabric.Code
 	Attempt int    // -1 before the first
 	Route   uint64 // see QueuePartition; 0 when not known
@@ -59,7 +60,8 @@ type FeedEvent struct {
 }
 
 func newFeedEvent(e engine.FeedEvent) FeedEvent {
-	return FeedEvent{string(e.Kind), e.Execution, e.At, e.Code, e.Attempt, e.Route, e.Epoch, e.Session, e.Waitpoint, e.Signal, e.Effect, e.Name}
+	state, _ := flowfabric.Project(e.Code)
+	return FeedEvent{string(e.Kind), e.Execution, e.At, state.Public, e.Code, e.Attempt, e.Route, e.Epoch, e.Session, e.Waitpoint, e.Signal, e.Effect, e.Name}
 }
 
 // SubscribeOptions say what to follow. The zero value follows executions that end, from now on.

@@ -173,7 +173,7 @@ func TestSubscribeLeft(t *testing.T) {
 		}
 		id := cancelled(t, ctx, c, 1)[0]
 		for range 2 {
-			if e := next(t, ctx, s); e.Execution != id || e.Kind != "end" || e.Code != "T3n" {
+			if e := next(t, ctx, s); e.Execution != id || e.Kind != "end" || e.State != flowfabric.Cancelled || e.Code != "T3n" {
 				t.Fatalf("got %+v", e)
 			}
 		}

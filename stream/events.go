@@ -12,7 +12,7 @@ const (
 	TailResumed                        // the attempt goes on in another run, Resumed, and repeats what was not recorded; its frames follow
 	TailFrame                          // Frame
 	TailAttemptEnd                     // the attempt has ended for Reason and all its frames were delivered
-	TailEnd                            // the execution has ended with Code; the last event
+	TailEnd                            // the execution has ended in State; the last event
 )
 
 func (k TailKind) String() string {
@@ -41,7 +41,8 @@ type TailEvent struct {
 	Resumed Resumption // TailResumed: number and reason of the run, and which frames it repeats
 	// Reason is why the attempt ended, with TailAttemptEnd: [AttemptSucceeded] and the constants beside it; "" when unknown.
 	Reason string
-	// Code is, with TailEnd, the stored state code; flowfabric.Project(Code) gives the State, whose Public is what to compare.
+	// State is, with TailEnd, how the execution ended: completed, failed, cancelled, expired or skipped. Code is the same as it is stored.
+	State   flowfabric.PublicState
 	Code    flowfabric.Code
 	Trimmed uint64 // TailGap: durable frames that the server dropped
 	// Recorded is, with TailAttemptEnd, the sequence of the attempt's last frame that a recorded step covers: a later attempt

@@ -105,8 +105,7 @@ type tailEvent struct {
 func newTailEvent(e stream.TailEvent, end *client.OutcomeError) tailEvent {
 	v := tailEvent{Event: e.Kind.String(), Attempt: e.Attempt, Trimmed: e.Trimmed, Missed: e.Missed, Reason: e.Reason}
 	if e.Kind == stream.TailEnd {
-		state, _ := flowfabric.Project(e.Code)
-		v.State = state.Public
+		v.State = e.State
 		if end != nil {
 			v.Category, v.Reason, v.By = end.Category, end.Reason, end.By
 		}

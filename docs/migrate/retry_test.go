@@ -85,7 +85,7 @@ func DeadLetters(ctx context.Context, c *client.Client, tell func(flowfabric.Sna
 		if err != nil {
 			return err
 		}
-		if state, _ := flowfabric.Project(event.Code); state.Public != flowfabric.Failed && state.Public != flowfabric.Expired {
+		if event.State != flowfabric.Failed && event.State != flowfabric.Expired {
 			continue
 		}
 		seen, err := c.Get(ctx, event.Execution)

@@ -291,7 +291,7 @@ func (t *tailer) finish(meta engine.StreamMeta) error {
 	}
 	if state, ok := flowfabric.Project(meta.Code); ok && state.Terminal() && meta.Attempts <= t.attempt+1 {
 		t.attempt = max(meta.Attempts, 1) - 1
-		if err := t.emit(stream.TailEvent{Kind: stream.TailEnd, Code: meta.Code}); err != nil {
+		if err := t.emit(stream.TailEvent{Kind: stream.TailEnd, Code: meta.Code, State: state.Public}); err != nil {
 			return err
 		}
 		return errDone

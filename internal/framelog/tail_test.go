@@ -46,6 +46,9 @@ func (s *story) add(e stream.TailEvent) {
 	case stream.TailAttemptEnd:
 		s.words = append(s.words, fmt.Sprintf("E%d:%s", e.Attempt, e.Reason))
 	case stream.TailEnd:
+		if state, _ := flowfabric.Project(e.Code); state.Public != e.State {
+			s.words = append(s.words, "state "+string(e.State))
+		}
 		s.words = append(s.words, fmt.Sprintf("END:%s", e.Code))
 	}
 }
