@@ -65,6 +65,8 @@ var (
 	ErrLaneClosed          = define("lane_closed", ClassRetry, "the lane is draining or disabled and takes no new work")
 	ErrIdempotencyConflict = define("idempotency_conflict", ClassCaller, "the same id or idempotency key was used with a different payload")
 
+	ErrKeyTaken = define("key_taken", ClassInfo, "another execution has its key by now")
+
 	ErrInvalidTagKey = define("invalid_tag_key", ClassCaller, "a tag key must be dotted lower-case words such as team.region, at most 64 bytes")
 
 	ErrNotFound  = define("execution_not_found", ClassStop, "the execution does not exist: it was never created, or it was purged")

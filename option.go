@@ -51,6 +51,9 @@ type (
 		AttachOption()
 	}
 
+	// SubmitKeyOption is [Unique] and [KeyWindow]: accepted by client.Submit, and KeyWindow by client.SubmitMany.
+	SubmitKeyOption interface{ SubmitOption() }
+
 	// KeyOption is [IdempotencyKey]: accepted by client.Submit, client.SubmitFlow, client.Client.Signal and client.Client.Approve.
 	KeyOption interface {
 		SubmitOption()
@@ -136,7 +139,7 @@ func Retries(n int) WorkOption {
 // Retention is for how long the execution, its result and its frames are kept after its end, however it ends: whole seconds, 1 s..10 years.
 // [RetentionOf] says so for one outcome. By default the lane decides: unless an operator said otherwise, what completed is kept for 24 h, and
 // what failed, expired or was cancelled for 14 days. 0 takes a definition's retention back, and a definition itself refuses 0. After that it is
-// purged; its id and idempotency key stay taken for another day. The members of a flow stay at least until the flow has ended.
+// purged, and its key is free. The members of a flow stay at least until the flow has ended.
 func Retention(d time.Duration) WorkOption {
 	return setter(func(v *option.Values) {
 		v.Said |= option.Retention
@@ -218,17 +221,37 @@ func Creator(name string) CreatorOption {
 	return setter(func(v *option.Values) { v.Said |= option.Creator; v.Creator = name })
 }
 
+// Unique is a key that only one execution has at a time: 1..256 bytes. The key is taken as long as its execution waits, runs, is delayed, blocked
+// or suspended; whatever end it comes to, the key is free. Meanwhile a second submit with an equal key, whatever its input, creates
+// nothing and returns the handle of the first (client.Execution.Duplicate). [KeyWindow] keeps the key longer. Keys of different namespaces
+// or kinds have nothing to do with each other; within a kind, those of Unique and [IdempotencyKey] are the same keys.
+//
+// An execution has one key: Unique and IdempotencyKey together are [ErrInvalidInput]. client.SubmitMany refuses it and takes
+// client.UniqueKeys. A replay of an execution whose key another one has by now is refused with [ErrKeyTaken].
+func Unique(key string) SubmitKeyOption {
+	return setter(func(v *option.Values) { v.Said |= option.Unique; v.Unique = key })
+}
+
+// KeyWindow is for how long a submission has its key at least, whatever becomes of the execution, counted from the submission: 1 s..365
+// days, in whole milliseconds. Once it is over, the key is free as soon as the execution has ended. By default the key of [Unique] has no
+// such time, and that of [IdempotencyKey] is taken for as long as the execution is retained. An execution is retained at least for its
+// window, whatever its [Retention] says; an operator who purges it frees the key. Without a key it is [ErrInvalidInput].
+func KeyWindow(d time.Duration) SubmitKeyOption {
+	return setter(func(v *option.Values) { v.Said |= option.KeyWindow; v.KeyWindow = d })
+}
+
 // IdempotencyKey recognises a submission that is repeated: 1..256 bytes.
 //
-// Of an execution: its id depends on (namespace, kind, key) alone. As long as the execution is retained, a second submit with an equal key and
-// an equal payload returns the first execution (client.Execution.Duplicate), and with another payload it fails with
-// [ErrIdempotencyConflict]. The payload is compared as encoded, before any encryption. client.SubmitMany refuses it and takes
-// client.IdempotencyKeys.
+// Of an execution: as long as the first one is retained, or has not ended within a [KeyWindow], a second submit with an equal key and an
+// equal payload, to the same kind in the same namespace, creates nothing and returns the first execution (client.Execution.Duplicate); with
+// another payload it fails with [ErrIdempotencyConflict]. The payload is compared as encoded, before any encryption. A key never leads to an
+// execution that was purged. client.SubmitMany refuses it and takes client.IdempotencyKeys. See also [Unique].
 //
 // Of a flow: its id depends on (namespace, kind, key) alone. A second submit of the same flow with an equal key meets the first one
 // (client.Flow.Duplicate), completes it if that was cut short less than a day ago, and otherwise changes nothing: one that was given up since is
 // met as it is, cancelled because of flow_abandoned. Another flow under the key (other nodes, inputs, edges, budgets, quotas or mode) is
-// [ErrFlowConflict]. The key is taken as long as the flow is retained, and by its tombstone. Without a key every submit makes a flow of its own.
+// [ErrFlowConflict]. The key is taken as long as the flow is retained; for a day after that a submit under it is refused with
+// [ErrResultPurged]. Without a key every submit makes a flow of its own.
 //
 // Of a signal: a later one to the same waitpoint with the same key, whatever else it says, is answered like the first
 // (suspend.Delivered.Duplicate). So the key names the question that is answered, not the answer.

@@ -51,6 +51,8 @@ func TestWhereOptionsAreAccepted(t *testing.T) {
 		"DeadlineAt":     {flowfabric.DeadlineAt, start},
 		"Creator":        {flowfabric.Creator, []string{"submit", "schedule", "node", "submit flow"}},
 		"Namespace":      {flowfabric.Namespace, []string{"submit", "schedule", "submit flow", "attach"}},
+		"Unique":         {flowfabric.Unique, []string{"submit"}},
+		"KeyWindow":      {flowfabric.KeyWindow, []string{"submit"}},
 		"IdempotencyKey": {flowfabric.IdempotencyKey, []string{"submit", "submit flow", "signal", "approve"}},
 	} {
 		var got []string

@@ -16,6 +16,8 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/google/uuid"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/internal/coalesce"
@@ -115,6 +117,7 @@ type store interface {
 	Partitions() uint16
 	Ping(ctx context.Context) error
 	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)
+	KeyHolder(ctx context.Context, partition uint16, key uuid.UUID) (flowfabric.ExecutionID, error)
 	ReadInput(ctx context.Context, id flowfabric.ExecutionID) ([]byte, bool, error)
 	ReadResult(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, bool, error)
 	CancelExecution(ctx context.Context, id flowfabric.ExecutionID, c engine.Cancellation) (bool, error)

@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/coalesce"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/link"
@@ -24,9 +25,9 @@ type Execution[Out any] struct {
 	decode    func([]byte) (Out, error)
 }
 
-func newExecution[In, Out any](c *Client, def *handler.Definition[In, Out], created engine.Created, keyed bool) *Execution[Out] {
+func newExecution[In, Out any](c *Client, def *handler.Definition[In, Out], created engine.Created, sub *coalesce.Submission) *Execution[Out] {
 	e := Attach(c, def, created.ID)
-	e.duplicate = created.Duplicate && keyed // a plain duplicate is our own repeated call
+	e.duplicate = created.ID != sub.Item.ID // one of the same id is our own repeated call
 	return e
 }
 
@@ -40,26 +41,35 @@ func Attach[In, Out any](c *Client, def *handler.Definition[In, Out], id flowfab
 // AttachOption is flowfabric.Namespace.
 type AttachOption interface{ AttachOption() }
 
-// AttachKey returns a handle on the execution that [Submit] of def makes, or made, under a flowfabric.IdempotencyKey, in the client's
-// namespace or another one. Like [Attach] it makes no call; for a key that is not legal its methods answer
-// flowfabric.ErrInvalidInput.
-func AttachKey[In, Out any](c *Client, def *handler.Definition[In, Out], key string, opts ...AttachOption) *Execution[Out] {
+// AttachKey returns a handle on the execution of def that has a flowfabric.IdempotencyKey or a flowfabric.Unique key, in the client's namespace
+// or another one; or, if nobody has the key, on the last that had it and is still retained. It makes one call.
+//
+// Errors: flowfabric.ErrNotFound if there is no such execution; ErrInvalidInput for a key or a namespace that is out of bounds, and the error
+// of an invalid def; ErrTransport.
+func AttachKey[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], key string, opts ...AttachOption) (*Execution[Out], error) {
 	said := option.Values{Namespace: c.cfg.Namespace}
-	err := errors.Join(def.Err(), checkKey(key))
+	err := errors.Join(def.Err(), checkKey(option.IdempotencyKey, key))
 	for i, o := range opts {
 		err = errors.Join(err, say(&said, i, o))
 	}
-	if err != nil || valid.Name("namespace", said.Namespace) != nil {
-		return Attach(c, def, flowfabric.ExecutionID{})
+	if err = errors.Join(err, valid.Name("namespace", said.Namespace)); err != nil {
+		return nil, fmt.Errorf("attach key %.48q: %w", key, err)
 	}
-	return Attach(c, def, flowfabric.MakeExecutionID(ids.Keyed(c.store.Partitions(), said.Namespace, def.Kind(), key)))
+	if c.closed.Load() {
+		return nil, fmt.Errorf("attach key %q: %w", key, ErrClosed)
+	}
+	partition, name := ids.Keyed(c.store.Partitions(), said.Namespace, def.Kind(), key)
+	id, err := c.store.KeyHolder(ctx, partition, name)
+	if err != nil {
+		return nil, fmt.Errorf("attach key %q: %w", key, err)
+	}
+	return Attach(c, def, id), nil
 }
 
 // ID names the execution; its text form is what other processes need for [Attach].
 func (e *Execution[Out]) ID() flowfabric.ExecutionID { return e.id }
 
-// Duplicate reports whether an idempotency key led this submit to an execution that existed already. It may also
-// be true for the first submit when the reply to its call was lost and the call was repeated.
+// Duplicate reports whether a key led this submit to an execution that existed already.
 func (e *Execution[Out]) Duplicate() bool { return e.duplicate }
 
 // Get reads a snapshot, see [Client.Get].

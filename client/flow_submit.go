@@ -40,7 +40,7 @@ func (c *Client) newFlowSubmission(opts []FlowOption) (q flowSubmission, err err
 	q = flowSubmission{namespace: said.Namespace, creator: said.Creator, keyed: said.Has(option.IdempotencyKey), key: said.IdempotencyKey,
 		gates: engine.ReplaceGates(nil, &said), tags: said.Tags}
 	if q.keyed {
-		err = checkKey(q.key)
+		err = checkKey(option.IdempotencyKey, q.key)
 	}
 	return q, errors.Join(err, valid.Tags(q.tags))
 }

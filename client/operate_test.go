@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
@@ -54,29 +55,94 @@ func TestResultPurgedBetweenTwoReads(t *testing.T) {
 	})
 }
 
-// A key names an execution before and after it was submitted, in its namespace.
+// A key leads to its execution once that was submitted, in its namespace.
 func TestAttachKey(t *testing.T) {
 	f := newFake()
 	c := f.client(t)
-	x := AttachKey(c, echo, "tides-1")
-	if _, err := x.Get(t.Context()); !errors.Is(err, flowfabric.ErrNotFound) {
+	ctx := t.Context()
+	if _, err := AttachKey(ctx, c, echo, "tides-1"); !errors.Is(err, flowfabric.ErrNotFound) || !strings.Contains(err.Error(), `"tides-1"`) {
 		t.Errorf("before the submit: %v", err)
 	}
-	submitted, err := Submit(t.Context(), c, echo, "tides", flowfabric.IdempotencyKey("tides-1"))
-	if err != nil || submitted.ID() != x.ID() {
-		t.Errorf("submitted %s, attached %s: %v", submitted.ID(), x.ID(), err)
+	submitted, err := Submit(ctx, c, echo, "tides", flowfabric.IdempotencyKey("tides-1"))
+	if err != nil || submitted.Duplicate() {
+		t.Fatal(submitted, err)
 	}
-	elsewhere, err := Submit(t.Context(), c, echo, "tides", flowfabric.IdempotencyKey("tides-1"), flowfabric.Namespace("blue"))
-	if err != nil || elsewhere.ID() == x.ID() || elsewhere.ID() != AttachKey(c, echo, "tides-1", flowfabric.Namespace("blue")).ID() {
+	x, err := AttachKey(ctx, c, echo, "tides-1")
+	if err != nil || submitted.ID() != x.ID() {
+		t.Fatalf("submitted %s, attached %v: %v", submitted.ID(), x, err)
+	}
+	elsewhere, err := Submit(ctx, c, echo, "tides", flowfabric.Unique("tides-1"), flowfabric.Namespace("blue"))
+	if err != nil || elsewhere.ID() == x.ID() || elsewhere.Duplicate() {
 		t.Errorf("in another namespace: %s, %v", elsewhere.ID(), err)
 	}
-	if raw, err := c.RawInput(t.Context(), x.ID()); string(raw) != `"tides"` || err != nil {
+	if there, err := AttachKey(ctx, c, echo, "tides-1", flowfabric.Namespace("blue")); err != nil || there.ID() != elsewhere.ID() {
+		t.Errorf("attached in another namespace: %v", err)
+	}
+	if raw, err := c.RawInput(ctx, x.ID()); string(raw) != `"tides"` || err != nil {
 		t.Errorf("input %q, %v", raw, err)
 	}
-	for name, bad := range map[string]*Execution[string]{"no key": AttachKey(c, echo, ""), "a long key": AttachKey(c, echo, strings.Repeat("k", 257)),
-		"a namespace": AttachKey(c, echo, "k", flowfabric.Namespace("{}")), "no definition": AttachKey[string, string](c, nil, "k")} {
-		if _, err := bad.Get(t.Context()); !errors.Is(err, flowfabric.ErrInvalidInput) {
+	attach := func(key string, opts ...AttachOption) error {
+		_, err := AttachKey(ctx, c, echo, key, opts...)
+		return err
+	}
+	_, undefined := AttachKey[string, string](ctx, c, nil, "k")
+	for name, err := range map[string]error{"no key": attach(""), "a long key": attach(strings.Repeat("k", 257)),
+		"a namespace": attach("k", flowfabric.Namespace("{}")), "no definition": undefined} {
+		if !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A unique key looks at no input, and an execution has one key.
+func TestUniqueKeys(t *testing.T) {
+	f := newFake()
+	c := f.client(t)
+	ctx := t.Context()
+	first, err := Submit(ctx, c, echo, "tides", flowfabric.Unique("one"))
+	if err != nil || first.Duplicate() {
+		t.Fatal(err)
+	}
+	second, err := Submit(ctx, c, echo, "moons", flowfabric.Unique("one"), flowfabric.KeyWindow(time.Minute))
+	if err != nil || !second.Duplicate() || second.ID() != first.ID() {
+		t.Errorf("the second: %v, %v", second, err)
+	}
+	if x := f.Stored[first.ID()]; x.Key.For != 0 || x.Digest != "" {
+		t.Errorf("%+v", x)
+	}
+	all, err := SubmitMany(ctx, c, echo, []string{"a", "b", "c"}, UniqueKeys(func(i int) string { return []string{"x", "y", "x"}[i] }),
+		flowfabric.KeyWindow(time.Hour))
+	if err != nil || all[0].ID() != all[2].ID() || all[0].ID() == all[1].ID() || all[0].Duplicate() || !all[2].Duplicate() {
+		t.Errorf("of many: %v, %v", all, err)
+	}
+	if x := f.Stored[all[0].ID()]; x.Key.For != time.Hour || string(x.Payload) != `"a"` {
+		t.Errorf("%+v", x)
+	}
+	key := func(int) string { return "k" }
+	for name, opts := range map[string][]SubmitOption{
+		"two keys":      {flowfabric.Unique("k"), flowfabric.IdempotencyKey("k")},
+		"no key":        {flowfabric.KeyWindow(time.Hour)},
+		"empty":         {flowfabric.Unique("")},
+		"long":          {flowfabric.Unique(strings.Repeat("k", 257))},
+		"short window":  {flowfabric.Unique("k"), flowfabric.KeyWindow(time.Second - 1)},
+		"long window":   {flowfabric.IdempotencyKey("k"), flowfabric.KeyWindow(365*24*time.Hour + 1)},
+		"keys for many": {UniqueKeys(key)},
+	} {
+		if _, err := Submit(ctx, c, echo, "x", opts...); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, opts := range map[string][]SubmitOption{
+		"one key":    {flowfabric.Unique("k")},
+		"two kinds":  {UniqueKeys(key), IdempotencyKeys(key)},
+		"both kinds": {UniqueKeys(key), flowfabric.IdempotencyKey("k")},
+		"empty":      {UniqueKeys(func(int) string { return "" })},
+	} {
+		if _, err := SubmitMany(ctx, c, echo, []string{"x", "y"}, opts...); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			t.Errorf("many, %s: %v", name, err)
+		}
+	}
+	if len(f.Stored) != 3 {
+		t.Errorf("%d stored", len(f.Stored))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/coalesce"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/option"
@@ -14,25 +15,36 @@ import (
 const maxCreator = limits.MaxName
 
 // SubmitOption changes one submission: of package flowfabric Priority, Lane, Timeout, Deadline, DeadlineAt, Delay, DelayUntil, Retries,
-// Retention, Capabilities, Tags, Budgets, Quotas, Namespace, Creator and IdempotencyKey; for [SubmitMany] also [IdempotencyKeys]. Later
+// Retention, Capabilities, Tags, Budgets, Quotas, LimitKey, Namespace, Creator, Unique, IdempotencyKey and KeyWindow; for [SubmitMany] also
+// [UniqueKeys] and [IdempotencyKeys]. Later
 // options win over earlier ones, and all of them over the definition.
 type SubmitOption interface{ SubmitOption() }
 
-// keysOption is [IdempotencyKeys].
-type keysOption func(index int) string
+// keysOption is [IdempotencyKeys] or [UniqueKeys].
+type keysOption struct {
+	key  func(index int) string
+	kind option.Field
+}
 
 func (keysOption) SubmitOption() {}
 
 // IdempotencyKeys gives every input of a [SubmitMany] its own flowfabric.IdempotencyKey; key is called once per index.
-func IdempotencyKeys(key func(index int) string) SubmitOption { return keysOption(key) }
+func IdempotencyKeys(key func(index int) string) SubmitOption {
+	return keysOption{key, option.IdempotencyKey}
+}
 
-// submission is one input on its way to the server.
+// UniqueKeys gives every input of a [SubmitMany] its own flowfabric.Unique; key is called once per index. Of inputs with equal keys the
+// first is created, and the others return its handle.
+func UniqueKeys(key func(index int) string) SubmitOption { return keysOption{key, option.Unique} }
+
+// submission is what the inputs of one call have in common.
 type submission struct {
 	item   engine.NewExecution
-	keyed  bool
-	digest bool // make one although there is no key
-	key    string
+	key    *coalesce.Key // nil: they have none, or each its own
 	keyFor func(index int) string
+	keyed  option.Field  // the kind of the keys; 0 if there are none
+	window time.Duration // as engine.SubmitKey has it
+	digest bool          // make one although there is no key
 }
 
 // take takes over what options say.
@@ -43,21 +55,54 @@ func (s *submission) take(opts []SubmitOption) error {
 	var said option.Values
 	for i, o := range opts {
 		if keys, ok := o.(keysOption); ok {
-			s.keyFor = keys
+			if s.keyFor != nil && s.keyed != keys.kind {
+				return errTwoKeys
+			}
+			s.keyFor, s.keyed = keys.key, keys.kind
 		} else if err := say(&said, i, o); err != nil {
 			return err
 		}
 	}
 	s.item.Use(&said)
-	s.keyed, s.key = said.Has(option.IdempotencyKey), said.IdempotencyKey
+	return s.takeKey(&said)
+}
+
+var errTwoKeys = fmt.Errorf("%w: an execution has one key, a Unique one or an IdempotencyKey", flowfabric.ErrInvalidInput)
+
+// takeKey takes over what options say about keys.
+func (s *submission) takeKey(said *option.Values) error {
+	single := said.Said & (option.IdempotencyKey | option.Unique)
+	switch {
+	case single == option.IdempotencyKey|option.Unique || single != 0 && s.keyFor != nil:
+		return errTwoKeys
+	case single == option.Unique:
+		s.keyed, s.key = option.Unique, &coalesce.Key{Text: said.Unique}
+	case single == option.IdempotencyKey:
+		s.keyed, s.key = option.IdempotencyKey, &coalesce.Key{Text: said.IdempotencyKey}
+	}
+	if s.keyed == option.IdempotencyKey {
+		s.window = -1
+	}
+	if said.Has(option.KeyWindow) {
+		if s.keyed == 0 {
+			return fmt.Errorf("%w: KeyWindow without a key", flowfabric.ErrInvalidInput)
+		}
+		if said.KeyWindow < limits.MinKeyWindow || said.KeyWindow > limits.MaxKeyWindow {
+			return fmt.Errorf("%w: KeyWindow is %s, want 1s..365 days", flowfabric.ErrInvalidInput, said.KeyWindow)
+		}
+		s.window = said.KeyWindow
+	}
+	if s.key != nil {
+		s.key.For = s.window
+	}
 	return nil
 }
 
 // validate checks what options can say, before any I/O, and normalises capabilities; the definition has checked
 // policy and payload. A mistake must not reach a batch, where it would be somebody else's error too.
 func (s *submission) validate(now time.Time) error {
-	if s.keyed && s.keyFor == nil {
-		if err := checkKey(s.key); err != nil {
+	if s.key != nil {
+		if err := checkKey(s.keyed, s.key.Text); err != nil {
 			return err
 		}
 	}
@@ -72,9 +117,14 @@ func say(said *option.Values, index int, o any) error {
 	return nil
 }
 
-func checkKey(key string) error {
+// checkKey judges a key of a kind.
+func checkKey(kind option.Field, key string) error {
 	if key == "" || len(key) > limits.MaxIdempotencyKey {
-		return fmt.Errorf("%w: idempotency key has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, len(key), limits.MaxIdempotencyKey)
+		name := "idempotency key"
+		if kind == option.Unique {
+			name = "unique key"
+		}
+		return fmt.Errorf("%w: %s has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(key), limits.MaxIdempotencyKey)
 	}
 	return nil
 }

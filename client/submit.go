@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/coalesce"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 )
 
@@ -30,7 +31,7 @@ import (
 func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], in In, opts ...SubmitOption) (*Execution[Out], error) {
 	common, err := prepare(c, def, opts)
 	if err == nil && common.keyFor != nil {
-		err = fmt.Errorf("%w: IdempotencyKeys is for SubmitMany, use flowfabric.IdempotencyKey", flowfabric.ErrInvalidInput)
+		err = fmt.Errorf("%w: IdempotencyKeys and UniqueKeys are for SubmitMany, use flowfabric.IdempotencyKey or Unique", flowfabric.ErrInvalidInput)
 	}
 	if err != nil {
 		return nil, submitError(def, err)
@@ -58,7 +59,7 @@ func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition
 	if err != nil {
 		return nil, err
 	}
-	return newExecution(c, def, created, sub.Keyed), nil
+	return newExecution(c, def, created, sub), nil
 }
 
 // traced begins the span of a submission and lets its context travel with what is submitted.
@@ -72,7 +73,7 @@ func (c *Client) traced(ctx context.Context, common *submission, count int) (con
 
 // SubmitMany creates one execution per input, in calls of at most 100 inputs and about 900 KiB with up to four
 // calls in flight, and returns the handles in the order of inputs. Each call goes to one partition, the next in
-// rotation, so executions of one call are claimed in input order among themselves; with [IdempotencyKeys] the
+// rotation, so executions of one call are claimed in input order among themselves; with [IdempotencyKeys] or [UniqueKeys] the
 // calls are grouped by the partitions of the keys.
 //
 // An invalid option refuses the whole with one error, and invalid inputs with an [*ItemError] for each, both before any
@@ -80,8 +81,8 @@ func (c *Client) traced(ctx context.Context, common *submission, count int) (con
 // fails with its error and what was sent with [*UnknownOutcomeError].
 func SubmitMany[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], inputs []In, opts ...SubmitOption) ([]*Execution[Out], error) {
 	common, err := prepare(c, def, opts)
-	if err == nil && common.keyed && common.keyFor == nil {
-		err = fmt.Errorf("%w: IdempotencyKey would give every input the same id, use client.IdempotencyKeys", flowfabric.ErrInvalidInput)
+	if err == nil && common.key != nil {
+		err = fmt.Errorf("%w: every input would have the same key, use client.IdempotencyKeys or UniqueKeys", flowfabric.ErrInvalidInput)
 	}
 	if err != nil {
 		return nil, submitError(def, err)
@@ -119,7 +120,7 @@ func submitAll[In, Out any](ctx context.Context, c *Client, def *handler.Definit
 			failed = append(failed, &ItemError{Index: i, Err: p.Err})
 			continue
 		}
-		out[i] = newExecution(c, def, p.Created, p.Sub.Keyed)
+		out[i] = newExecution(c, def, p.Created, p.Sub)
 	}
 	return out, errors.Join(failed...)
 }
@@ -148,17 +149,17 @@ func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], opts []Su
 
 // fill makes the submission of one input from what all have in common; nothing has been sent when it fails.
 func fill[In, Out any](common *submission, def *handler.Definition[In, Out], in In, index int) (*coalesce.Submission, error) {
-	item, keyed, key := common.item, common.keyed, common.key
+	item, key := common.item, common.key
 	if common.keyFor != nil {
-		keyed, key = true, common.keyFor(index)
-		if err := checkKey(key); err != nil {
+		key = &coalesce.Key{Text: common.keyFor(index), For: common.window}
+		if err := checkKey(common.keyed, key.Text); err != nil {
 			return nil, err
 		}
 	}
 	var err error
-	if keyed || common.digest {
+	if common.keyed == option.IdempotencyKey || common.digest {
 		item.Payload, item.Digest, err = def.Encode(in)
-	} else { // its id is new: there is nothing to compare a repetition with
+	} else { // there is nothing to compare with
 		item.Payload, err = def.Payload(in)
 	}
 	if err != nil {
@@ -167,7 +168,7 @@ func fill[In, Out any](common *submission, def *handler.Definition[In, Out], in 
 	if _, raw := any(in).([]byte); raw { // a call that is given up may still read it
 		item.Payload = bytes.Clone(item.Payload)
 	}
-	return coalesce.NewSubmission(item, keyed, key), nil
+	return coalesce.NewSubmission(item, key), nil
 }
 
 func submitError[In, Out any](def *handler.Definition[In, Out], err error) error {

@@ -119,7 +119,12 @@ func Example() {
 	_, err = client.Submit(ctx, c, SendInvoice, Invoice{Number: 17, To: "bert@example.com"}, InvoiceKey(in))
 	fmt.Println("another payload under its key:", errors.Is(err, flowfabric.ErrIdempotencyConflict))
 
-	receipt, err := client.AttachKey(c, SendInvoice, "invoice-17").Result(ctx) // whoever knows the key, at any time
+	known, err := client.AttachKey(ctx, c, SendInvoice, "invoice-17") // whoever knows the key, as long as the execution is retained
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	receipt, err := known.Result(ctx)
 	fmt.Println(receipt.MessageID, err)
 	// Output:
 	// the same one: true true <nil>

@@ -184,7 +184,7 @@ func (c *Coalescer) grouped(items []*Entry) (order []*shard) {
 	for _, p := range items {
 		c.identify(p.Sub)
 		l := plain
-		if p.Sub.Keyed {
+		if p.Sub.Key != nil {
 			partition := p.Sub.Item.ID.Partition()
 			if l = keyed[partition]; l == nil {
 				l = &shard{fixed: true, partition: partition}

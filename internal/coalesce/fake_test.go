@@ -35,20 +35,20 @@ func newFor(life context.Context, f *storetest.Creator) *Coalescer {
 
 // sub is a plain submission as prepare would make it.
 func sub(payload string) *Submission {
-	return NewSubmission(engine.NewExecution{Namespace: "default", Lane: "default", Kind: "k", Payload: []byte(payload), Digest: payload}, false, "")
+	return NewSubmission(engine.NewExecution{Namespace: "default", Lane: "default", Kind: "k", Payload: []byte(payload), Digest: payload}, nil)
 }
 
 func keyedSub(key, payload string) *Submission {
 	s := sub(payload)
-	s.Keyed, s.Key = true, key
+	s.Key = &Key{Text: key, For: -1}
 	return s
 }
 
-// keyIn finds a key whose id lies in the partition.
+// keyIn finds a key of the partition.
 func keyIn(partition uint16, nth int) string {
 	for i := 0; ; i++ {
 		key := fmt.Sprint("key-", i)
-		if flowfabric.MakeExecutionID(ids.Keyed(4, "default", "k", key)).Partition() == partition {
+		if p, _ := ids.Keyed(4, "default", "k", key); p == partition {
 			if nth--; nth < 0 {
 				return key
 			}

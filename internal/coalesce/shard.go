@@ -25,7 +25,7 @@ type shard struct {
 
 // shard finds the queue of a Submission. The caller holds mu.
 func (c *Coalescer) shard(sub *Submission) *shard {
-	if !sub.Keyed {
+	if sub.Key == nil {
 		return &c.plain
 	}
 	partition := sub.Item.ID.Partition()

@@ -1,6 +1,8 @@
 package coalesce
 
 import (
+	"time"
+
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -10,15 +12,20 @@ import (
 
 // Submission is one input on its way to the server.
 type Submission struct {
-	Item  engine.NewExecution
-	Keyed bool
-	Key   string // its id is derived from it, if Keyed
-	Size  int    // bytes it adds to a create call, roughly
+	Item engine.NewExecution
+	Key  *Key // nil: it has none
+	Size int  // bytes it adds to a create call, roughly
 }
 
-// NewSubmission makes a submission; key counts if it is keyed.
-func NewSubmission(item engine.NewExecution, keyed bool, key string) *Submission {
-	s := &Submission{Item: item, Keyed: keyed, Key: key, Size: 256 + len(item.Payload)}
+// Key is one that a caller chose; its partition follows from it.
+type Key struct {
+	Text string
+	For  time.Duration // as engine.SubmitKey has it
+}
+
+// NewSubmission makes a submission; key is nil if it has none.
+func NewSubmission(item engine.NewExecution, key *Key) *Submission {
+	s := &Submission{Item: item, Key: key, Size: 256 + len(item.Payload)}
 	for _, c := range item.Capabilities {
 		s.Size += len(c) + 1
 	}
@@ -42,12 +49,12 @@ type Entry struct {
 	Err     error
 }
 
-// identify derives the id of a keyed Submission and mints the UUID of a plain one, outside any lock.
+// identify mints the UUID of a submission, outside any lock. With a key its partition is known, too.
 func (c *Coalescer) identify(sub *Submission) {
-	x := &sub.Item
-	if sub.Keyed {
-		x.ID = flowfabric.MakeExecutionID(ids.Keyed(c.cfg.Partitions, x.Namespace, x.Kind, sub.Key))
-	} else {
-		x.ID = flowfabric.MakeExecutionID(0, uuid.Must(uuid.NewV7()))
+	x, partition := &sub.Item, uint16(0)
+	if sub.Key != nil {
+		x.Key.For = sub.Key.For
+		partition, x.Key.ID = ids.Keyed(c.cfg.Partitions, x.Namespace, x.Kind, sub.Key.Text)
 	}
+	x.ID = flowfabric.MakeExecutionID(partition, uuid.Must(uuid.NewV7()))
 }

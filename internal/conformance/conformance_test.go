@@ -80,6 +80,7 @@ func (f Features) has(name string) bool {
 func topics() map[string][]scenario {
 	return map[string][]scenario{
 		"create":        createScenarios,
+		"keys":          keyScenarios,
 		"claim":         claimScenarios,
 		"lease":         leaseScenarios,
 		"settle":        settleScenarios,
@@ -128,7 +129,7 @@ var unmarked = []string{"golden", "lost replies", "interleavings", "errors", "fu
 var order = []string{
 	"create", "claim", "lease", "settle", "stream", "time", "clock", "cancel", "operator", "golden", "lost replies", "interleavings", "bell",
 	"errors", "repeat", "server", "edge cases", "tick", "modes", "runs", "suspend", "signal", "waitpoint", "suspend reuse",
-	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "audit", "replicas", "counting", "flow", "gates", "spend", "fair", "fuzz",
+	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "audit", "replicas", "counting", "flow", "gates", "spend", "fair", "fuzz",
 }
 
 // partitions of the store under test; scenarios take them in turn.

@@ -100,11 +100,10 @@ var flowRetentionScenarios = []scenario{
 		w.is(err, flowfabric.ErrResultPurged)
 		keys, _ := w.lasting()
 		same(w, "nothing of the flow is left", fmt.Sprint(keys), fmt.Sprint([]string{string(w.k)}))
-		out, err := w.e.CreateFlow(w.ctx, engine.NewFlow{ID: g.id, Namespace: "default", Kind: "test"})
-		w.no(err)
-		same(w, "submitted again", words(out.Already, out.State), "true completed")
+		_, err = w.e.CreateFlow(w.ctx, engine.NewFlow{ID: g.id, Namespace: "default", Kind: "test"})
+		w.is(err, flowfabric.ErrResultPurged) // nobody is led to a flow that is gone
 		w.advance(25 * time.Hour)
-		out, err = w.e.CreateFlow(w.ctx, engine.NewFlow{ID: g.id, Namespace: "default", Kind: "test"})
+		out, err := w.e.CreateFlow(w.ctx, engine.NewFlow{ID: g.id, Namespace: "default", Kind: "test"})
 		w.no(err)
 		same(w, "a day later the id is free", words(out.Already, out.State), "false staging")
 	}},

@@ -117,11 +117,21 @@ func (f *fleet) cores(jobs int) []bool {
 	for first := 0; first < jobs; first += 1000 {
 		var commands rueidis.Commands
 		for i := first; i < min(first+1000, jobs); i++ {
-			id := crash.Job{Index: i}.ID(f.partitions)
-			commands = append(commands, f.raw.B().Exists().Key(keys.Root(id.Partition())+":x:"+id.UUID().String()).Build())
+			partition, key := crash.Job{Index: i}.Place(f.partitions)
+			commands = append(commands, f.raw.B().Get().Key(keys.Of(partition).Keyed(key)).Build())
 		}
-		for _, r := range f.raw.DoMulti(f.ctx, commands...) {
-			n, err := r.AsInt64()
+		for i, r := range f.raw.DoMulti(f.ctx, commands...) {
+			text, err := r.ToString()
+			if rueidis.IsRedisNil(err) {
+				out = append(out, false)
+				continue
+			}
+			partition, _ := crash.Job{Index: first + i}.Place(f.partitions)
+			holder, _, _ := strings.Cut(text, " ")
+			n := int64(0)
+			if err == nil {
+				n, err = f.raw.Do(f.ctx, f.raw.B().Exists().Key(keys.Root(partition)+":x:"+holder).Build()).AsInt64()
+			}
 			if err != nil {
 				f.t.Fatalf("look for a core: %v; %s", err, f.stuck(jobs))
 			}
@@ -138,7 +148,11 @@ func (f *fleet) stuck(jobs int) string {
 	var out []string
 	partition := uint16(0)
 	for i := 0; i < jobs && len(out) < 5; i++ {
-		s, err := f.engine.ReadExecution(ctx, crash.Job{Index: i}.ID(f.partitions))
+		var s engine.Snapshot
+		id, err := crash.Job{Index: i}.Execution(ctx, f.engine)
+		if err == nil {
+			s, err = f.engine.ReadExecution(ctx, id)
+		}
 		if err == nil && !s.State.Terminal() {
 			if len(out) == 0 {
 				partition = s.ID.Partition()
@@ -228,7 +242,10 @@ func (f *fleet) ended(existing []bool, rolled bool) *recoveries {
 }
 
 func (f *fleet) one(j crash.Job, rolled bool, faults map[string][]fault, out *recoveries) error {
-	id := j.ID(f.partitions)
+	id, err := j.Execution(f.ctx, f.engine)
+	if err != nil {
+		return err
+	}
 	s, err := f.engine.ReadExecution(f.ctx, id)
 	if err != nil {
 		return err

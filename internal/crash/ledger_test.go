@@ -116,7 +116,7 @@ func (l *ledger) check(t *testing.T) {
 
 // The ledger is a checker, so it is checked: every breach that it knows, and a history that is sound.
 func TestLedgerSeesEveryBreach(t *testing.T) {
-	id := crash.Job{}.ID(64)
+	id := flowfabric.NewExecutionID(7)
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	claim := func(ms int, session string, epoch uint64) crash.Claimed {
 		return crash.Claimed{Sent: at(ms), At: at(ms + 1), Fence: flowfabric.Fence{Execution: id, Session: session, Claim: 1, Epoch: epoch}}

@@ -8,9 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -77,9 +80,15 @@ func (j Job) Ends() flowfabric.Code {
 // Key is the job's idempotency key.
 func (j Job) Key() string { return "k" + strconv.Itoa(j.Index) }
 
-// ID is the execution that the key leads to in a deployment with so many partitions.
-func (j Job) ID(partitions uint16) flowfabric.ExecutionID {
-	return flowfabric.MakeExecutionID(ids.Keyed(partitions, limits.DefaultNamespace, Mix.Kind(), j.Key()))
+// Place is where a deployment with so many partitions keeps who has the key.
+func (j Job) Place(partitions uint16) (uint16, uuid.UUID) {
+	return ids.Keyed(partitions, limits.DefaultNamespace, Mix.Kind(), j.Key())
+}
+
+// Execution is the one that the key leads to; flowfabric.ErrNotFound if there is none.
+func (j Job) Execution(ctx context.Context, e *engine.Engine) (flowfabric.ExecutionID, error) {
+	partition, key := j.Place(e.Partitions())
+	return e.KeyHolder(ctx, partition, key)
 }
 
 // Mix is the definition that all jobs share. Reclaims are not capped: how often a worker dies is up to the test.

@@ -214,7 +214,10 @@ func (f *fleet) landed() *ledger {
 
 // undisturbed tells how a job shows that a worker was restarted, beyond having been handed back.
 func (f *fleet) undisturbed(j crash.Job, l *ledger) error {
-	id := j.ID(f.partitions)
+	id, err := j.Execution(f.ctx, f.engine)
+	if err != nil {
+		return err
+	}
 	s, err := f.engine.ReadExecution(f.ctx, id)
 	if err != nil {
 		return err

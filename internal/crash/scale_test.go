@@ -4,13 +4,11 @@ package crash_test
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/internal/crash"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -28,8 +26,7 @@ func TestFire(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	f := muster(t, ctx, url, 16, time.Minute)
-	watched, stopWatching := f.watch(min(jobs, 20_000))
-	defer stopWatching()
+	watched := f.watch(min(jobs, 20_000))
 
 	undead, bury := f.haunted()
 	faults := kills + kills/10
@@ -79,52 +76,27 @@ func TestFire(t *testing.T) {
 	t.Logf("%d leases ran out without a fault; %d attempts took over a step; whole test %v", r.unprovoked, r.reused, time.Since(began).Round(time.Millisecond))
 }
 
-// watch counts the end events of the first n jobs. The returned check wants one of each.
-func (f *fleet) watch(n int) (check func(t *testing.T), stop func()) {
+// watch records who ends. The returned check wants that each of the first n jobs did so once.
+func (f *fleet) watch(n int) (check func(t *testing.T)) {
 	f.t.Helper()
-	const chunk = 1000
-	ctx, cancel := context.WithCancel(f.ctx)
-	var mu sync.Mutex
-	var owner sync.WaitGroup
-	ends := make(map[string]int, n)
-	for first := 0; first < n; first += chunk {
-		var channels []string
-		for i := first; i < min(first+chunk, n); i++ {
-			channels = append(channels, engine.EventChannel(crash.Job{Index: i}.ID(f.partitions)))
-		}
-		ready := make(chan struct{})
-		owner.Go(func() {
-			err := f.engine.Subscribe(ctx, 0, channels, func() { close(ready) }, func(channel, message string) {
-				if strings.HasPrefix(message, "T") {
-					mu.Lock()
-					ends[channel]++
-					mu.Unlock()
-				}
-			})
-			if ctx.Err() == nil {
-				f.t.Errorf("the watch was lost: %v", err)
-			}
-		})
-		select {
-		case <-ready:
-		case <-ctx.Done():
-			f.t.Fatal("the watch never stood")
-		}
+	if err := crash.RecordEnds(f.ctx, f.engine); err != nil {
+		f.t.Fatal(err)
 	}
-	check = func(t *testing.T) {
+	return func(t *testing.T) {
 		t.Helper()
-		mu.Lock()
-		defer mu.Unlock()
+		ends, err := crash.Ends(f.ctx, f.engine)
+		if err != nil {
+			t.Fatal(err)
+		}
 		bad := 0
 		for i := range n {
-			channel := engine.EventChannel(crash.Job{Index: i}.ID(f.partitions))
-			if ends[channel] != 1 && bad < 10 {
+			id, err := crash.Job{Index: i}.Execution(f.ctx, f.engine)
+			if got := ends[id]; (err != nil || got != 1) && bad < 10 {
 				bad++
-				t.Errorf("job %d: %d end events, want one", i, ends[channel])
+				t.Errorf("job %d: it ended %d times, want once (%v)", i, got, err)
 			}
 		}
 	}
-	return check, func() { cancel(); owner.Wait() }
 }
 
 // haunted sets zombies on the store. bury gives them the worker that was killed, end stops them.

@@ -6,18 +6,21 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // CreateExecutions admits 1..100 executions of one partition, with at most 1 MiB of payload and 2,000 tags in all, in one atomic call
 // (lua/execution/ff_create_execution.lua). Each item is judged alone: Created.Err tells why one was refused, the
-// others are admitted. An id that exists already answers Duplicate when the digests agree, ErrIdempotencyConflict
-// when they do not. The call may be repeated with the same ids, which is up to the caller: the engine makes one try.
+// others are admitted. An id that exists already, and a key that another execution has, answer Duplicate when the digests agree, or one
+// is empty, and ErrIdempotencyConflict when they do not. The call may be repeated with the same ids, which is up to the caller: the engine makes one try.
 func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items []NewExecution) ([]Created, error) {
 	if len(items) < 1 || len(items) > limits.MaxBatch {
 		return nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnCreate.name, flowfabric.ErrInvalidInput, len(items), limits.MaxBatch)
@@ -65,7 +68,16 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 			out[i].Err = refused
 			continue
 		}
-		state, _ := flowfabric.Project(flowfabric.Code(text))
+		code, holder, other := strings.Cut(text, " ")
+		if other {
+			owner, err := ids.ParseUUID(holder)
+			if err != nil {
+				r.stop("the holder of a key: %v", err)
+				break
+			}
+			out[i].ID = flowfabric.MakeExecutionID(partition, owner)
+		}
+		state, _ := flowfabric.Project(flowfabric.Code(code))
 		out[i].State, out[i].Duplicate = state.Public, already
 	}
 	return out, r.fail()
@@ -83,7 +95,7 @@ func appendItems(args []string, n int, item func(i int) *NewExecution, more func
 		args = append(args, strconv.Itoa(upto-from))
 		for i := from; i < upto; i++ {
 			x := item(i)
-			args = append(args, x.ID.UUID().String(), x.Digest, rueidis.BinaryString(x.Payload))
+			args = append(args, x.slot(), x.Digest, rueidis.BinaryString(x.Payload))
 			if more != nil {
 				args = more(args, i)
 			}
@@ -92,7 +104,19 @@ func appendItems(args []string, n int, item func(i int) *NewExecution, more func
 	return args
 }
 
-// alike tells whether an item differs from another, whose policy is packed, in nothing but id, digest and payload.
+// slot is the id of an item, with its key if it has one.
+func (x *NewExecution) slot() string {
+	id := x.ID.UUID().String()
+	switch {
+	case x.Key.ID == uuid.Nil:
+		return id
+	case x.Key.For < 0:
+		return id + " " + x.Key.ID.String() + " -"
+	}
+	return id + " " + x.Key.ID.String() + " " + strconv.FormatInt(x.Key.For.Milliseconds(), 10)
+}
+
+// alike tells whether an item differs from another, whose policy is packed, in nothing but id, key, digest and payload.
 func (x *NewExecution) alike(y *NewExecution, policy string) bool {
 	return x.Namespace == y.Namespace && x.Lane == y.Lane && x.Kind == y.Kind && x.Creator == y.Creator && maps.Equal(x.Tags, y.Tags) &&
 		x.Priority == y.Priority && x.Delay == y.Delay && x.Deadline == y.Deadline && x.DelayUntil.Equal(y.DelayUntil) && x.DeadlineAt.Equal(y.DeadlineAt) &&

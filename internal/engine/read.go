@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/record"
@@ -200,6 +202,27 @@ func (e *Engine) ReadInput(ctx context.Context, id flowfabric.ExecutionID) (inpu
 		return []byte(s.record.Input), true, nil
 	}
 	return s.blob, s.blob != nil, err
+}
+
+// KeyHolder is the execution that has a key of a partition, or had it last and is still retained; ErrNotFound if there is none.
+func (e *Engine) KeyHolder(ctx context.Context, partition uint16, key uuid.UUID) (flowfabric.ExecutionID, error) {
+	if partition >= e.partitions {
+		return flowfabric.ExecutionID{}, fmt.Errorf("read key: %w: partition %d of %d", flowfabric.ErrInvalidInput, partition, e.partitions)
+	}
+	name := keys.Of(partition).Keyed(key)
+	text, err := e.plain(ctx, func(c rueidis.Client) rueidis.Completed { return c.B().Get().Key(name).Build() }).ToString()
+	if rueidis.IsRedisNil(err) {
+		return flowfabric.ExecutionID{}, fmt.Errorf("read key: %w", flowfabric.ErrNotFound)
+	}
+	if err != nil {
+		return flowfabric.ExecutionID{}, callError("read key", err)
+	}
+	holder, _, _ := strings.Cut(text, " ")
+	id, err := ids.ParseUUID(holder)
+	if err != nil {
+		return flowfabric.ExecutionID{}, fmt.Errorf("read key: %w: %w", denied.Reply, err)
+	}
+	return flowfabric.MakeExecutionID(partition, id), nil
 }
 
 // stored is the record of an execution, and the key that a payload has if it is too large for the record.

@@ -28,13 +28,22 @@ type NewExecution struct {
 	Creator      string
 	Payload      []byte
 	Gates        []flowfabric.Gate // budgets and quotas of its own; those of its scopes come with the creation
-	Digest       string            // of the payload before any encryption hook, ≤ 64 bytes; compared on a duplicate id
+	Digest       string            // of the payload before any encryption hook, ≤ 64 bytes; compared on a duplicate id or key
+	Key          SubmitKey         // the zero value is none; only CreateExecutions takes one
+}
+
+// SubmitKey leads to one execution at a time. The partition of the execution follows from it, see ids.Keyed.
+type SubmitKey struct {
+	ID uuid.UUID
+	// For is how long it is taken after the creation, whatever becomes of the execution; and anyway until that has ended. Negative: as long as
+	// the execution is retained.
+	For time.Duration
 }
 
 // Created answers one item. Err is set when this item was refused; the others are unaffected.
 type Created struct {
-	ID        flowfabric.ExecutionID
-	Duplicate bool // the id existed with the same digest; nothing was written
+	ID        flowfabric.ExecutionID // another than the item's if its key leads to that
+	Duplicate bool                   // the id existed, or the key was taken, with the same digest; nothing was written
 	State     flowfabric.PublicState
 	Err       error
 }

@@ -51,6 +51,7 @@ func (c *Checker) Violations(d *Dump) []string {
 	l.registry()
 	l.flows()
 	l.gateTables()
+	l.keyed()
 	for key, core := range d.Hashes {
 		if id, ok := strings.CutPrefix(key, ":x:"); ok {
 			(&execution{look: l, id: id, core: core}).verify()

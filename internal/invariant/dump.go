@@ -46,7 +46,7 @@ var areas = map[string]string{
 	":alarms": "zset", ":sessions": "zset", ":done": "zset", ":digests": "set",
 	":q:": "zset", ":int:": "set", ":w:": "zset", ":s:": "hash", ":h:": "zset", ":l:": "list",
 	":x:": "record", ":i:": "string", ":t:": "hash", ":k:": "hash", ":a:": "hash", ":o:": "string", ":f:": "stream",
-	":fm:": "hash", ":e:": "list", ":z:": "string",
+	":fm:": "hash", ":e:": "list", ":z:": "string", ":y:": "string",
 	":pending": "zset", ":kids": "hash", ":open:": "zset", ":u:": "waits", ":us:": "hash", ":um:": "hash",
 	":g:": "list", ":gd:": "hash",
 	":fd:": "stream", ":fl:": "stream", ":fs:": "hash", ":fe:": "stream",

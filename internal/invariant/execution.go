@@ -113,7 +113,7 @@ func (x *execution) index(code flowfabric.Code, state flowfabric.State) {
 	want, score := "", 0.0
 	switch {
 	case state.Terminal():
-		want, score = ":done", x.number("en")+x.kept()
+		want, score = ":done", max(x.number("en")+x.kept(), heldTill(x.core["ky"]))
 	case code == codes.Active:
 		want, score = ":h:"+x.core["ss"], x.number("cl")
 	case state.LifecyclePhase == "suspended":

@@ -108,6 +108,7 @@ func (p Partition) History(id uuid.UUID) string  { return string(p) + ":e:" + id
 func (p Partition) Tombstone(id uuid.UUID) string {
 	return string(p) + ":z:" + id.String()
 }
+func (p Partition) Keyed(id uuid.UUID) string     { return string(p) + ":y:" + id.String() } // string: who has a key of callers
 func (p Partition) Waits(id uuid.UUID) string     { return string(p) + ":u:" + id.String() }
 func (p Partition) Satisfied(id uuid.UUID) string { return string(p) + ":us:" + id.String() }
 func (p Partition) Matched(id uuid.UUID) string   { return string(p) + ":um:" + id.String() }

@@ -36,7 +36,7 @@ const (
 	MaxSignalName        = 128
 	MaxSignalCategory    = 64
 	MaxSignalSource      = 256
-	MaxIdempotencyKey    = 256 // of a signal
+	MaxIdempotencyKey    = 256 // of a submission or a signal
 	MaxWaitpointKey      = 256
 	MaxOpenWaitpoints    = 64 // per execution
 	MaxBoundWaitpoints   = 16 // per suspension
@@ -46,6 +46,9 @@ const (
 	MaxSuspensionSignals = 10000
 	MaxBufferedSignals   = 1000 // on pending waitpoints, per execution
 	MaxStepName          = 128
+
+	MinKeyWindow = time.Second
+	MaxKeyWindow = 365 * 24 * time.Hour
 
 	MinWaitpointLife = time.Second
 	MaxWaitpointLife = 7 * 24 * time.Hour

@@ -21,7 +21,7 @@ var (
 		"backlog", "flows", "flowdue", "attached", "shares", "weights", "outbox"}
 
 	owned = []string{"i", "t", "k", "a", "e", "u", "wp", "us", "um", "o", "f", "fm", "fd", "fl", "fs", "fe", "g", "gd", "m", "fi", "fo",
-		"fc", "fx", "fu", "ft"}
+		"fc", "fx", "fu", "ft", "y"}
 	families = []string{"q", "ring", "gring", "turns", "h", "open", "s", "l", "w", "sc", "wk"}
 	others   = []string{"", "routes", "routeids", "routelog", "ready", "delayed", "alarms", "sessions", "done", "pending", "kids", "digests",
 		"parked", "routeuse", "lanes", "workers", "schedules", "scnames", "feed", "news", "int", "z", "blocked", "flows", "flowdue",

@@ -292,8 +292,16 @@ func submission(s model.Submission) []string {
 	if s.Policy.AttemptTimeout != 0 {
 		timeout = text(s.Policy.AttemptTimeout.Milliseconds())
 	}
+	id := s.ID
+	if s.Key != "" {
+		held := text(s.Held)
+		if s.Held == -1 {
+			held = "-"
+		}
+		id += " " + s.Key + " " + held
+	}
 	return append(append([]string{s.Route.Namespace, s.Route.Lane, s.Route.Kind, s.Route.Capabilities, strconv.Itoa(s.Priority), ahead(s.Delay),
-		ahead(s.Deadline), valid.PackPolicy(s.Policy), timeout, s.Creator}, pairs(s.Tags)...), "1", s.ID, s.Digest, strings.Repeat("i", s.Input))
+		ahead(s.Deadline), valid.PackPolicy(s.Policy), timeout, s.Creator}, pairs(s.Tags)...), "1", id, s.Digest, strings.Repeat("i", s.Input))
 }
 
 func pairs(m map[string]string) []string {

@@ -229,6 +229,9 @@ func (h *hand) submission(t *rapid.T) model.Submission {
 		Kind: one(t, "kind", "k1", "k1", "k2"), Capabilities: one(t, "capabilities", "", "", "gpu")}, Priority: one(t, "priority", 0, 0, 1, 2, 9001, -1),
 		Delay: one(t, "delay", int64(0), 0, 0, 1500), Deadline: one(t, "deadline", int64(0), 0, 4000, 60_000), Input: upto(t, "input", 3),
 		Digest: one(t, "digest", "d1", "", "d2"), Policy: h.policy(t), Creator: one(t, "creator", "", "me")}
+	if rarely(t, "keyed", 2) {
+		s.Key, s.Held = one(t, "key", "00000000-0000-8000-8000-00000000000a", "00000000-0000-8000-8000-00000000000b"), one(t, "held", int64(0), 0, -1, 3000, 100_000_000)
+	}
 	if rarely(t, "tagged", 3) {
 		s.Tags = map[string]string{"a.b": "1"}
 	}
@@ -236,12 +239,12 @@ func (h *hand) submission(t *rapid.T) model.Submission {
 		s.ID = one(t, "id", h.ids...)
 	}
 	if rarely(t, "spoiled", 5) {
-		spoil(upto(t, "how", 11), &s)
+		spoil(upto(t, "how", 13), &s)
 	}
 	return s
 }
 
-// spoil makes a submission one that is refused, in one of nine ways.
+// spoil makes a submission one that is refused, in one of eleven ways.
 func spoil(how int, s *model.Submission) {
 	switch how {
 	case 0:
@@ -258,6 +261,10 @@ func spoil(how int, s *model.Submission) {
 		s.Input = limits.MaxPayload + 1
 	case 6:
 		s.ID = "x"
+	case 11:
+		s.Key = "x"
+	case 12:
+		s.Key, s.Held = "00000000-0000-8000-8000-00000000000a", 31_536_000_001
 	case 7:
 		s.Policy.Retention.Failed = limits.MaxDelay + time.Second
 	default:

@@ -53,7 +53,9 @@ type Execution struct {
 	Priority        int
 	Policy          flowfabric.Policy
 	Creator, Digest string
-	Input           int // bytes
+	Key             string // "" = none
+	Till            int64  // it has its key at least until then; -1 = as long as it is there
+	Input           int    // bytes
 	Created         int64
 	Started, Ended  int64  // first claim, last end
 	Filed           int64  // while it is over: when the tick looks whether it was kept long enough

@@ -93,6 +93,12 @@ func (p *Partition) Replay(id string, q Replay) Reply {
 	case x.Replays >= replays:
 		return answer("max_replays_exhausted", number(replays))
 	}
+	if x.Key != "" {
+		if holder, _ := p.holder(x.Key); holder != "" && holder != id {
+			return answer("key_taken", holder)
+		}
+		p.Keys[x.Key] = id
+	}
 	x.Replays++
 	x.Request = q.Request
 	x.Retries, x.Reclaims, x.Ended, x.Filed = 0, 0, 0, 0

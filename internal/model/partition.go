@@ -12,11 +12,12 @@ import (
 const (
 	maxRoutes  = limits.MaxClasses
 	maxAhead   = int64(315_360_000_000) // ten years
-	glance     = 1000                   // while anything is ready, the tick looks this often
-	span       = 10_000                 // and this often while anything waits for its time
-	late       = 2000                   // a tick that is later than this may be taken over
-	interestMs = 600_000                // a subscription lives this long after it was last used by an idle claim
-	recordMs   = 600_000                // so does the record of an ended session
+	year       = int64(31_536_000_000)
+	glance     = 1000    // while anything is ready, the tick looks this often
+	span       = 10_000  // and this often while anything waits for its time
+	late       = 2000    // a tick that is later than this may be taken over
+	interestMs = 600_000 // a subscription lives this long after it was last used by an idle claim
+	recordMs   = 600_000 // so does the record of an ended session
 )
 
 // Partition is everything the model knows. Make it with [New]; move Now with [Partition.Advance].
@@ -30,6 +31,7 @@ type Partition struct {
 	Subscriptions map[string]Subscription
 	Executions    map[string]*Execution
 	Tombstones    map[string]Tombstone
+	Keys          map[string]string // key → the execution that has it, or had it last
 	Sessions      map[string]*Session
 	Owner         string // who ticks
 	Wake          int64  // when the tick is due, 0 = nothing to wait for
@@ -69,14 +71,14 @@ type Tombstone struct {
 // New is an empty partition.
 func New(now int64) *Partition {
 	return &Partition{Now: now, Routes: map[int]Row{}, Lanes: map[LaneName]Lane{}, Subscriptions: map[string]Subscription{}, Executions: map[string]*Execution{},
-		Tombstones: map[string]Tombstone{}, Sessions: map[string]*Session{}}
+		Tombstones: map[string]Tombstone{}, Keys: map[string]string{}, Sessions: map[string]*Session{}}
 }
 
 // Clone is an independent copy.
 func (p *Partition) Clone() *Partition {
 	c := *p
 	c.Routes, c.Lanes = maps.Clone(p.Routes), maps.Clone(p.Lanes)
-	c.Subscriptions, c.Tombstones = maps.Clone(p.Subscriptions), maps.Clone(p.Tombstones)
+	c.Subscriptions, c.Tombstones, c.Keys = maps.Clone(p.Subscriptions), maps.Clone(p.Tombstones), maps.Clone(p.Keys)
 	c.Executions = make(map[string]*Execution, len(p.Executions))
 	for id, x := range p.Executions {
 		c.Executions[id] = x.clone()

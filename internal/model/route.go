@@ -53,6 +53,9 @@ func (p *Partition) forget(id string, keep int64) {
 	p.Tombstones[id] = Tombstone{Code: x.Code, Digest: x.Digest, Until: p.Now + keep}
 	delete(p.over, id) // an older one of the same id has given way
 	delete(p.Executions, id)
+	if p.Keys[x.Key] == id {
+		delete(p.Keys, x.Key)
+	}
 	for _, other := range p.Executions {
 		if other.Route == x.Route {
 			return

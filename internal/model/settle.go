@@ -200,7 +200,7 @@ func (p *Partition) finish(x *Execution, to Code, closed string) {
 	p.ended(x, closed)
 	x.TimeoutAt, x.TimeLeft, x.Ended = 0, 0, p.Now
 	p.move(x, to)
-	if x.Filed = p.Now + p.kept(x); p.Wake == 0 || p.Wake > x.Filed {
+	if x.Filed = max(p.Now+p.kept(x), x.Till); p.Wake == 0 || p.Wake > x.Filed {
 		p.need(x.Filed)
 	}
 }

@@ -19,12 +19,14 @@ type Submission struct {
 	Policy   flowfabric.Policy
 	Creator  string
 	Digest   string
-	Input    int // bytes
+	Key      string // "" = none
+	Held     int64  // for how long the key is taken whatever becomes of the execution; -1 = as long as it is there
+	Input    int    // bytes
 	Tags     map[string]string
 }
 
 // Create admits one execution: all is validated first; then an id that is known answers
-// what it is, unless its payload was another one; then its lane must accept work; then it waits in its route or for its delay. A batch is the same as
+// what it is, unless its payload was another one; so does a key that another execution has; then its lane must accept work; then it waits in its route or for its delay. A batch is the same as
 // its items one after another.
 func (p *Partition) Create(s Submission) Reply {
 	if r, shut := p.enter(); shut {
@@ -38,6 +40,12 @@ func (p *Partition) Create(s Submission) Reply {
 			return answer("idempotency_conflict", s.ID)
 		}
 		return answer(Duplicate, string(code))
+	}
+	if id, x := p.holder(s.Key); x != nil {
+		if s.Digest != "" && x.Digest != "" && s.Digest != x.Digest {
+			return answer("idempotency_conflict", id)
+		}
+		return answer(Duplicate, string(x.Code)+" "+id)
 	}
 	if lane := p.lane(s.Route); !lane.accepts() {
 		return answer("lane_closed", s.Route.Lane, "is", lane.State)
@@ -56,6 +64,13 @@ func (p *Partition) Create(s Submission) Reply {
 		p.need(x.Deadline)
 	}
 	p.Executions[s.ID] = x
+	if s.Key != "" {
+		x.Key, x.Till = s.Key, s.Held
+		if s.Held > 0 {
+			x.Till = p.Now + s.Held
+		}
+		p.Keys[s.Key] = s.ID
+	}
 	if s.Delay > 0 {
 		x.DelayUntil = p.Now + s.Delay
 		p.move(x, "R2af")
@@ -63,6 +78,15 @@ func (p *Partition) Create(s Submission) Reply {
 		p.move(x, "R1f")
 	}
 	return answer(OK, string(x.Code))
+}
+
+// holder is the execution that has a key; nil if nobody has it.
+func (p *Partition) holder(key string) (id string, x *Execution) {
+	id = p.Keys[key]
+	if x = p.Executions[id]; x == nil || x.terminal() && x.Till >= 0 && x.Till <= p.Now {
+		return "", nil
+	}
+	return id, x
 }
 
 // known tells the state and payload digest of an id that is taken, by an execution or a tombstone.
@@ -95,6 +119,8 @@ func (s *Submission) validate() string {
 	case len(s.Creator) > limits.MaxName:
 		return "invalid_input"
 	case !uuid(s.ID):
+		return "invalid_input"
+	case s.Key != "" && (!uuid(s.Key) || s.Held < -1 || s.Held > year):
 		return "invalid_input"
 	case len(s.Digest) > 64:
 		return "invalid_input"

@@ -165,7 +165,7 @@ func (p *Partition) retention(n *counts) {
 	over := func(x *Execution) bool { return x.terminal() && x.Filed <= p.Now }
 	for _, id := range p.sorted(over, func(x *Execution) int64 { return x.Filed }) {
 		x := p.Executions[id]
-		if at := x.Ended + p.kept(x); at > p.Now {
+		if at := max(x.Ended+p.kept(x), x.Till); at > p.Now {
 			x.Filed = at
 			continue
 		}

@@ -46,6 +46,7 @@ func (x *pair) tour() {
 	x.sessions()
 	x.closed()
 	x.kept()
+	x.held()
 	if !x.s.ttls { // thousands of calls, and what they show does not depend on the server
 		x.limits()
 	}

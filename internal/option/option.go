@@ -24,6 +24,8 @@ const (
 	Namespace
 	Creator
 	IdempotencyKey
+	Unique
+	KeyWindow
 )
 
 // Values is what the options of one call say. Said tells which fields count: a zero value may have been said on purpose.
@@ -46,6 +48,8 @@ type Values struct {
 	Namespace      string
 	Creator        string
 	IdempotencyKey string
+	Unique         string
+	KeyWindow      time.Duration
 }
 
 // Has tells whether any of the fields was said.

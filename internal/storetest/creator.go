@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/google/uuid"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
@@ -22,6 +24,7 @@ type Creator struct {
 	InFlight int
 	Most     int // highest InFlight seen
 	Stored   map[flowfabric.ExecutionID]engine.NewExecution
+	Keys     map[uuid.UUID]flowfabric.ExecutionID // who has a key: nothing ever ends here
 }
 
 // Call is one create call.
@@ -68,25 +71,41 @@ func (f *Creator) CreateExecutions(ctx context.Context, partition uint16, items 
 	out := make([]engine.Created, len(items))
 	for i, x := range items {
 		out[i] = engine.Created{ID: x.ID, State: flowfabric.Waiting}
-		old, exists := f.Stored[x.ID]
+		if holder, taken := f.Keys[x.Key.ID]; taken {
+			out[i].ID = holder
+		}
+		old, exists := f.Stored[out[i].ID]
 		switch {
 		case x.ID.Partition() != partition:
 			out[i].Err = flowfabric.NewError("fake", "invalid_input", "another partition")
 		case f.Refuse != nil && f.Refuse(x) != nil:
 			out[i].Err = f.Refuse(x)
-		case exists && old.Digest != x.Digest:
+		case exists && x.Digest != "" && old.Digest != "" && old.Digest != x.Digest:
 			out[i].Err = flowfabric.NewError("fake", "idempotency_conflict")
 		case exists:
 			out[i].Duplicate = true
 		default:
 			if f.Stored == nil {
-				f.Stored = map[flowfabric.ExecutionID]engine.NewExecution{}
+				f.Stored, f.Keys = map[flowfabric.ExecutionID]engine.NewExecution{}, map[uuid.UUID]flowfabric.ExecutionID{}
 			}
 			f.Stored[x.ID] = x
+			if x.Key.ID != uuid.Nil {
+				f.Keys[x.Key.ID] = x.ID
+			}
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
+}
+
+// KeyHolder implements the part of the engine that finds the execution of a key.
+func (f *Creator) KeyHolder(_ context.Context, _ uint16, key uuid.UUID) (flowfabric.ExecutionID, error) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	if id, ok := f.Keys[key]; ok {
+		return id, nil
+	}
+	return flowfabric.ExecutionID{}, flowfabric.NewError("fake", "execution_not_found")
 }

@@ -106,7 +106,6 @@ type env struct {
 	raw     rueidis.Client
 
 	mu             sync.Mutex
-	ends           map[string]int
 	jobs           int
 	acked, unknown int
 	pending        sync.WaitGroup // tails and waiters
@@ -123,7 +122,7 @@ func newEnv(t *testing.T, ctx context.Context) *env {
 		}
 	}
 	t.Logf("FLOWFABRIC_SEED=%d", seed)
-	w := &env{t: t, ctx: ctx, url: testserver.Redis(t), random: rand.New(rand.NewPCG(seed, 0)), ends: map[string]int{}}
+	w := &env{t: t, ctx: ctx, url: testserver.Redis(t), random: rand.New(rand.NewPCG(seed, 0))}
 	path := strings.TrimPrefix(w.url, "unix://")
 	var err error
 	if w.audit, err = engine.Open(ctx, engine.Config{URL: w.url, Partitions: partitions}); err != nil {
@@ -157,9 +156,10 @@ func (w *env) pass(d time.Duration) {
 func (w *env) run(poison func()) {
 	t := w.t
 	t.Helper()
-	watching, unwatch := context.WithCancel(w.ctx)
-	var watcher, workers, producer sync.WaitGroup
-	w.watch(watching, &watcher)
+	var workers, producer sync.WaitGroup
+	if err := crash.RecordEnds(w.ctx, w.audit); err != nil {
+		w.t.Fatal(err)
+	}
 	working, stop := context.WithCancel(w.ctx)
 	for i := range 2 {
 		name := fmt.Sprintf("worker-%d", i)
@@ -192,8 +192,6 @@ func (w *env) run(poison func()) {
 	stop()
 	workers.Wait()
 	w.look()
-	unwatch()
-	watcher.Wait()
 }
 
 func (w *env) connect(i int) *client.Client {
@@ -204,33 +202,6 @@ func (w *env) connect(i int) *client.Client {
 		w.t.Fatal(err)
 	}
 	return c
-}
-
-// watch counts the end events of all jobs that may come, without a proxy.
-func (w *env) watch(ctx context.Context, owner *sync.WaitGroup) {
-	w.t.Helper()
-	var channels []string
-	for i := range most {
-		channels = append(channels, engine.EventChannel(crash.Job{Index: i}.ID(partitions)))
-	}
-	ready := make(chan struct{})
-	owner.Go(func() {
-		err := w.audit.Subscribe(ctx, 0, channels, func() { close(ready) }, func(channel, message string) {
-			if strings.HasPrefix(message, "T") {
-				w.mu.Lock()
-				w.ends[channel]++
-				w.mu.Unlock()
-			}
-		})
-		if ctx.Err() == nil {
-			w.t.Errorf("the watch was lost: %v", err)
-		}
-	})
-	select {
-	case <-ready:
-	case <-w.ctx.Done():
-		w.t.Fatal("the watch never stood")
-	}
 }
 
 // produce submits batches of ten until ctx ends; an acknowledged one gets a waiter, and a stream a tail, too.
@@ -310,7 +281,11 @@ func (w *env) settled() {
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 	for i := 0; i < w.jobs; {
-		s, err := w.audit.ReadExecution(w.ctx, crash.Job{Index: i}.ID(partitions))
+		var s engine.Snapshot
+		id, err := crash.Job{Index: i}.Execution(w.ctx, w.audit)
+		if err == nil {
+			s, err = w.audit.ReadExecution(w.ctx, id)
+		}
 		if errors.Is(err, flowfabric.ErrNotFound) || err == nil && s.State.Terminal() {
 			i++
 			continue
@@ -327,11 +302,18 @@ func (w *env) settled() {
 func (w *env) look() {
 	t := w.t
 	t.Helper()
+	ends, err := crash.Ends(w.ctx, w.audit)
+	if err != nil {
+		t.Fatal(err)
+	}
 	existing := 0
 	for i := range w.jobs {
 		job := crash.Job{Index: i}
-		id := job.ID(partitions)
-		s, err := w.audit.ReadExecution(w.ctx, id)
+		id, err := job.Execution(w.ctx, w.audit)
+		var s engine.Snapshot
+		if err == nil {
+			s, err = w.audit.ReadExecution(w.ctx, id)
+		}
 		if errors.Is(err, flowfabric.ErrNotFound) {
 			continue
 		}
@@ -344,7 +326,7 @@ func (w *env) look() {
 			t.Errorf("job %d %s: code %s after %d retries, want %s after %d: %+v", i, id, s.State.Code, s.Retries, job.Ends(), job.Failures(), s.AttemptLog)
 		}
 		w.mu.Lock()
-		if n := w.ends[engine.EventChannel(id)]; n != 1 {
+		if n := ends[id]; n != 1 {
 			t.Errorf("job %d %s ended %d times", i, id, n)
 		}
 		w.mu.Unlock()

@@ -1,6 +1,7 @@
 -- ff_create_execution: admits up to 100 executions. Each item is judged alone: a refused one does not touch its
--- neighbours. An answer is +<state> (created), =<state> (the id existed, the payload digest agrees) or
--- -<code> <detail> (refused). What items have in common is said once, before them and how many they are.
+-- neighbours. An answer is +<state> (created), =<state> (the id existed, the payload digest agrees), =<state> <id> (another
+-- execution has its key) or -<code> <detail> (refused). What items have in common is said once, before them and how many they are. The id
+-- of an item with a key is "<id> <key> <span>" (lua/lib/keyed.lua).
 -- Flags:   none
 -- Go:      Engine.CreateExecutions
 -- Args:    protocol {* namespace lane kind capabilities priority delay deadline policy timeout creator tags {key value} count {id digest payload}}
@@ -10,13 +11,16 @@ local function ff_create_execution(ctx, argv)
   local items, bad = create.parse(argv, 2)
   if not items then return bad end
   local out, new, seen = { 1, 'OK', reply.int(#items) }, {}, {}
+  keyed.look(ctx, items)
   create.look(ctx, items)
   for n = 1, #items do
     local item = items[n]
-    local answer = create.refuse(ctx, item) or create.known(ctx, item, seen[item.id]) or create.admit(ctx, item)
+    local answer = create.refuse(ctx, item) or create.known(ctx, item, seen[item.id]) or
+        item.key and keyed.known(ctx, item, seen[item.key]) or create.admit(ctx, item)
     if not answer then
       answer = '+' .. item.group.template.state
       seen[item.id], new[#new + 1] = item, item
+      if item.key then seen[item.key] = item end
     end
     out[3 + n] = answer
   end

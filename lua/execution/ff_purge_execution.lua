@@ -1,5 +1,5 @@
--- ff_purge_execution: removes an ended execution with everything that belongs to it. A tombstone keeps its id and
--- idempotency key taken for keep ms (24 h to ten years). With very many attempts it takes several calls: more is 1
+-- ff_purge_execution: removes an ended execution with everything that belongs to it. A tombstone keeps its id
+-- taken for keep ms (24 h to ten years); its key is free. With very many attempts it takes several calls: more is 1
 -- until nothing is left. A member stays until its flow has ended, and the founder of a flow as long as it has other members.
 -- Flags:   allow-oom
 -- Go:      Engine.PurgeExecution

@@ -2,12 +2,12 @@
 -- Counters of retries and reclaims start over; epochs, attempts and their results stay. Recorded steps are kept, so
 -- that only what is missing runs, or dropped. A success is replayed only if forced. The deadline gets its original
 -- span again. A repeated request id changes nothing. A member of a flow waits for those of its upstreams that have not
--- succeeded, and opens a flow that has ended again.
+-- succeeded, and opens a flow that has ended again. One whose key another execution has by now is refused, and else has it again.
 -- Flags:   none
 -- Go:      Engine.ReplayExecution
 -- Args:    protocol id request steps force by reason
 -- Replies: OK code replays; ALREADY_SATISFIED code replays
--- Errors:  invalid_input execution_not_found execution_not_terminal flow_cancelled resolution_pending replay_not_allowed max_replays_exhausted partition_missing partition_frozen protocol_mismatch
+-- Errors:  invalid_input execution_not_found execution_not_terminal flow_cancelled resolution_pending replay_not_allowed max_replays_exhausted key_taken partition_missing partition_frozen protocol_mismatch
 local function ff_replay_execution(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
@@ -16,7 +16,10 @@ local function ff_replay_execution(ctx, argv)
   local c = core.read(ctx, id)
   local answer = replay.refuse(ctx, c, q)
   if answer then return answer end
+  local rival = keyed.rival(ctx, c, id)
+  if rival then return reply.err('key_taken', rival) end
   local code, count = replay.run(ctx, c, id, q)
+  keyed.retake(ctx, c, id)
   flow.apply(ctx)
   return reply.ok(code, count)
 end

@@ -6,7 +6,7 @@
 -- Go:      Engine.CreateFlow
 -- Args:    protocol flow namespace kind creator digest mode tags {key value} {* namespace lane kind capabilities priority delay deadline policy timeout creator tags {key value} count {id digest payload node upstreams k satisfied edges {upstream input}}}
 -- Replies: OK state revision members edges more; ALREADY_SATISFIED state revision members edges more
--- Errors:  invalid_input invalid_policy invalid_capabilities invalid_tag_key payload_too_large too_many_routes lane_closed idempotency_conflict flow_conflict self_referencing_edge dependency_already_exists execution_not_in_flow already_member_of_different_flow namespace_mismatch fan_in_too_large flow_too_large partition_missing partition_frozen protocol_mismatch
+-- Errors:  invalid_input invalid_policy invalid_capabilities invalid_tag_key payload_too_large too_many_routes lane_closed idempotency_conflict flow_conflict result_purged self_referencing_edge dependency_already_exists execution_not_in_flow already_member_of_different_flow namespace_mismatch fan_in_too_large flow_too_large partition_missing partition_frozen protocol_mismatch
 local ff_create = {}
 
 -- parse judges everything that needs no look at the store.
@@ -31,8 +31,8 @@ function ff_create.parse(argv)
   return q
 end
 
--- known tells what there is under the id: a header, or the answer of a flow that was purged; nothing of a flow that is new. An error reply
--- comes second.
+-- known tells what there is under the id: a header; nothing of a flow that is new. An error reply comes second: nobody is led to a flow that
+-- was purged.
 function ff_create.known(ctx, q)
   local h = graph.head(ctx, q.flow)
   if h then
@@ -42,7 +42,7 @@ function ff_create.known(ctx, q)
   local ended, digest = purge.stone(ctx, keys.flow_stone(ctx.r, q.flow))
   if ended then
     if digest ~= purge.digest(q.digest) then return nil, reply.err('flow_conflict', q.flow) end
-    return { id = q.flow, st = ended }
+    return nil, reply.err('result_purged', ended)
   end
   if core.read(ctx, q.flow).state then return nil, reply.err('invalid_input', 'flow id: an execution has it') end
   return nil

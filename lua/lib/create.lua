@@ -176,12 +176,18 @@ function create.write(ctx, item, m)
   end
   local id, digest, payload, tags = item.id, item.digest, item.payload, item.group.tags
   local before, named = t.before, t.named
-  if m then before, named = record.joining(before, named, m.fields) end
+  local key = item.key and keyed.take(ctx, item)
+  if m then
+    before, named = record.joining(before, named, m.fields)
+  elseif key then
+    named = record.holding(named, key)
+  end
   if tags ~= none or not before then
     local c = {}
     for field, value in pairs(t.core) do c[field] = value end
     for field, value in pairs(m and m.fields or none) do c[field] = value end
     if digest ~= '' then c.digest = digest end
+    if key then c.key = key end
     if tags ~= none then c.has_tags = '1' end
     if #payload > 0 then c.input_size = reply.int(#payload) end
     if #payload > 0 and #payload <= record.inline then c.input = payload end

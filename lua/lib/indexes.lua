@@ -108,13 +108,18 @@ function indexes.kept(ctx, route, own, code)
   return keep * 1000
 end
 
+-- over is when an execution that ended then may be purged: not before the end of the time for which it has a key.
+function indexes.over(ctx, c, ended)
+  return math.max(ended + indexes.kept(ctx, c.route, c.retention, c.state), policy.till(c.key))
+end
+
 -- done files an ended execution under the time at which it may be purged.
-function indexes.done(ctx, id, route, own, code)
+function indexes.done(ctx, id, route, own, code, key)
   local d = list(ctx, 'ended', 'done')
-  local usual = not own and not ctx.lanes and code == 'T1' -- mostly all of a call are kept as long as the first
+  local usual = not own and not key and not ctx.lanes and code == 'T1' -- mostly all of a call are kept as long as the first
   local text = usual and ctx.moves.purge_text
   if not text then
-    local at = ctx.now + indexes.kept(ctx, route, own, code)
+    local at = math.max(ctx.now + indexes.kept(ctx, route, own, code), policy.till(key))
     text = reply.int(at)
     if usual then ctx.moves.purge_text = text end
     ctx.moves.purge = math.min(ctx.moves.purge or at, at)

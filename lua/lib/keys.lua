@@ -87,6 +87,7 @@ function keys.tags(r, id) return r .. ':t:' .. id end       -- hash
 function keys.steps(r, id) return r .. ':k:' .. id end      -- hash: step name -> value
 function keys.attempts(r, id) return r .. ':a:' .. id end   -- hash: folded attempts, long texts, categories
 function keys.history(r, id) return r .. ':e:' .. id end   -- list: what happened out of the ordinary
+function keys.keyed(r, id) return r .. ':y:' .. id end     -- string: who has a key of callers (keyed)
 function keys.tombstone(r, id) return r .. ':z:' .. id end -- string: what is left of a purged execution
 function keys.waits(r, id) return r .. ':u:' .. id end    -- string: the current or last suspension, and the waitpoints (waits)
 function keys.satisfied(r, id) return r .. ':us:' .. id end -- hash: what satisfied parts of an open condition

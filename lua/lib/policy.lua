@@ -17,6 +17,12 @@ function policy.span(text, outcome)
   return args.int(text, 0, 315360000) or 0
 end
 
+-- till is the instant up to which an execution has its key whatever becomes of it, ms, by what its record says of the key; else 0.
+function policy.till(key)
+  local at = key and string.match(key, ':(%d+)$')
+  return at and tonumber(at) or 0
+end
+
 -- spans is the shortest text for what a text says, with what old says where it leaves a number out; nil for one that cannot be.
 function policy.spans(text, old)
   if args.int(text, 0, 315360000) then return text end

@@ -1,12 +1,12 @@
--- purge: removes every key of an ended execution and leaves a tombstone, so that its id and idempotency key stay
--- taken for a while. A tombstone is "code expiry digest", the digest of the payload's digest, short; its key's TTL only
+-- purge: removes every key of an ended execution and leaves a tombstone, so that its id stays
+-- taken for a while; its key is free. A tombstone is "code expiry digest", the digest of the payload's digest, short; its key's TTL only
 -- cleans up: whether it is over is told by the expiry in it.
 local purge = {}
 
 -- digest is what a tombstone keeps of the digest of a payload, '' of none.
 function purge.digest(text) return text and text ~= '' and string.sub(redis.sha1hex(text), 1, 16) or '' end
 
--- keep is how long a purge by age leaves a tombstone, ms: an id that was derived, from an idempotency key or a schedule, may come again; a
+-- keep is how long a purge by age leaves a tombstone, ms: an id that was derived, from a schedule or the key of a flow, may come again; a
 -- random one (UUIDv7) comes only with a submit that was not answered.
 function purge.keep(id) return string.sub(id, 15, 15) == '7' and 3600000 or 86400000 end
 
@@ -64,7 +64,7 @@ local function founder(ctx, h)
   local c = filed and core.read(ctx, h.id)
   local ended = c and c.state and core.terminal(c) and tonumber(c.ended_at or '')
   if not ended then return end
-  local at = math.max(ctx.now, math.max(ended, tonumber(h.en) or 0) + indexes.kept(ctx, c.route, c.retention, c.state))
+  local at = math.max(ctx.now, indexes.over(ctx, c, math.max(ended, tonumber(h.en) or 0)))
   if at >= args.score(filed) then return end
   redis.call('ZADD', keys.done(ctx.r), reply.int(at), h.id)
   root.need(ctx, at)
@@ -102,6 +102,7 @@ function purge.run(ctx, c, id, keep)
   end
   purge.write(ctx, keys.tombstone(r, id), c.state, c.digest, keep)
   if c.had_waits then waitpoint.purge(ctx, id) end
+  if c.key then keyed.free(ctx, c, id) end
   local rest = { keys.core(r, id), keys.input(r, id), keys.tags(r, id), keys.steps(r, id), keys.attempts(r, id), keys.history(r, id) }
   for i = 1, #rest do gone[#gone + 1] = rest[i] end
   unlink(gone)

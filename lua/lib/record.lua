@@ -52,6 +52,7 @@ local layout = {
   'grant_session', 'gs',
   'grant_number', 'gn', -- its claim number
   'grant_epoch', 'ge', -- epoch of the last grant that was not claimed
+  'key', 'ky', -- its key and how long it has it (keyed); the last one, so that it can be added to a text
 }
 
 -- long has the field of a stored name, stored the name of a field; both are made when first needed.
@@ -230,8 +231,8 @@ function record.splice(ctx, id, text)
   ctx.cache.texts[id], ctx.cache.spliced[id] = text, text
 end
 
--- The plain paths. What follows makes and reads the texts of executions that have no named field, or but those of a member of a flow, without
--- a table for each; it must agree with the codec above, byte for byte.
+-- The plain paths. What follows makes and reads the texts of executions that have no named field, or but a key or those of a member of a flow,
+-- without a table for each; it must agree with the codec above, byte for byte.
 
 -- spliceable returns a record as it is stored, if a plain path may make another one of it: the call has not decoded it.
 function record.spliceable(ctx, id)
@@ -239,12 +240,12 @@ function record.spliceable(ctx, id)
   return record.text(ctx, id)
 end
 
--- simple tells whether the named fields of a record are none, or but those that every member has: flow, node, how many it depends on, and
--- whether it has inputs. It returns these.
+-- simple tells whether the named fields of a record are none, or a key that is not held up to an instant, or but those that every member
+-- has: flow, node, how many it depends on, and whether it has inputs. It returns these.
 local function simple(named)
   if named == '' then return true end
   local flow_id, node, rest = string.match(named, '^ fl=(%S+) nd=(%S+)(.*)$')
-  if not flow_id then return false end
+  if not flow_id then return string.find(named, '^ ky=[^:%s]+:[0%-]$') ~= nil end
   if rest == '' or string.find(rest, '^ g=%d+$') then return true, flow_id, node end
   if string.find(rest, '^ g=%d+ ip=1$') then return true, flow_id, node, string.match(rest, '%d+') end
   return false
@@ -266,6 +267,9 @@ function record.joining(before, named, m)
   return before, ' fl=' .. escape(m.flow) .. ' nd=' .. escape(m.node) .. (m.upstreams and ' g=' .. m.upstreams or '') ..
       (m.has_inputs and ' ip=1' or '') .. '\n'
 end
+
+-- holding adds a key to the end of a new execution's parts.
+function record.holding(named, key) return string.sub(named, 1, -2) .. ' ky=' .. key .. '\n' end
 
 function record.compose(before, named, digest, payload)
   local size = #payload

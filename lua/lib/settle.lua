@@ -39,7 +39,7 @@ function settle.finish(ctx, c, id, code, reason, extra)
   indexes.leave(ctx, c, id)
   if c.deadline or c.attempt_deadline or c.suspension_deadline or c.grant_deadline or c.state == 'A3' then indexes.alarm(ctx, nil, id) end
   if ctx.gates and c.attempt then gate.ended(ctx, c, id, code) end
-  indexes.done(ctx, id, c.route, c.retention, code)
+  indexes.done(ctx, id, c.route, c.retention, code, c.key)
   suspension.finish(ctx, c, id, reason)
   stream.close(ctx, c, id, reason)
   core.announce(ctx, c, id, code)
@@ -63,7 +63,7 @@ function settle.complete(ctx, c, id, result)
   waitpoint.abandon(ctx, c, id, 'attempt_ended')
   indexes.unhold(ctx, c.session, id)
   if ctx.gates then gate.leave(ctx, c.route, id, c.epoch, '1') end
-  indexes.done(ctx, id, c.route, c.retention, 'T1')
+  indexes.done(ctx, id, c.route, c.retention, 'T1', c.key)
   publish.to(keys.events(ctx.r, id), 'T1 ' .. attempt)
   if c.flow then
     ctx.moves.members = (ctx.moves.members or 0) + 1

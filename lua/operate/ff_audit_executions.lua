@@ -1,6 +1,6 @@
 -- ff_audit_executions: compares up to 100 executions with what the indexes say of them: the one index that the state names,
 -- and the place in it; the one alarm; the grant; the open waitpoints, among the pending ones and under their token key; the session of a
--- held one; the row of its route; the edges, group and children of a member of a flow (lib/joined.lua). With repair 1 what is missing or misplaced is put right. Entries that no record names
+-- held one; the row of its route; its key; the edges, group and children of a member of a flow (lib/joined.lua). With repair 1 what is missing or misplaced is put right. Entries that no record names
 -- are found by ff_audit_index. It may look at fewer than it was given, and answers at how many; a code is '' for an id
 -- without a core.
 -- Flags:   allow-oom
@@ -23,6 +23,10 @@ function ff_audit.readable(ctx, c, id)
   end
   if c.retention and not policy.spans(c.retention, '') then
     audit.broken(ctx, 'x', id, 'field retention is neither a number of seconds nor four of them')
+    return false
+  end
+  if c.key and not string.find(c.key, '^[^:%s]+:[%d-]+$') then
+    audit.broken(ctx, 'x', id, 'field key is no key and how long it is held')
     return false
   end
   local own = core.delayed(c) and 'delay_until' or core.terminal(c) and 'ended_at' or c.state == 'A1' and 'claim_number' or 'created_at'
@@ -54,7 +58,7 @@ function ff_audit.index(ctx, c, id)
   if core.paused(c) then return 'paused', keys.paused(ctx.r), ff_audit.paused(ctx, id) end
   if core.blocked(c) then return 'blocked', keys.blocked(ctx.r), c.created_at end
   if core.terminal(c) then
-    return 'done', keys.done(ctx.r), reply.int(tonumber(c.ended_at) + indexes.kept(ctx, c.route, c.retention, c.state))
+    return 'done', keys.done(ctx.r), reply.int(indexes.over(ctx, c, tonumber(c.ended_at)))
   end
   if core.suspended(c) then
     local since = suspension.read(ctx, id).created_at
@@ -80,7 +84,7 @@ end
 function ff_audit.pinned(ctx, c, at, score)
   local h = core.terminal(c) and c.flow and graph.head(ctx, c.flow)
   if not h or at < score then return false end
-  return at <= math.max(ctx.now + 3600000, (audit.whole(h.en) or 0) + indexes.kept(ctx, c.route, c.retention, c.state))
+  return at <= math.max(ctx.now + 3600000, indexes.over(ctx, c, audit.whole(h.en) or 0))
 end
 
 -- refiled tells whether an ended execution may lie elsewhere because somebody changed for how long its lane keeps things.
@@ -197,8 +201,22 @@ function ff_audit.grant(ctx, c, id)
   end
 end
 
+-- key: who has a key is found under it, unless another has it by now. Two that have not ended cannot have the same.
+function ff_audit.key(ctx, c, id)
+  local key, own, name = keyed.split(ctx, c, id)
+  local found, rival = keyed.owner(key), keyed.rival(ctx, c, id)
+  if found == own then return end
+  local held = not core.terminal(c) or string.sub(c.key, -2) == ':-' or policy.till(c.key) > ctx.now
+  if rival and not core.terminal(c) then
+    audit.broken(ctx, 'y', name, id .. ' has it as well as ' .. rival)
+  elseif held and not rival and audit.note(ctx, 'missing', 'y', name, (found or 'nothing') .. ', belongs to ' .. own) then
+    redis.call('SET', key, own)
+  end
+end
+
 function ff_audit.execution(ctx, c, id)
   if not ff_audit.readable(ctx, c, id) then return 6 end
+  if c.key then ff_audit.key(ctx, c, id) end
   ff_audit.grant(ctx, c, id)
   ff_audit.route(ctx, c, id)
   ff_audit.place(ctx, c, id)

@@ -1,6 +1,6 @@
 -- ff_audit_keys: looks at up to 100 keys that belong to executions or flows, named by area, execution (or flow) and attempt or
 -- waitpoint. One whose execution (or flow, or waitpoint) is gone is an orphan, with repair 1 it is removed; one whose execution does not
--- know that it has it is noted in the core.
+-- know that it has it is noted in the core. The area y has keys of callers (lua/lib/keyed.lua), named by the key instead of an execution.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditKeys
 -- Args:    protocol repair count {area id of}
@@ -11,7 +11,7 @@ local ff_keys = {}
 -- single areas have one key an execution; several have one for each attempt or waitpoint.
 ff_keys.single = { i = keys.input, t = keys.tags, k = keys.steps, a = keys.attempts, e = keys.history, u = keys.waits,
   us = keys.satisfied, um = keys.matched, m = keys.links, fi = keys.incoming, fo = keys.outgoing, fc = keys.children,
-  fx = keys.members, fu = keys.roots, ft = keys.flow_tags }
+  fx = keys.members, fu = keys.roots, ft = keys.flow_tags, y = keys.keyed }
 ff_keys.several = { o = keys.result, f = keys.stream, fm = keys.meta, fd = keys.deltas, fl = keys.live, fs = keys.summary,
   fe = keys.runs, g = keys.signals, gd = keys.delivered }
 
@@ -30,7 +30,18 @@ function ff_keys.judge(area, id, of)
   return nil
 end
 
+-- keyed: the record of a key names an execution that is there and names the key.
+function ff_keys.keyed(ctx, name)
+  local key = keys.keyed(ctx.r, name)
+  local text = keyed.owner(key)
+  local id = text and string.match(text, '^%S+') or ''
+  if not text and redis.call('EXISTS', key) == 0 or redis.call('EXISTS', keys.aside(ctx.r, 'x:' .. id)) == 1 then return end
+  local own, named = keyed.split(ctx, core.read(ctx, id), id)
+  if (own ~= key or named ~= text) and audit.note(ctx, 'orphan', 'y', name, 'its execution is gone') then redis.call('UNLINK', key) end
+end
+
 function ff_keys.look(ctx, area, id, of)
+  if area == 'y' then return ff_keys.keyed(ctx, id) end
   local key = of == '' and ff_keys.single[area](ctx.r, id) or of ~= '' and ff_keys.several[area](ctx.r, id, of)
   local waitpoint_gone = (area == 'g' or area == 'gd') and not waits.of(ctx, id).points[of]
   local flag = ff_keys.flags[area]

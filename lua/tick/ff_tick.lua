@@ -172,7 +172,7 @@ function ff_tick_do.retention(ctx, budget, n)
       redis.call('ZREM', keys.done(ctx.r), due[i])
     else
       local ended = tonumber(c.ended_at or '') -- a damaged record must not stop the others: it is looked at again in a day
-      local at = ended and ended + indexes.kept(ctx, c.route, c.retention, c.state) or ctx.now + 86400000
+      local at = ended and indexes.over(ctx, c, ended) or ctx.now + 86400000
       local h = c.flow and graph.head(ctx, c.flow)
       if h then -- nobody needs a member before its flow has ended, and somebody may until then
         local since = math.max(tonumber(h.en) or 0, ended or 0) -- one that must stay is looked at again after as long as it has stayed

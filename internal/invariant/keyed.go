@@ -1,0 +1,43 @@
+package invariant
+
+import (
+	"strconv"
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// keyed: a key that callers chose names an execution that names it, too; one that has not ended has its key, so no two of those have the
+// same; and a key that is held beyond the end has an execution.
+func (l *look) keyed() {
+	for key, text := range l.Texts {
+		if name, ok := strings.CutPrefix(key, ":y:"); ok {
+			id, till, _ := strings.Cut(text, " ")
+			if own := l.core(id)["ky"]; own != name+":"+till {
+				l.wrong("key %s is of %q, which names %q", name, text, own)
+			}
+		}
+	}
+	for key, core := range l.Hashes {
+		id, ok := strings.CutPrefix(key, ":x:")
+		if !ok || core["ky"] == "" {
+			continue
+		}
+		name, till, _ := strings.Cut(core["ky"], ":")
+		state, _ := flowfabric.Project(flowfabric.Code(core["s"]))
+		text, taken := l.Texts[":y:"+name]
+		if !state.Terminal() && text != id+" "+till {
+			l.wrong("%s (%s) has key %s:%s, which belongs to %q", id, core["s"], name, till, text)
+		}
+		if held := till == "-" || heldTill(core["ky"]) > float64(l.Now); state.Terminal() && held && !taken {
+			l.wrong("%s (%s) has key %s:%s, and nobody has that", id, core["s"], name, till)
+		}
+	}
+}
+
+// heldTill is the instant up to which an execution has its key whatever becomes of it, 0 if there is none.
+func heldTill(key string) float64 {
+	_, till, _ := strings.Cut(key, ":")
+	at, _ := strconv.ParseFloat(till, 64)
+	return at
+}

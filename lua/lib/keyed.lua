@@ -1,0 +1,95 @@
+-- keyed: keys of callers, each of which leads to one execution: idempotency keys, and keys of what is not to be there twice at a time. The
+-- partition follows from the key. There a record "<execution> <till>" says who has it: as long as that execution has not ended, and after that
+-- as long as it is there (till is "-") or up to an instant (ms). So an end frees a key without a write: who wants it looks what became of
+-- the execution. The execution names its key, too, as "<key>:<till>". A key is the UUID that internal/ids makes of its text.
+local keyed = {}
+
+local year = 31536000000
+
+-- parse reads the id of an item with a key, "<execution> <key> <span>": span is "-" or for how many ms the key stays taken whatever becomes of
+-- the execution.
+local function parse(ctx, item)
+  local id, key, span = string.match(item.id, '^(%S+) (%S+) (%S+)$')
+  local ms = span ~= '-' and args.int(span, 0, year) or nil
+  if not id or not args.uuid(key) or not ms and span ~= '-' then return false end -- its id is refused as it is
+  item.id, item.key, item.till = id, key, not ms and '-' or ms == 0 and '0' or reply.int(ctx.now + ms)
+  return true
+end
+
+-- look finds out which items have keys, and asks once who has those, and once what became of these.
+function keyed.look(ctx, items)
+  local list, asked, holders = {}, {}, {}
+  for n = 1, #items do
+    if #items[n].id > 36 and parse(ctx, items[n]) then
+      list[#list + 1] = items[n]
+      asked[#list] = keys.keyed(ctx.r, items[n].key)
+    end
+  end
+  if #list == 0 then return end
+  local found = redis.call('MGET', unpack(asked))
+  for n = 1, #list do
+    list[n].named = found[n] or nil
+    local id = found[n] and string.match(found[n], '^%S+')
+    if id then holders[#holders + 1] = id end
+  end
+  if #holders > 0 then record.load(ctx, holders) end
+end
+
+-- taken tells who has a key and the fields of that execution, nil if nobody has it.
+local function taken(ctx, text)
+  local id, till = string.match(text or '', '^(%S+) (%S+)$')
+  local c = id and core.read(ctx, id)
+  if not c or not c.state or c.purged_until then return nil end
+  if till ~= '-' and core.terminal(c) and policy.till(':' .. till) <= ctx.now then return nil end
+  return id, c
+end
+
+-- known answers for an item whose key is taken, by an execution or earlier in this call by twin; nil when it is free.
+function keyed.known(ctx, item, twin)
+  local id, c
+  if twin then
+    id, c = twin.id, { state = twin.group.template.state, digest = twin.digest }
+  else
+    id, c = taken(ctx, item.named)
+    if not id then return nil end
+  end
+  local digest, stored = item.digest, c.digest or ''
+  if digest ~= '' and stored ~= '' and digest ~= stored then return '-idempotency_conflict ' .. id end
+  return '=' .. c.state .. ' ' .. id
+end
+
+-- take gives an item that is written its key, and returns what its record says of it.
+function keyed.take(ctx, item)
+  record.write(ctx, keys.keyed(ctx.r, item.key), item.id .. ' ' .. item.till)
+  return item.key .. ':' .. item.till
+end
+
+-- split reads what the record of an execution says of its key: the name of the key's record, and what that says if it is this execution's.
+function keyed.split(ctx, c, id)
+  local key, till = string.match(c.key or '', '^(%S+):([%d-]+)$')
+  if not key then return nil end
+  return keys.keyed(ctx.r, key), id .. ' ' .. till, key
+end
+
+-- owner is what the record of a key says, nil if there is none, or something else under its name.
+function keyed.owner(key) return redis.call('MGET', key)[1] or nil end
+
+-- rival is who else has the key of an execution that is to run again; nil if nobody has.
+function keyed.rival(ctx, c, id)
+  local key, own = keyed.split(ctx, c, id)
+  local text = key and keyed.owner(key)
+  if not text or text == own then return nil end
+  return (taken(ctx, text))
+end
+
+-- retake gives an execution that runs again its key.
+function keyed.retake(ctx, c, id)
+  local key, own = keyed.split(ctx, c, id)
+  if key then redis.call('SET', key, own) end
+end
+
+-- free takes the key of an execution that is purged away from it.
+function keyed.free(ctx, c, id)
+  local key, own = keyed.split(ctx, c, id)
+  if key and keyed.owner(key) == own then redis.call('UNLINK', key) end
+end
