@@ -53,5 +53,5 @@
 //   - A gate is a budget or a quota that must have room before an execution runs.
 //   - A retry is a new attempt after a failed one. A reclaim is a new attempt because a worker died or lost its lease; it uses up no retry.
 //   - A replay is a new attempt of an execution that has ended, because somebody asked for it (admin.Admin.Replay).
-//   - A tombstone is what is left of an execution or a flow that was purged: it keeps the id and the idempotency key taken for a time.
+//   - A tombstone is what is left of an execution or a flow that was purged: it keeps the id taken for a time.
 package flowfabric

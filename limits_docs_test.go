@@ -29,7 +29,8 @@ func TestLimitsDocs(t *testing.T) {
 	want := map[string]string{
 		"input or result of an execution": bytes(limits.MaxPayload), "tags of an execution": fmt.Sprint(limits.MaxTags),
 		"key of a tag": bytes(limits.MaxTagKey), "value of a tag": bytes(limits.MaxTagValue), "name of a namespace, lane, kind or worker": bytes(limits.MaxName),
-		"idempotency key":                       bytes(limits.MaxIdempotencyKey),
+		"key of a submission":                   bytes(limits.MaxIdempotencyKey),
+		"window of a key":                       fmt.Sprintf("%.0f s to %.0f days", limits.MinKeyWindow.Seconds(), limits.MaxKeyWindow.Hours()/24),
 		"required capabilities of an execution": fmt.Sprint(limits.MaxCapabilities), "required capabilities, joined": bytes(limits.MaxCapabilityBytes),
 		"priority":                            fmt.Sprintf("0 to %d", limits.MaxPriority),
 		"delay, deadline, timeout, retention": fmt.Sprintf("%d years", int(limits.MaxDelay/(365*day))),

@@ -40,6 +40,7 @@ type Snapshot struct {
 	Flow            FlowID          // of which it is a node or a child; zero: none
 	Node            string          // its name in the flow
 	Wait            Wait            // what it waits for while it is suspended
+	Key             KeyHold         // how it holds the key that it was submitted with
 	ChangedAt       time.Time       // of the last creation, claim, suspension, or end of an attempt or of all
 }
 
@@ -51,6 +52,14 @@ type Wait struct {
 	Name      string // as the handler called it
 	Since     time.Time
 	TimeoutAt time.Time // zero: it has no end of its own
+}
+
+// KeyHold is how an execution holds the key that it was submitted with ([Unique], [IdempotencyKey]): until it has ended, and maybe longer. The
+// key itself is not stored.
+type KeyHold struct {
+	Keyed    bool      // it was submitted with a key
+	Retained bool      // it holds the key as long as it is retained
+	Until    time.Time // it holds the key at least until then, see [KeyWindow]; zero: there is no such time
 }
 
 // AttemptRecord is an attempt that ended.

@@ -227,9 +227,8 @@ func (a *Admin) Resume(ctx context.Context, id flowfabric.ExecutionID, how Resum
 }
 
 // Purge removes an ended execution with its input, results, steps, frames and history, for good. A tombstone is left for keep, 24 h
-// to ten years, rounded down to whole milliseconds; 0 is 24 h. Until it is gone Get and Result answer flowfabric.ErrResultPurged, a
-// Submit with the same idempotency key and payload is a duplicate of the purged execution, and one with another payload
-// ErrIdempotencyConflict. Purging twice is no error.
+// to ten years, rounded down to whole milliseconds; 0 is 24 h. Until it is gone Get and Result answer flowfabric.ErrResultPurged. The
+// execution's key is free at once. Purging twice is no error.
 //
 // History and Tail, too, answer ErrResultPurged while the tombstone is left. Calls that would change something (Cancel, Replay,
 // Revoke, SetPriority, SetTags) answer ErrNotFound from the purge on, as does everything once the tombstone is gone.

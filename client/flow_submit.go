@@ -72,7 +72,7 @@ func (e *UnknownFlowError) Unwrap() error { return e.Cause }
 // last part came. Every call may be repeated, and is, for Config.SubmitTimeout, while it is not answered.
 //
 // Errors before any I/O: those of flow.Flow.Err; flowfabric.ErrInvalidInput for a key or namespace out of bounds. From the server:
-// ErrBudgetNotFound and ErrQuotaNotFound for budgets and quotas that a node names, before anything is made; ErrFlowConflict; ErrFlowTerminal when the flow was cancelled while it was put together; ErrLaneClosed, ErrTooManyRoutes and
+// ErrBudgetNotFound and ErrQuotaNotFound for budgets and quotas that a node names, before anything is made; ErrFlowConflict; ErrResultPurged for a key whose flow was purged less than a day ago; ErrFlowTerminal when the flow was cancelled while it was put together; ErrLaneClosed, ErrTooManyRoutes and
 // ErrIdempotencyConflict, with the node they are about, which leave nothing, or a larger flow staged: once their cause is removed the same
 // submit with the same key goes on; ErrOutOfMemory. [*UnknownFlowError]; an error of ctx alone when nothing was sent; [ErrClosed].
 func SubmitFlow(ctx context.Context, c *Client, f *flow.Flow, opts ...FlowOption) (*Flow, error) {
@@ -198,6 +198,9 @@ func flowError(ctx context.Context, id flowfabric.FlowID, q flowSubmission, err 
 	}
 	if q.keyed && errors.Is(err, flowfabric.ErrFlowConflict) {
 		err = link.InWords(fmt.Sprintf("flow_conflict: key %q names a flow with another definition", q.key), err)
+	}
+	if q.keyed && errors.Is(err, flowfabric.ErrResultPurged) {
+		err = link.InWords(fmt.Sprintf("result_purged: the flow of key %q was purged; the key is free again a day after that", q.key), err)
 	}
 	return link.AboutFlow("submit", id, err)
 }

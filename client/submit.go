@@ -25,7 +25,7 @@ import (
 //
 // Errors before any I/O: flowfabric.ErrInvalidInput, ErrInvalidPolicy, ErrInvalidCapabilities, ErrPayloadTooLarge,
 // the definition's own error, the codec's. From the server: ErrBudgetNotFound and ErrQuotaNotFound for a budget or quota that is named
-// and does not exist, before anything is created; ErrIdempotencyConflict, ErrTooManyRoutes,
+// and does not exist, before anything is created; ErrIdempotencyConflict, for an IdempotencyKey; ErrTooManyRoutes,
 // ErrOutOfMemory. [*UnknownOutcomeError] when the call was sent and not answered; an error of ctx alone when
 // nothing was sent.
 func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], in In, opts ...SubmitOption) (*Execution[Out], error) {

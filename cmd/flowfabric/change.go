@@ -237,7 +237,7 @@ func purgeCommand(a *app) *cobra.Command {
 		Use:   "purge ID",
 		Short: "Remove an ended execution for good",
 		Long: `purge removes an execution that has ended, with its input, results, steps, frames and history. There
-is no way back. Its id and idempotency key stay taken for --tombstone.`,
+is no way back. Its id stays taken for --tombstone; its key is free.`,
 		Example: "  flowfabric purge 3-0197f3a0-…",
 		Args:    exactly("ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
@@ -248,7 +248,7 @@ is no way back. Its id and idempotency key stay taken for --tombstone.`,
 			return a.change(ctx, id, "purged", func(o *admin.Admin) error { return o.Purge(ctx, id, keep) })
 		}),
 	}
-	cmd.Flags().DurationVar(&keep, "tombstone", limits.MinTombstone, "how long id and idempotency key stay taken, 24h to ten years")
+	cmd.Flags().DurationVar(&keep, "tombstone", limits.MinTombstone, "how long the id stays taken, 24h to ten years")
 	return cmd
 }
 

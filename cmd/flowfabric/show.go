@@ -57,6 +57,7 @@ type execution struct {
 	Quotas          []string               `json:"quotas,omitempty"`
 	Priority        int                    `json:"priority"`
 	Creator         string                 `json:"creator,omitempty"`
+	Key             string                 `json:"key,omitempty"` // how long it holds the key that it was submitted with, in words
 	Attempts        uint32                 `json:"attempts"`
 	AttemptType     flowfabric.AttemptType `json:"attempt_type,omitempty"`
 	Epoch           uint64                 `json:"epoch"`
@@ -113,6 +114,19 @@ type summaryView struct {
 	Document  json.RawMessage `json:"document,omitempty"`
 }
 
+// keyHold says how long an execution holds its key.
+func keyHold(k flowfabric.KeyHold) string {
+	switch {
+	case !k.Keyed:
+		return ""
+	case k.Retained:
+		return "as long as it is retained"
+	case k.Until.IsZero():
+		return "until it has ended"
+	}
+	return "until " + instant(utc(k.Until)) + ", and until it has ended"
+}
+
 func newExecution(s engine.Snapshot) execution {
 	x := execution{
 		ID: s.ID, State: s.State.Public, Code: s.State.Code, Namespace: s.Route.Namespace, Lane: s.Route.Lane, Kind: s.Route.Kind,
@@ -124,6 +138,7 @@ func newExecution(s engine.Snapshot) execution {
 		CancelledBy: s.CancelledBy, CancelReason: s.CancelReason, InputBytes: s.InputBytes, Steps: s.Steps, Tags: s.Tags,
 	}
 	x.Budgets, x.Quotas = byKind(s.Route.Gates)
+	x.Key = keyHold(s.Key)
 	if s.State.BlockingReason != "none" {
 		x.Reason = s.State.BlockingReason
 	}
@@ -219,7 +234,7 @@ func (x execution) text(p *page) {
 	}
 	p.facts("id", x.ID.String(), "state", state, "kind", x.Kind, "lane", x.Namespace+"/"+x.Lane, "requires", strings.Join(x.Capabilities, ","),
 		"budgets", strings.Join(x.Budgets, ","), "quotas", strings.Join(x.Quotas, ","),
-		"priority", x.Priority, "created", instant(x.CreatedAt), "creator", x.Creator, "started", instant(x.StartedAt),
+		"priority", x.Priority, "created", instant(x.CreatedAt), "creator", x.Creator, "key held", x.Key, "started", instant(x.StartedAt),
 		"claimed", instant(x.ClaimedAt), "worker", holder, "lease until", leaseOf(x), "not before", instant(x.DelayUntil),
 		"deadline", instant(x.DeadlineAt), "ended", instant(x.CompletedAt),
 		"attempts", fmt.Sprintf("%d (%d of %d retries, %d lost leases, %d replays)", x.Attempts, x.Retries, x.MaxRetries, x.Reclaims, x.Replays),

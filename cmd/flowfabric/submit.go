@@ -19,7 +19,9 @@ import (
 
 // submitFlags are the flags of submit.
 type submitFlags struct {
-	input, lane, key   string
+	input, lane        string
+	key, unique        string
+	window             time.Duration
 	priority, retries  int
 	delay, deadline    time.Duration
 	attempt            time.Duration
@@ -42,12 +44,14 @@ bytes as they are. The command does not know the defaults that the program's own
 gives to its kind: what is not said here is the default of FlowFabric (lane "default", priority
 0, 3 retries, no timeout).
 
-With --key a second submit of the same input is answered with the first execution. With --wait the
+With --key a second submit of the same input is answered with the first execution, and another input is
+refused. With --unique a second submit is answered with the first execution until that has ended. With --wait the
 id goes to stderr at once, and stdout is for the result. With --wait and --tail the exit code is 8
 when the execution ends without a result; when --timeout runs out it goes on by itself.`,
 		Example: `  flowfabric submit write-article --input '{"Topic":"tides"}'
   flowfabric submit import --input @big.json --lane batch --delay 10m --tag team.name=data
   flowfabric submit summarise --input @page.json --budget acme --quota gpu
+  flowfabric submit refresh --input '"acme"' --unique acme --key-window 1h
   jq -c .order order.json | flowfabric submit ship --input - --key order-17 --wait`,
 		Args: exactly("KIND"),
 	}
@@ -61,6 +65,8 @@ when the execution ends without a result; when --timeout runs out it goes on by 
 	flags.StringVar(&f.until, "delay-until", "", "not before this `time` (RFC 3339)")
 	flags.DurationVar(&f.deadline, "deadline", 0, "expires when it has not ended after this long")
 	flags.StringVar(&f.key, "key", "", "idempotency `key`, at most 256 bytes")
+	flags.StringVar(&f.unique, "unique", "", "`key` that only one execution has until it has ended, at most 256 bytes")
+	flags.DurationVar(&f.window, "key-window", 0, "the key stays taken for this long at least, 1s to 8760h (default: --key as long as the execution is kept)")
 	flags.StringArrayVar(&f.tags, "tag", nil, "`key=value`, for example team.region=eu; may be repeated")
 	flags.StringArrayVar(&f.capabilities, "capability", nil, "`token` that the worker must have; may be repeated")
 	f.gated.add(cmd)
@@ -71,6 +77,7 @@ when the execution ends without a result; when --timeout runs out it goes on by 
 	flags.BoolVar(&f.wait, "wait", false, "wait for the end and print the result")
 	flags.BoolVar(&f.tail, "tail", false, "follow its output until the end")
 	cmd.MarkFlagsMutuallyExclusive("delay", "delay-until")
+	cmd.MarkFlagsMutuallyExclusive("key", "unique")
 	cmd.MarkFlagsMutuallyExclusive("wait", "tail")
 	return cmd
 }
@@ -79,7 +86,7 @@ when the execution ends without a result; when --timeout runs out it goes on by 
 type submitted struct {
 	ID        flowfabric.ExecutionID `json:"id"`
 	Kind      string                 `json:"kind"`
-	Duplicate bool                   `json:"duplicate"` // --key named an execution that existed
+	Duplicate bool                   `json:"duplicate"` // --key or --unique led to an execution that existed
 	*ended
 }
 
@@ -178,6 +185,12 @@ func (f submitFlags) options(cmd *cobra.Command) ([]client.SubmitOption, error) 
 	}
 	if cmd.Flags().Changed("key") {
 		opts = append(opts, flowfabric.IdempotencyKey(f.key))
+	}
+	if cmd.Flags().Changed("unique") {
+		opts = append(opts, flowfabric.Unique(f.unique))
+	}
+	if cmd.Flags().Changed("key-window") {
+		opts = append(opts, flowfabric.KeyWindow(f.window))
 	}
 	for _, text := range f.limits {
 		at := strings.LastIndexByte(text, '=')

@@ -102,9 +102,8 @@ var flowEndScenarios = []scenario{
 				w.Fatalf("%s stays", key)
 			}
 		}
-		again, err := w.e.CreateFlow(w.ctx, q)
-		w.no(err)
-		same(w, "the key is taken", words(again.Already, again.State), "true completed")
+		_, err = w.e.CreateFlow(w.ctx, q)
+		w.is(err, flowfabric.ErrResultPurged) // the key leads nowhere, and is taken
 		q.Digest = "d2"
 		_, err = w.e.CreateFlow(w.ctx, q)
 		w.is(err, flowfabric.ErrFlowConflict)

@@ -13,7 +13,7 @@ import (
 // What items have in common is said once, so no field may differ that the server is told, whatever fields there will be.
 func TestAlike(t *testing.T) {
 	one := NewExecution{Namespace: "n", Lane: "l", Kind: "k", Priority: 1, Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}}
-	own := map[string]bool{"ID": true, "Payload": true, "Digest": true}
+	own := map[string]bool{"ID": true, "Payload": true, "Digest": true, "Key": true}
 	check := func(name string, field func(*NewExecution) reflect.Value, own bool) {
 		other := one
 		other.Policy.Retry.Categories = nil
@@ -63,6 +63,8 @@ func change(t *testing.T, name string, v reflect.Value) {
 	switch x := v.Addr().Interface().(type) {
 	case *flowfabric.ExecutionID:
 		*x = flowfabric.NewExecutionID(3)
+	case *SubmitKey:
+		x.For++
 	case *time.Time:
 		*x = time.UnixMilli(1_700_000_000_000)
 	case *stream.Cursor:

@@ -90,7 +90,7 @@ func (e *Engine) setTags(ctx context.Context, fn function, id flowfabric.Executi
 }
 
 // PurgeExecution removes an ended execution with everything that belongs to it (lua/execution/ff_purge_execution.lua).
-// A tombstone keeps its id and idempotency key taken for keep, 24 h to ten years (0: 24 h). already: it was purged
+// A tombstone keeps its id taken for keep, 24 h to ten years (0: 24 h). already: it was purged
 // before. ErrNotTerminal, ErrNotFound.
 func (e *Engine) PurgeExecution(ctx context.Context, id flowfabric.ExecutionID, keep time.Duration) (already bool, err error) {
 	ms := strconv.FormatInt(cmp.Or(keep, 24*time.Hour).Milliseconds(), 10)

@@ -125,6 +125,7 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 	s.Policy = policy
 	s.Policy.Retention, _ = valid.UnpackRetentions(f.m["retention"]) // one that cannot be read counts as none
 	s.Policy.AttemptTimeout = time.Duration(f.number("attempt_timeout")) * time.Millisecond
+	s.Key = keyHold(core["key"])
 	s.AttemptLog = attemptLog(attempts, r)
 	s.Progress = progress(attempts["progress"], s.Attempts, r)
 	if n := len(s.AttemptLog); n > 0 {
@@ -134,6 +135,16 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 		s.FailureCategory, s.FailureReason = "", ""
 	}
 	return s, r.fail()
+}
+
+// keyHold reads what a record says of its key: "<key>:<till>".
+func keyHold(text string) flowfabric.KeyHold {
+	_, till, keyed := strings.Cut(text, ":")
+	hold := flowfabric.KeyHold{Keyed: keyed, Retained: till == "-"}
+	if ms, err := strconv.ParseInt(till, 10, 64); err == nil && ms > 0 {
+		hold.Until = time.UnixMilli(ms)
+	}
+	return hold
 }
 
 // progress reads "attempt, ms, percent, message", if it belongs to the current or last attempt.

@@ -176,7 +176,7 @@ func gone(id flowfabric.ExecutionID, err error) (Explanation, error) {
 		state, _ := flowfabric.Project(flowfabric.Code(refused.Slot(0)))
 		ms, _ := strconv.ParseInt(refused.Slot(1), 10, 64)
 		out.Reason, out.State, out.Code, out.At = WhyPurged, state.Public, state.Code, time.UnixMilli(ms)
-		out.Sentence = fmt.Sprintf("It ended %s and was purged: what is left is a tombstone, which keeps its id and idempotency key taken.", state.Public)
+		out.Sentence = fmt.Sprintf("It ended %s and was purged: what is left is a tombstone, which keeps its id taken.", state.Public)
 		out.Next = "Nothing moves it; the tombstone goes at " + stamp(out.At) + ", and then the id is free."
 	case errors.Is(err, flowfabric.ErrPartitionFrozen):
 		out.Reason = WhyPartitionFrozen

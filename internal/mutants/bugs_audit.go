@@ -49,7 +49,7 @@ var auditMutants = []Mutant{
 	{"audit: another retention is damage", "ff_audit.place",
 		`ff_audit.refiled(ctx, c) and 'retention' or 'score'`, `'score'`, suite("audit")},
 	{"audit: what is filed again is not retained longer", "ff_audit.index",
-		`tonumber(c.ended_at) + indexes.kept(ctx, c.route, c.retention, c.state)`, `tonumber(c.ended_at) + 86400000`, suite("audit")},
+		`indexes.over(ctx, c, tonumber(c.ended_at))`, `tonumber(c.ended_at) + 86400000`, suite("audit")},
 	{"audit: work held under no session stays held", "ff_audit.execution",
 		`  ff_audit.session(ctx, c)
 `, ``, suite("audit")},

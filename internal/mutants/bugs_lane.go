@@ -24,7 +24,7 @@ var laneMutants = []Mutant{
 	{"create: a closed lane takes work", "create.admit",
 		`  if closed then return '-' .. closed end`, ``, lanes},
 	{"create: a closed lane refuses what it knows", "ff_create_execution",
-		`create.known(ctx, item, seen[item.id]) or create.admit(ctx, item)`, `create.admit(ctx, item) or create.known(ctx, item, seen[item.id])`, lanes},
+		`create.refuse(ctx, item) or create.known`, `create.refuse(ctx, item) or create.admit(ctx, item) or create.known`, lanes},
 	{"home: work of a closed lane is ready", "ready.offer",
 		`  local open, r = lane.open(ctx, id), ctx.r`, `  local open, r = true, ctx.r`, lanes},
 	{"set lane: what waits stays ready", "ready.lane",
