@@ -65,7 +65,10 @@ func measureTenants(ctx context.Context, args []string, out, progress io.Writer)
 	if err := tenants.Run(ctx, o, out); err != nil {
 		return err
 	}
-	return tenants.Keys(ctx, o, out)
+	if err := tenants.Keys(ctx, o, out); err != nil {
+		return err
+	}
+	return tenants.Submitted(ctx, o, out)
 }
 
 func compareRuns(_ context.Context, args []string, out, progress io.Writer) error {
