@@ -77,7 +77,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	for event, err := range exec.Tail(ctx) { // live, resumable by cursor
+	for event, err := range exec.Tail(ctx) { // live, resumable at any event
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -44,29 +44,20 @@ func (e *Execution[Out]) Tail(ctx context.Context, opts ...TailOption) iter.Seq2
 // other make the tail end with flowfabric.ErrInvalidInput.
 type TailOption struct{ set func(*framelog.TailOptions) }
 
-// OnlyAttempt follows one attempt (zero based), which may lie in the future, and ends with it. Excludes [FromAttempt].
+// OnlyAttempt follows one attempt (zero based), which may lie in the future, and ends with it.
 func OnlyAttempt(index uint32) TailOption {
 	return TailOption{func(o *framelog.TailOptions) { o.Attempt = &index }}
 }
 
-// FromAttempt follows all attempts from this one on (zero based). Together with [AfterFrame] or [After] it resumes a tail: the
-// attempt and the frame of the last event seen.
-func FromAttempt(index uint32) TailOption {
-	return TailOption{func(o *framelog.TailOptions) { o.From = index }}
+// From goes on behind an event: the position is its TailEvent.Position, of this tail or another one of the same execution. What follows is
+// what that tail would have delivered next, no more and no less, but for three things that do not last: frames that were not meant to, a TailRetry of
+// an attempt that has begun since, and a TailSuspended of what has been answered since. The zero position is the beginning. Behind the
+// TailEnd the tail ends at once, unless the execution was replayed since.
+func From(position stream.Position) TailOption {
+	return TailOption{func(o *framelog.TailOptions) { o.From = position }}
 }
 
-// After skips the frames up to and including the cursor in the first attempt that is delivered. The counts of a stream.TailGap may be
-// too large then, by at most the frames that were delivered before; with [AfterFrame] they are exact.
-func After(cursor stream.Cursor) TailOption {
-	return TailOption{func(o *framelog.TailOptions) { o.After = cursor }}
-}
-
-// AfterFrame is [After] with the frame itself, for those who have it at hand. Excludes After.
-func AfterFrame(frame stream.Frame) TailOption {
-	return TailOption{func(o *framelog.TailOptions) { o.AfterFrame = &frame }}
-}
-
-// FromNow skips the frames that are stored when the tail begins. Excludes [FromAttempt], [After] and [AfterFrame].
+// FromNow skips the frames that are stored when the tail begins. Excludes [From].
 func FromNow() TailOption {
 	return TailOption{func(o *framelog.TailOptions) { o.FromNow = true }}
 }
@@ -74,4 +65,30 @@ func FromNow() TailOption {
 // WithoutBestEffort leaves out the frames that were not meant to last; durable frames and summary deltas remain.
 func WithoutBestEffort() TailOption {
 	return TailOption{func(o *framelog.TailOptions) { o.WithoutBestEffort = true }}
+}
+
+// Stored ends the tail, without an error, where it would wait for something to happen. What the execution waits for at that moment,
+// stream.TailSuspended or stream.TailRetry, is still told.
+func Stored() TailOption {
+	return TailOption{func(o *framelog.TailOptions) { o.Stored = true }}
+}
+
+// Transcript reads what an execution has put out as it stands now, over all runs and attempts and without what was repeated. To follow on
+// from there, tail with [From] of its Position and add the events to it. It holds all frames in memory.
+//
+// Errors: flowfabric.ErrNotFound; ErrResultPurged; the context's cause; [ErrClosed].
+func (c *Client) Transcript(ctx context.Context, id flowfabric.ExecutionID) (*stream.Transcript, error) {
+	t := &stream.Transcript{}
+	for event, err := range c.Tail(ctx, id, Stored()) {
+		if err != nil {
+			return nil, err
+		}
+		t.Add(event)
+	}
+	return t, nil
+}
+
+// Transcript is what it has put out, see [Client.Transcript].
+func (e *Execution[Out]) Transcript(ctx context.Context) (*stream.Transcript, error) {
+	return e.client.Transcript(ctx, e.id)
 }

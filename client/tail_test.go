@@ -10,8 +10,8 @@ import (
 
 // Each option of a tail sets what it is named after, and nothing else.
 func TestTailOptions(t *testing.T) {
-	three, frame := uint32(3), stream.Frame{Sequence: 7}
-	cursor, err := stream.ParseCursor("5-1")
+	three := uint32(3)
+	position, err := stream.ParsePosition("a2r")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,8 +19,8 @@ func TestTailOptions(t *testing.T) {
 		option TailOption
 		want   framelog.TailOptions
 	}{
-		"OnlyAttempt": {OnlyAttempt(3), framelog.TailOptions{Attempt: &three}}, "FromAttempt": {FromAttempt(3), framelog.TailOptions{From: 3}},
-		"After": {After(cursor), framelog.TailOptions{After: cursor}}, "AfterFrame": {AfterFrame(frame), framelog.TailOptions{AfterFrame: &frame}},
+		"OnlyAttempt": {OnlyAttempt(3), framelog.TailOptions{Attempt: &three}}, "From": {From(position), framelog.TailOptions{From: position}},
+		"Stored":  {Stored(), framelog.TailOptions{Stored: true}},
 		"FromNow": {FromNow(), framelog.TailOptions{FromNow: true}}, "WithoutBestEffort": {WithoutBestEffort(), framelog.TailOptions{WithoutBestEffort: true}},
 	} {
 		var got framelog.TailOptions

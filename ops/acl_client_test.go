@@ -198,6 +198,7 @@ var methods = []method{
 	}},
 	{"Admin.History", true, func(s *stage, c *client.Client) error { return second(admin.New(c).History(s.ctx, s.ended().ID())) }},
 	{"Client.Tail", true, func(s *stage, c *client.Client) error { return first(c.Tail(s.ctx, s.ended().ID())) }},
+	{"Client.Transcript", true, func(s *stage, c *client.Client) error { _, err := c.Transcript(s.ctx, s.ended().ID()); return err }},
 	{"Client.Summary", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
 		return second(c.Summary(s.ctx, x.ID()))
@@ -428,6 +429,7 @@ var methods = []method{
 	{"Execution.Result", true, func(s *stage, c *client.Client) error { return second(mine(c, s.ended()).Result(s.ctx)) }},
 	{"Execution.ResultNow", true, func(s *stage, c *client.Client) error { return second(mine(c, s.ended()).ResultNow(s.ctx)) }},
 	{"Execution.Tail", true, func(s *stage, c *client.Client) error { return first(mine(c, s.ended()).Tail(s.ctx)) }},
+	{"Execution.Transcript", true, func(s *stage, c *client.Client) error { _, err := mine(c, s.ended()).Transcript(s.ctx); return err }},
 	{"Execution.Summary", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
 		return second(mine(c, x).Summary(s.ctx))

@@ -17,14 +17,30 @@
 // that were not recorded. Readers are told before the first frame of each such run, by a [Resumption], which frames it repeats; a reader
 // that shows one text drops those ([Kept]).
 //
-// A retry, or a reclaim after a crash, is a new attempt with a stream of its own. It does not send the frames of recorded steps again. To
-// show one text across attempts: at TailAttemptEnd, if another attempt follows, keep the frames of this attempt with Sequence <=
-// Recorded, drop the rest, and add the frames of the next attempt. This holds for frames that are sent inside steps which run one after
-// the other.
+// A retry, or a reclaim after a crash, is a new attempt with a stream of its own. It does not send the frames of recorded steps again: its
+// TailAttempt names, in Reused, the frames of earlier attempts that stay.
+//
+// A [Transcript] does all of this: fed with the events of a tail it has the frames as they stand. It is exact for frames that are sent inside
+// steps which run one after the other.
 //
 // # Following
 //
 // A tail yields [TailEvent] values: an attempt begins, its frames in order, its end, then the next attempt, and at last the end of the
 // execution. It loses nothing that the server retains, sees nothing twice, survives lost connections, and reports frames that were
-// trimmed before they could be read as a gap. To resume, remember Attempt and Frame of the last event (client.FromAttempt, client.AfterFrame).
+// trimmed before they could be read as a gap.
+//
+//	kind            when                                          fields besides Attempt and Position
+//	TailAttempt     an attempt has begun                          Type, At, Reused
+//	TailResumed     the attempt goes on in another run            Resumed
+//	TailFrame       a frame was appended                          Frame
+//	TailGap         frames were gone before they could be read    Trimmed, Missed
+//	TailSuspended   the attempt waits for an answer               At, Suspension
+//	TailAttemptEnd  the attempt has ended, all frames are there   At, Reason, Category, Message, Recorded
+//	TailRetry       another attempt is to begin                   At, Type, Category, Message
+//	TailEnd         the execution has ended                       At, State, Code, Category, Message, By
+//
+// TailSuspended and TailRetry tell what the execution waits for: a tail that comes while it waits is told, once, and one that comes later
+// is not. All other events are part of the history.
+//
+// To resume, keep the Position of the last event and pass it to client.From: a tail goes on behind any event and delivers exactly the rest.
 package stream

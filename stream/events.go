@@ -1,52 +1,91 @@
 package stream
 
-import flowfabric "github.com/flowfabric/flowfabric-go"
+import (
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/tailpos"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
 
 // TailKind says what a [TailEvent] tells.
 type TailKind uint8
 
-// The kinds of events, in the order a tail sees them.
+// The kinds of events.
 const (
 	TailAttempt    TailKind = iota + 1 // an attempt has begun; its frames follow
 	TailGap                            // Trimmed and Missed frames were gone before they could be read
 	TailResumed                        // the attempt goes on in another run, Resumed, and repeats what was not recorded; its frames follow
 	TailFrame                          // Frame
+	TailSuspended                      // the attempt waits for an answer, see Suspension
 	TailAttemptEnd                     // the attempt has ended for Reason and all its frames were delivered
+	TailRetry                          // another attempt, of Type, is to begin at At
 	TailEnd                            // the execution has ended in State; the last event
 )
 
+var kinds = [...]string{TailAttempt: "attempt", TailGap: "gap", TailResumed: "resumed", TailFrame: "frame", TailSuspended: "suspended",
+	TailAttemptEnd: "attempt_end", TailRetry: "retry", TailEnd: "end"}
+
 func (k TailKind) String() string {
-	switch k {
-	case TailAttempt:
-		return "attempt"
-	case TailGap:
-		return "gap"
-	case TailResumed:
-		return "resumed"
-	case TailFrame:
-		return "frame"
-	case TailAttemptEnd:
-		return "attempt_end"
-	case TailEnd:
-		return "end"
+	if k == 0 || int(k) >= len(kinds) {
+		return "unknown"
 	}
-	return "unknown"
+	return kinds[k]
 }
 
-// TailEvent is one step of a tail. Attempt and Kind are always set.
+// TailEvent is one step of a tail. Kind, Attempt and Position are always set; the package comment has a table of the other fields.
 type TailEvent struct {
-	Attempt uint32 // with TailEnd the last one, 0 if there was none
-	Kind    TailKind
-	Frame   Frame      // TailFrame; do not change its Payload, tailers share it
-	Resumed Resumption // TailResumed: number and reason of the run, and which frames it repeats
+	Kind     TailKind
+	Attempt  uint32   // zero based; with TailRetry the one that is to begin, with TailEnd the last one, 0 if there was none
+	Position Position // behind this event: client.From goes on there
+
+	// Type is, with TailAttempt and TailRetry, what the attempt is: flowfabric.AttemptInitial, AttemptRetry (the one before it failed),
+	// AttemptReclaim (its worker was lost) or AttemptReplay.
+	Type flowfabric.AttemptType
+	// At is when, by the server's clock: the attempt was claimed (the last time, unless it is the first), it is to begin, it was suspended, it
+	// ended, or the execution ended. Zero if that is not known, and of a TailRetry if it waits for nothing but a worker.
+	At time.Time
+	// Reused has, with TailAttempt, each earlier attempt of which frames stay: recorded steps cover them, and this attempt does not repeat them.
+	Reused []Covered
+
+	Frame      Frame           // TailFrame; do not change its Payload, tailers share it
+	Resumed    Resumption      // TailResumed: number and reason of the run, and which frames it repeats
+	Suspension *suspend.Record // TailSuspended: what it waits for, its waitpoints and until when; tailers share it
+
+	Trimmed uint64 // TailGap: durable frames that the server dropped
+	Missed  uint64 // TailGap: other frames that were not stored any more when this tail had fallen behind
+
 	// Reason is why the attempt ended, with TailAttemptEnd: [AttemptSucceeded] and the constants beside it; "" when unknown.
 	Reason string
-	// State is, with TailEnd, how the execution ended: completed, failed, cancelled, expired or skipped. Code is the same as it is stored.
-	State   flowfabric.PublicState
-	Code    flowfabric.Code
-	Trimmed uint64 // TailGap: durable frames that the server dropped
+	// Category and Message say what went wrong, with TailAttemptEnd, TailRetry and TailEnd: the category of the failure (what the
+	// handler chose, or one of handler.CategoryPanic and the constants beside it) and its text, at most 1 KiB. With a TailEnd of one that was cancelled Message is the reason that was
+	// given, and By says who cancelled.
+	Category, Message, By string
 	// Recorded is, with TailAttemptEnd, the sequence of the attempt's last frame that a recorded step covers: a later attempt
 	// repeats the frames after it.
 	Recorded uint64
-	Missed   uint64 // TailGap: other frames that were not stored any more when this tail had fallen behind
+
+	// State is, with TailEnd, how the execution ended: completed, failed, cancelled, expired or skipped. Code is the same as it is stored.
+	State flowfabric.PublicState
+	Code  flowfabric.Code
+}
+
+// Covered are the first frames of an attempt, up to the Sequence Recorded.
+type Covered struct {
+	Attempt  uint32
+	Recorded uint64
+}
+
+// Position is a place between two events of a tail: TailEvent.Position is the one behind the event, and client.From goes on there, in any
+// process and at any time. It is opaque and short, and its letters, digits, dots and hyphens need no quoting in a URL, a shell or the
+// id of a server-sent event. The zero value, "", is before the first event.
+type Position string
+
+// ParsePosition takes over the text of a [Position] that came from elsewhere. For any other text the error wraps
+// [flowfabric.ErrInvalidInput].
+func ParsePosition(text string) (Position, error) {
+	if _, err := tailpos.Parse(text); err != nil {
+		return "", err
+	}
+	return Position(text), nil
 }

@@ -213,6 +213,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "<time>"},
 	{regexp.MustCompile(`~[0-9a-f]{12}`), "~<session>"},
 	{regexp.MustCompile(`\d{13,}-\d+`), "<cursor>"},
+	{regexp.MustCompile(`("a\d+z)\d{13,}`), "$1<ms>"},
 	{regexp.MustCompile(`ffl\d\.[\w-]+`), "<cursor>"},
 	{regexp.MustCompile(`\b1[78]\d{11}\b`), "<ms>"},
 	{regexp.MustCompile(`\((in )?\d[\dhmsµ.]*( ago)?\)`), "(${1}<span>${2})"},

@@ -37,7 +37,7 @@ var sessions = map[string][]step{
 		"show 9-00000000-0000-4000-8000-000000000000", "show nonsense", "show"),
 	"history": lines("history <done>", "events <failed>", "history <done> --json"),
 	"tail": lines("tail <done>", "tail <done> --raw", "tail <done> --json", "tail <done> --attempt 0", "tail <failed>", "tail <failed> --json", "tail <failed> --raw",
-		"tail <done> --after nonsense", "tail <done> --attempt -1"),
+		"tail <done> --from nonsense", "tail <done> --attempt -1"),
 	"submit": append(lines("submit report --key a --input '{\"b\": 1, \"a\":\"<\"}'", "submit report --key a --input '{\"b\":1,\"a\":\"<\"}' --json",
 		"submit report --key a --input 2", "submit report --input '{'", "submit report --priority 9001", "submit report --tag nonsense",
 		"submit report --tag team=1", "submit report --delay 1h --delay-until 2026-01-01T00:00:00Z", "submit report --retries 1001",

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -14,11 +15,12 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/stream"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 func tailCommand(a *app) *cobra.Command {
 	var attempt int
-	var after string
+	var from string
 	var now, raw, durable bool
 	cmd := &cobra.Command{
 		Use:   "tail ID",
@@ -34,7 +36,7 @@ sequence of the last recorded frame: drop the frames after that one. The end of 
 
 --raw prints nothing but what the frames contain that are kept, one after the other: no summaries and
 nothing that was not meant to last. How a failed execution ended, and that frames are repeated, is then on
-stderr. With --json every event is one line; "cursor" is what --after takes to go on from there.`,
+stderr. With --json every event is one line; "position" is what --from takes to go on behind it.`,
 		Example: `  flowfabric tail 3-0197f3a0-… --raw
   flowfabric tail 3-0197f3a0-… --json | jq -r 'select(.type=="token").text'`,
 		Args: exactly("ID"),
@@ -51,12 +53,12 @@ stderr. With --json every event is one line; "cursor" is what --after takes to g
 			}
 			opts = append(opts, client.OnlyAttempt(uint32(attempt)))
 		}
-		if after != "" {
-			cursor, err := stream.ParseCursor(after)
+		if from != "" {
+			position, err := stream.ParsePosition(from)
 			if err != nil {
-				return usage("--after: %v", err)
+				return usage("--from: %v", err)
 			}
-			opts = append(opts, client.After(cursor))
+			opts = append(opts, client.From(position))
 		}
 		if now {
 			opts = append(opts, client.FromNow())
@@ -71,18 +73,23 @@ stderr. With --json every event is one line; "cursor" is what --after takes to g
 	})
 	flags := cmd.Flags()
 	flags.IntVar(&attempt, "attempt", 0, "only this attempt, `0` is the first (default all)")
-	flags.StringVar(&after, "after", "", "begin behind this `cursor` of the first attempt that is shown")
+	flags.StringVar(&from, "from", "", "go on behind the event that had this `position`")
 	flags.BoolVar(&now, "from-now", false, "leave out what is stored")
 	flags.BoolVar(&durable, "durable", false, "leave out frames that were not meant to last")
 	flags.BoolVar(&raw, "raw", false, "print the contents of the frames that are kept and nothing else")
-	cmd.MarkFlagsMutuallyExclusive("from-now", "after")
+	cmd.MarkFlagsMutuallyExclusive("from-now", "from")
 	return cmd
 }
 
 // tailEvent is a stream.TailEvent for --json.
 type tailEvent struct {
-	Event    string                 `json:"event"` // attempt, resumed, gap, frame, attempt_end, end
+	Event    string                 `json:"event"` // attempt, resumed, gap, frame, suspended, attempt_end, retry, end
 	Attempt  uint32                 `json:"attempt"`
+	Position stream.Position        `json:"position"`
+	Why      flowfabric.AttemptType `json:"attempt_type,omitempty"` // of an attempt that begins, or is to begin
+	Since    time.Time              `json:"at,omitzero"`            // when that began or is to begin, or was suspended, or ended
+	Reused   []stream.Covered       `json:"reused,omitempty"`       // frames of earlier attempts that stay
+	Waits    *waitView              `json:"suspension,omitempty"`
 	Cursor   string                 `json:"cursor,omitempty"`
 	Sequence uint64                 `json:"sequence,omitempty"`
 	Mode     string                 `json:"mode,omitempty"`
@@ -96,21 +103,37 @@ type tailEvent struct {
 	Recorded *uint64                `json:"recorded,omitempty"` // sequence of the last recorded frame: what came after it is repeated
 	Trimmed  uint64                 `json:"trimmed,omitempty"`
 	Missed   uint64                 `json:"missed,omitempty"`
-	Reason   string                 `json:"reason,omitempty"`       // why a run began, of the attempt's end, or of the failure or cancellation
+	Reason   string                 `json:"reason,omitempty"`       // why a run began, or of the attempt's end
+	Message  string                 `json:"message,omitempty"`      // of the failure, or why it was cancelled
 	State    flowfabric.PublicState `json:"state,omitempty"`        // of the end, with what follows
 	Category string                 `json:"category,omitempty"`     // of the failure
 	By       string                 `json:"cancelled_by,omitempty"` // who cancelled
 }
 
-func newTailEvent(e stream.TailEvent, end *client.OutcomeError) tailEvent {
-	v := tailEvent{Event: e.Kind.String(), Attempt: e.Attempt, Trimmed: e.Trimmed, Missed: e.Missed, Reason: e.Reason}
-	if e.Kind == stream.TailEnd {
-		v.State = e.State
-		if end != nil {
-			v.Category, v.Reason, v.By = end.Category, end.Reason, end.By
+// waitView is what a suspended execution waits for.
+type waitView struct {
+	Name       string    `json:"name"`
+	Reason     string    `json:"reason,omitempty"`
+	TimeoutAt  time.Time `json:"timeout_at,omitzero"`
+	Waitpoints []string  `json:"waitpoints,omitempty"` // keys of those that are open
+}
+
+func newWaitView(r *suspend.Record) *waitView {
+	v := &waitView{Name: r.Name, Reason: r.Reason, TimeoutAt: utc(r.TimeoutAt)}
+	for _, w := range r.Waitpoints {
+		if w.State.Open() {
+			v.Waitpoints = append(v.Waitpoints, w.Key)
 		}
 	}
+	return v
+}
+
+func newTailEvent(e stream.TailEvent) tailEvent {
+	v := tailEvent{Event: e.Kind.String(), Attempt: e.Attempt, Position: e.Position, Why: e.Type, Since: utc(e.At), Reused: e.Reused, Trimmed: e.Trimmed,
+		Missed: e.Missed, Reason: e.Reason, Message: e.Message, State: e.State, Category: e.Category, By: e.By}
 	switch e.Kind {
+	case stream.TailSuspended:
+		v.Waits = newWaitView(e.Suspension)
 	case stream.TailResumed:
 		v.Run, v.Epoch, v.Reason, v.Recorded = e.Resumed.Run, e.Resumed.Epoch, e.Resumed.Reason, &e.Resumed.Recorded
 	case stream.TailAttemptEnd:
@@ -136,13 +159,13 @@ func newTailEvent(e stream.TailEvent, end *client.OutcomeError) tailEvent {
 // tail follows an execution; an interrupt is how a person ends it. The end is nil for a success, and when it was not seen.
 func (a *app) tail(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, raw bool, opts ...client.TailOption) (end *client.OutcomeError, err error) {
 	for e, err := range c.Tail(ctx, id, opts...) {
-		if err == nil && e.Kind == stream.TailEnd {
-			end, err = outcomeOf(ctx, c, id, e.Code)
-		}
 		if errors.Is(err, context.Canceled) {
 			return nil, nil
 		}
 		if err == nil {
+			if e.Kind == stream.TailEnd && e.State != flowfabric.Completed {
+				end = &client.OutcomeError{ID: id, State: e.State, Category: e.Category, Reason: e.Message, By: e.By, Attempts: attemptsOf(e)}
+			}
 			err = a.tailed(e, end, raw)
 		}
 		if err != nil {
@@ -152,24 +175,12 @@ func (a *app) tail(ctx context.Context, c *client.Client, id flowfabric.Executio
 	return end, nil
 }
 
-// outcomeOf is how an execution ended, nil for a success. What is gone since, or runs again, has an end without details.
-func outcomeOf(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, code flowfabric.Code) (*client.OutcomeError, error) {
-	state, _ := flowfabric.Project(code)
-	if state.Public == flowfabric.Completed {
-		return nil, nil
+// attemptsOf is how many attempts there were when an execution ended.
+func attemptsOf(e stream.TailEvent) uint32 {
+	if e.Code[len(e.Code)-1] == 'n' { // it never ran
+		return 0
 	}
-	end := &client.OutcomeError{ID: id, State: state.Public}
-	s, err := c.Get(ctx, id)
-	if err != nil && !errors.Is(err, flowfabric.ErrNotFound) {
-		return nil, err
-	}
-	if err == nil && s.State.Public == end.State {
-		end.Category, end.Reason, end.Attempts = s.FailureCategory, s.FailureReason, s.Attempts
-		if end.State == flowfabric.Cancelled {
-			end.Reason, end.By = s.CancelReason, s.CancelledBy
-		}
-	}
-	return end, nil
+	return e.Attempt + 1
 }
 
 func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) error {
@@ -185,7 +196,7 @@ func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) err
 		}
 		return nil
 	}
-	v := newTailEvent(e, end)
+	v := newTailEvent(e)
 	return a.show(v, func(p *page) {
 		switch e.Kind {
 		case stream.TailFrame:
@@ -201,7 +212,11 @@ func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) err
 		case stream.TailResumed:
 			p.say("%d -- %s", e.Attempt, again(e.Resumed))
 		case stream.TailAttempt:
-			p.say("%d -- attempt begins", e.Attempt)
+			p.say("%d -- attempt begins (%s)", e.Attempt, e.Type)
+		case stream.TailSuspended:
+			p.say("%d -- suspended: waits for %s", e.Attempt, waited(v.Waits))
+		case stream.TailRetry:
+			p.say("%d -- %s %s, after %s", e.Attempt, e.Type, soon(v.Since), join(": ", e.Category, e.Message))
 		case stream.TailAttemptEnd:
 			if e.Reason == "attempt_success" || e.Recorded == 0 {
 				p.say("%d -- attempt ends: %s", e.Attempt, e.Reason)
@@ -209,7 +224,7 @@ func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) err
 				p.say("%d -- attempt ends: %s; recorded up to frame %d", e.Attempt, e.Reason, e.Recorded)
 			}
 		case stream.TailEnd:
-			p.say("%d -- execution %s", e.Attempt, join(": ", join(" ", string(v.State), bracketed(cmp.Or(v.By, v.Category))), v.Reason))
+			p.say("%d -- execution %s", e.Attempt, join(": ", join(" ", string(v.State), bracketed(cmp.Or(v.By, v.Category))), v.Message))
 		}
 	})
 }
@@ -224,6 +239,23 @@ func again(r stream.Resumption) string {
 		return text + ": no frame was recorded, all of this attempt are repeated"
 	}
 	return fmt.Sprintf("%s: frames after %d were not recorded and are repeated", text, r.Recorded)
+}
+
+// waited says what a suspended execution waits for.
+func waited(w *waitView) string {
+	text := join(" ", w.Name, bracketed(strings.Join(w.Waitpoints, ", ")))
+	if !w.TimeoutAt.IsZero() {
+		text += " until " + instant(w.TimeoutAt)
+	}
+	return text
+}
+
+// soon says when an attempt begins.
+func soon(at time.Time) string {
+	if at.IsZero() {
+		return "as soon as a worker is free"
+	}
+	return "at " + instant(at)
 }
 
 func bracketed(text string) string {

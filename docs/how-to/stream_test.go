@@ -2,6 +2,7 @@ package howto_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,27 +29,17 @@ func writeStream(ctx context.Context, t *handler.Task, in Draft) (Article, error
 
 // reader follows one execution and can go on where it stopped.
 type reader struct {
-	attempt uint32
-	cursor  stream.Cursor
-	words   []string
+	transcript stream.Transcript
+	position   stream.Position // its text is all that another process needs
 }
 
 func (r *reader) follow(ctx context.Context, exec *client.Execution[Article]) error {
-	for event, err := range exec.Tail(ctx, client.FromAttempt(r.attempt), client.After(r.cursor)) {
+	for event, err := range exec.Tail(ctx, client.From(r.position)) {
 		if err != nil {
 			return err
 		}
-		switch event.Kind {
-		case stream.TailAttempt: // a new attempt starts with no output
-			if event.Attempt != r.attempt {
-				r.attempt, r.words = event.Attempt, nil
-			}
-		case stream.TailFrame:
-			r.cursor = event.Frame.ID
-			if event.Frame.Type == "word" {
-				r.words = append(r.words, string(event.Frame.Payload))
-			}
-		}
+		r.transcript.Add(event) // drops what a later run or attempt repeats
+		r.position = event.Position
 	}
 	return nil
 }
@@ -60,12 +51,27 @@ func TestStream(t *testing.T) {
 	var r reader
 	must(t, r.follow(ctx, exec))
 	must(t, r.follow(ctx, exec)) // nothing twice
-	if got := strings.Join(r.words, " "); got != "all about tides" {
+	if got := r.words(); !slices.Equal(got, []string{"all", "about", "tides"}) {
 		t.Errorf("words %q", got)
+	}
+	whole, err := exec.Transcript(ctx)
+	must(t, err)
+	if whole.Text() != r.transcript.Text() || whole.Position() != r.position {
+		t.Errorf("%q, %q", whole.Text(), r.transcript.Text())
 	}
 	summary, err := exec.Summary(ctx)
 	must(t, err)
 	if string(summary.Document) != `{"words":3}` {
 		t.Errorf("summary %s", summary.Document)
 	}
+}
+
+// words are what the execution wrote.
+func (r *reader) words() (words []string) {
+	for _, f := range r.transcript.Frames() {
+		if f.Type == "word" {
+			words = append(words, string(f.Payload))
+		}
+	}
+	return words
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/sourcegraph/conc"
 
@@ -47,46 +46,34 @@ func (p *producer) ask(ctx context.Context, prompts []Prompt) ([]result, error) 
 	return results, nil
 }
 
-// token is a frame of an answer that is shown.
-type token struct {
-	attempt  uint32
-	sequence uint64
-	text     string
-}
-
 // follow tails one execution over all its attempts, then takes its typed result. What a worker had not recorded when it stopped is
-// said again by the next one, so the tokens after the last recorded one are dropped.
+// said again by the next one, so the transcript drops the tokens after the last recorded one.
 func (p *producer) follow(ctx context.Context, i int, exec *client.Execution[Answer]) (r result) {
 	r.attempts = 1
 	said := 0
-	var shown []token
-	drop := func(attempt uint32, recorded uint64) {
-		shown = slices.DeleteFunc(shown, func(t token) bool { return t.attempt == attempt && t.sequence > recorded })
-	}
+	var shown stream.Transcript
 	for event, err := range exec.Tail(ctx) {
 		if err != nil {
 			r.err = err
 			return r
 		}
+		shown.Add(event)
 		switch event.Kind {
 		case stream.TailAttempt:
 			if r.attempts = int(event.Attempt) + 1; event.Attempt > 0 {
-				p.resumed(ctx, i, exec, event, kept(shown))
+				p.resumed(ctx, i, exec, event, kept(&shown))
 			}
 		case stream.TailResumed:
-			drop(event.Attempt, event.Resumed.Recorded)
-			p.resumed(ctx, i, exec, event, kept(shown))
+			p.resumed(ctx, i, exec, event, kept(&shown))
 		case stream.TailFrame:
 			said++
 			text := string(event.Frame.Payload)
-			shown = append(shown, token{event.Attempt, event.Frame.Sequence, text})
 			p.view.Token(i, text)
 			if p.onToken != nil {
 				p.onToken(ctx, exec, i, said)
 			}
 		case stream.TailAttemptEnd:
 			if what := lost(event); what != "" {
-				drop(event.Attempt, event.Recorded)
 				p.view.Lost(i, what)
 			}
 		case stream.TailGap:

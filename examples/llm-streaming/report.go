@@ -12,23 +12,19 @@ import (
 )
 
 // kept is what the tokens say that are left.
-func kept(shown []token) (k Kept) {
-	for _, t := range shown {
-		k.Text += t.text
-	}
-	k.Tokens = len(shown)
-	return k
+func kept(shown *stream.Transcript) Kept {
+	return Kept{Text: shown.Text(), Tokens: len(shown.Frames())}
 }
 
 // lost says what became of an attempt that ended without an answer; "" for one that succeeded.
 func lost(event stream.TailEvent) string {
 	attempt := fmt.Sprintf("attempt %d ", event.Attempt+1)
 	switch event.Reason {
-	case "attempt_success":
+	case stream.AttemptSucceeded:
 		return ""
-	case "lease_expired":
+	case stream.AttemptLeaseExpired:
 		return "the lease of " + attempt + "ran out; waiting for another worker"
-	case "attempt_failure":
+	case stream.AttemptFailed:
 		return attempt + "failed"
 	}
 	return attempt + "ended: " + event.Reason

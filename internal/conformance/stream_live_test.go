@@ -23,6 +23,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/tailpos"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -483,9 +484,12 @@ var liveScenarios = []scenario{
 		same(w, "read behind the trim point", words(p.Gap, p.Trimmed), words(true, m.Trimmed-1))
 		w.numbered(p.Frames, int(m.Trimmed)+1, int(m.Count-m.Trimmed))
 		w.no(w.complete(f, "").Err)
-		for after, missing := range map[*stream.Frame]uint64{nil: m.Trimmed, &frame: m.Trimmed - 1} {
-			tail := w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{AfterFrame: after}))
-			tail.expect("0 attempt", "0 gap "+strconv.FormatUint(missing, 10))
+		for from, missing := range map[stream.Position]uint64{"": m.Trimmed, position(frame): m.Trimmed - 1} {
+			tail := w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{From: from}))
+			if from == "" {
+				tail.expect("0 attempt")
+			}
+			tail.expect("0 gap " + strconv.FormatUint(missing, 10))
 			tail.expectFrames(0, int(m.Trimmed)+1, int(m.Count-m.Trimmed))
 			tail.expect("0 attempt_end attempt_success", "0 end T1")
 			tail.over()
@@ -508,7 +512,7 @@ var liveScenarios = []scenario{
 		live.expect("0 attempt")
 		live.expectFrames(0, 1, 3)
 		same(w, "retry", w.fail(first.Fence, "x").Retry, true)
-		live.expect("0 attempt_end attempt_failure")
+		live.expect("0 attempt_end attempt_failure", "1 retry retry")
 		w.advance(2 * time.Second)
 		w.settleTime()
 		second := k.one(id)
@@ -517,7 +521,7 @@ var liveScenarios = []scenario{
 		live.expectFrames(1, 1, 2)
 		w.advance(ttl)
 		w.settleTime()
-		live.expect("1 attempt_end lease_expired")
+		live.expect("1 attempt_end lease_expired", "2 retry reclaim")
 		third := w.worker("w2").one(id)
 		same(w, "third", third.Fence.Attempt, 2)
 		w.write(third.Fence, 0, 1, nil)
@@ -538,6 +542,133 @@ var liveScenarios = []scenario{
 		only := w.tail(c.Tail(w.ctx, id, client.OnlyAttempt(1)))
 		only.expect("1 attempt", "1 frame 1", "1 frame 2", "1 attempt_end lease_expired")
 		only.over()
+	}},
+	{name: "the events of a tail say when and why, and behind each of them a tail goes on", run: func(w *env) {
+		hub := w.hub(w.e)
+		id := w.create(retries(2))
+		collect := func(o framelog.TailOptions) (all []stream.TailEvent) {
+			w.Helper()
+			for e, err := range hub.Tail(w.ctx, id, o) {
+				w.no(err)
+				all = append(all, e)
+			}
+			return all
+		}
+		last := func(kind stream.TailKind) stream.TailEvent {
+			w.Helper()
+			all := collect(framelog.TailOptions{Stored: true})
+			e := all[len(all)-1]
+			same(w, "the last event", e.Kind, kind)
+			same(w, "told again", len(collect(framelog.TailOptions{Stored: true, From: e.Position})), 0)
+			return e
+		}
+		of := func(kind stream.TailKind, attempt uint32) stream.TailEvent {
+			w.Helper()
+			for _, e := range collect(framelog.TailOptions{Stored: true}) {
+				if e.Kind == kind && e.Attempt == attempt {
+					return e
+				}
+			}
+			w.Fatalf("no %s of attempt %d", kind, attempt)
+			return stream.TailEvent{}
+		}
+		k := w.worker("w1")
+		f := k.one(id).Fence
+		began := of(stream.TailAttempt, 0)
+		same(w, "the first attempt", words(began.Type, began.At.UnixMilli(), began.Reused), words(flowfabric.AttemptInitial, w.at(id, "st"), []stream.Covered(nil)))
+		w.frames(f, 1, 2)
+		_, err := w.e.RecordStep(w.ctx, f, "s", []byte("v"))
+		w.no(err)
+		w.frames(f, 3, 1)
+		w.fail(f, "io")
+		failed := w.now()
+		ended := of(stream.TailAttemptEnd, 0)
+		same(w, "its end", words(ended.Reason, ended.Category, ended.Message, ended.Recorded, failed-ended.At.UnixMilli() < 5000),
+			words(stream.AttemptFailed, "io", "because", 2, true))
+		retry := last(stream.TailRetry)
+		same(w, "the retry", words(retry.Attempt, retry.Type, retry.At.UnixMilli(), retry.Category, retry.Message),
+			words(1, flowfabric.AttemptRetry, w.at(id, "du"), "io", "because"))
+		w.advance(2 * time.Second)
+		w.settleTime()
+		f = k.one(id).Fence
+		began = of(stream.TailAttempt, 1)
+		same(w, "the second attempt", words(began.Type, began.At.UnixMilli(), began.Reused), words(flowfabric.AttemptRetry, w.at(id, "la"), []stream.Covered{{Attempt: 0, Recorded: 2}}))
+		w.frames(f, 1, 1)
+		w.seed()
+		q, _ := w.suspend(f)
+		waits := last(stream.TailSuspended)
+		same(w, "the suspension", words(waits.Attempt, waits.Suspension.ID, len(waits.Suspension.Waitpoints), waits.At), words(1, q.ID, 1, waits.Suspension.CreatedAt))
+		w.resume(id)
+		f = k.one(id).Fence
+		w.frames(f, 2, 1)
+		w.advance(ttl)
+		w.settleTime()
+		ended = of(stream.TailAttemptEnd, 1)
+		same(w, "the lease ran out", words(ended.Reason, ended.Category), words(stream.AttemptLeaseExpired, "lease_expired"))
+		retry = last(stream.TailRetry)
+		same(w, "the reclaim", words(retry.Attempt, retry.Type, retry.At.IsZero(), retry.Category), words(2, flowfabric.AttemptReclaim, true, "lease_expired"))
+		f = w.worker("w2").one(id).Fence
+		w.frames(f, 1, 2)
+		w.no(w.complete(f, "done").Err)
+		end := of(stream.TailEnd, 2)
+		same(w, "the end", words(end.State, end.Code, end.At.UnixMilli(), end.Category, end.Message, end.By), words(flowfabric.Completed, "T1", w.at(id, "en"), "", "", ""))
+		all := collect(framelog.TailOptions{})
+		line := func(e stream.TailEvent) string {
+			return words(spell(e, nil), e.Position, e.Type, e.At, e.Reused, e.Category, e.Message, e.Recorded, e.Resumed)
+		}
+		for i, e := range all {
+			rest := collect(framelog.TailOptions{From: e.Position})
+			same(w, "behind "+spell(e, nil), len(rest), len(all)-i-1)
+			for j, r := range rest {
+				same(w, "behind "+spell(e, nil), line(r), line(all[i+1+j]))
+			}
+		}
+		var tr stream.Transcript
+		for _, e := range all {
+			tr.Add(e)
+		}
+		var kept []string
+		for _, x := range tr.Frames() {
+			kept = append(kept, words(x.Sequence, string(x.Payload)))
+		}
+		same(w, "what stays", len(kept), 4) // two of the first attempt, none of the second, two of the third
+	}},
+	{name: "the end in a tail says why: category and message of a failure, who cancelled and for what", run: func(w *env) {
+		hub := w.hub(w.e)
+		end := func(id flowfabric.ExecutionID) (last stream.TailEvent) {
+			w.Helper()
+			for e, err := range hub.Tail(w.ctx, id, framelog.TailOptions{}) {
+				w.no(err)
+				last = e
+			}
+			same(w, "the last event", words(last.Kind, last.At.UnixMilli()), words(stream.TailEnd, w.at(id, "en")))
+			return last
+		}
+		k := w.worker("w1")
+		failed := w.create()
+		_, err := w.e.FailExecution(w.ctx, k.one(failed).Fence, engine.Failure{Category: "io", Reason: "no ink", Permanent: true})
+		w.no(err)
+		e := end(failed)
+		same(w, "failed", words(e.State, e.Category, e.Message, e.By), words(flowfabric.Failed, "io", "no ink", ""))
+		runs := w.create()
+		k.one(runs)
+		for _, id := range []flowfabric.ExecutionID{w.create(), runs} {
+			_, err = w.e.CancelExecution(w.ctx, id, engine.Cancellation{Source: engine.CancelOperator, By: "anna", Reason: "not needed"})
+			w.no(err)
+			e = end(id)
+			same(w, "cancelled", words(e.State, e.Category, e.Message, e.By), words(flowfabric.Cancelled, "", "not needed", "operator_override:anna"))
+		}
+		late := w.create(deadline(time.Second))
+		w.advance(2 * time.Second)
+		w.settleTime()
+		e = end(late)
+		same(w, "expired", words(e.State, e.Category, e.Attempt), words(flowfabric.Expired, "execution_deadline", 0))
+		slow := w.create(timeout(time.Second))
+		k.one(slow)
+		w.advance(2 * time.Second)
+		w.settleTime()
+		e = end(slow)
+		same(w, "timed out", words(e.State, e.Category), words(flowfabric.Expired, "attempt_timeout"))
 	}},
 }
 
@@ -721,6 +852,10 @@ func spell(e stream.TailEvent, err error) string {
 		detail = e.Trimmed
 	case stream.TailAttemptEnd:
 		detail = e.Reason
+	case stream.TailRetry:
+		detail = e.Type
+	case stream.TailSuspended:
+		detail = e.Suspension.Name
 	case stream.TailEnd:
 		detail = e.Code
 	}
@@ -787,4 +922,9 @@ func (t *tailed) over() {
 	if got, err := t.next(); !errors.Is(err, errNoMore) {
 		t.w.Fatalf("after the end: %q, %v", got, err)
 	}
+}
+
+// position is behind a frame of the first attempt.
+func position(f stream.Frame) stream.Position {
+	return stream.Position(tailpos.Text(tailpos.Parts{Stage: tailpos.Begun, Ms: f.ID.Ms, Seq: f.ID.Seq, Sequence: f.Sequence, Durables: f.Durables}))
 }

@@ -115,6 +115,9 @@ func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 	if m.Recorded.ID, err = ParseStreamID(r.text()); err != nil {
 		r.stop("%w", err)
 	}
+	m.Type, m.BeganAt, m.EndedAt, m.Category, m.Message = flowfabric.AttemptType(r.text()), r.instant(), r.instant(), r.text(), r.text()
+	m.Due, m.Epoch = r.instant(), r.unsigned()
+	m.End = StreamEnd{At: r.instant(), Category: r.text(), Message: r.text(), By: r.text()}
 	return m, r.fail()
 }
 

@@ -214,6 +214,22 @@ type StreamMeta struct {
 	Runs         uint32 // runs that appended frames; each after the first has a Resumption
 	// Recorded is the last frame that a recorded step covers. Another attempt repeats the frames after it.
 	Recorded FramePlace
+
+	// Of the attempt: what it is and when it was claimed, the last time or if it is the first the first time; when and why it ended without
+	// success. Of one that has not begun: why the one before it ended so.
+	Type              flowfabric.AttemptType
+	BeganAt, EndedAt  time.Time
+	Category, Message string
+
+	Due   time.Time // until when the execution is delayed
+	Epoch uint64    // of the last claim of the execution
+	End   StreamEnd // how the execution ended
+}
+
+// StreamEnd is how an execution ended; the zero value: it has not.
+type StreamEnd struct {
+	At                    time.Time
+	Category, Message, By string
 }
 
 // Mixed tells whether the attempt has frames that are not durable; their logs exist only then.

@@ -8,6 +8,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // TailSource is what a [Hub] follows; *engine.Engine is one.
@@ -16,6 +17,7 @@ type TailSource interface {
 	// Subscribe delivers messages to fn until ctx ends or the connection is lost, and returns why. ready is called
 	// once the subscription is confirmed. fn must not block.
 	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(), fn func(channel, message string)) error
+	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
 }
 
 // ErrHubClosed ends the tails of a closed [Hub].

@@ -27,6 +27,19 @@ func PlaceOf(f stream.Frame) Place {
 	return Place{id: f.ID, sequence: f.Sequence, durables: f.Durables, known: true}
 }
 
+// justBefore is the place between a frame and whatever comes before it.
+func justBefore(f stream.Frame) Place {
+	p := PlaceOf(f)
+	p.sequence--
+	if f.Mode == stream.ModeDurable && p.durables > 0 {
+		p.durables--
+	}
+	if p.id.Seq--; f.ID.Seq == 0 {
+		p.id.Ms--
+	}
+	return p
+}
+
 // orStart is p; the zero value stands for the beginning, before which there is nothing.
 func (p Place) orStart() Place {
 	p.known = p.known || p.id == stream.Cursor{}

@@ -100,7 +100,7 @@ func TestTailGoesOnFromAnyFrame(t *testing.T) {
 			if want := []uint32{1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4}[f.Sequence-1]; f.Run != want {
 				t.Errorf("frame %d is of run %d, want %d", f.Sequence, f.Run, want)
 			}
-			rest, after := told(t, h, framelog.TailOptions{AfterFrame: &f})
+			rest, after := told(t, h, framelog.TailOptions{From: behind(0, f)})
 			if want := whole[slices.Index(whole, fmt.Sprint(f.Sequence))+1:]; !slices.Equal(rest, want) {
 				t.Errorf("after %d: told %s, want %s", f.Sequence, rest, want)
 			}

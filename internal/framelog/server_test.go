@@ -7,7 +7,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -16,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,7 +47,9 @@ type server struct {
 
 	batches                           []int // frames of every append that was accepted or a repeat
 	appends, reads, states, subscribe int
-	documents, runReads               int
+	documents, runReads, looks        int
+	endedAt                           int64 // ms, when it was settled last
+	suspended                         suspend.Record
 }
 
 type attempt struct {
@@ -219,6 +224,8 @@ func (s *server) settle(code flowfabric.Code, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.code = code
+	s.clock++
+	s.endedAt = int64(s.clock)
 	if n := len(s.attempts); n > 0 && !s.attempts[n-1].closed {
 		s.attempts[n-1].closed, s.attempts[n-1].reason = true, reason
 	}
@@ -248,6 +255,23 @@ func (s *server) goOn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.holder.Epoch++
+	s.code, s.suspended.Code = codes.Active, codes.Active
+	s.suspended.ClosedAt = time.UnixMilli(int64(s.clock))
+}
+
+// suspend makes the holder wait.
+func (s *server) suspend(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.code, s.suspended = "S1", suspend.Record{ID: uuid.New(), Name: name, Code: "S1"}
+	s.publish(engine.EventChannel(execution), fmt.Sprintf("S1 %d", len(s.attempts)-1))
+}
+
+func (s *server) ReadSuspension(ctx context.Context, _ flowfabric.ExecutionID) (suspend.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looks++
+	return s.suspended, s.readable(ctx)
 }
 
 // trim keeps the newest frames of an attempt.
@@ -318,7 +342,13 @@ func (s *server) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 	if id != execution {
 		return engine.StreamMeta{}, flowfabric.NewError("ff_read_attempt_stream", "execution_not_found")
 	}
-	m := engine.StreamMeta{Attempts: uint32(len(s.attempts)), Code: s.code}
+	m := engine.StreamMeta{Attempts: uint32(len(s.attempts)), Code: s.code, Epoch: s.holder.Epoch}
+	if state, _ := flowfabric.Project(s.code); state.Terminal() {
+		m.End = engine.StreamEnd{At: time.UnixMilli(s.endedAt), Category: "c", Message: "m"}
+	}
+	if s.code == codes.RetryBackoff {
+		m.Due, m.Category, m.Message = time.UnixMilli(77_000), "io", "no ink"
+	}
 	if int(index) >= len(s.attempts) {
 		state, _ := flowfabric.Project(s.code)
 		m.Closed = state.Terminal()

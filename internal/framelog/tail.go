@@ -2,16 +2,20 @@ package framelog
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/tailpos"
 	"github.com/flowfabric/flowfabric-go/stream"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 const (
@@ -28,36 +32,26 @@ type TailOptions struct {
 	// Attempt, when set, is the only attempt delivered; the tail ends after its TailAttemptEnd, or with TailEnd
 	// when the execution ends without it. It may lie in the future.
 	Attempt *uint32
-	// From is the first attempt followed when Attempt is nil. With After or AfterFrame it resumes a tail: the Attempt
-	// and the ID of the Frame of the last event seen.
-	From uint32
-	// After is the exclusive place in the first attempt delivered.
-	After stream.Cursor
-	// AfterFrame is After with the frame itself, when it is at hand: the counts of a TailGap are exact then, and otherwise at most
-	// too large by frames that were delivered already. It excludes After.
-	AfterFrame *stream.Frame
+	// From is where the tail goes on: the Position of the last event seen.
+	From stream.Position
 	// FromNow skips what is stored: it begins after the last frame of Attempt or, if that is nil, of the newest
-	// attempt, as it is when the tail begins. It excludes From, After and AfterFrame.
+	// attempt, as it is when the tail begins. It excludes From.
 	FromNow           bool
 	WithoutBestEffort bool // only durable frames and summary deltas
+	Stored            bool // end, without an error, where a tail would wait for something to happen
 }
 
 func validate(o TailOptions) error {
-	switch {
-	case o.FromNow && (o.From != 0 || o.After != stream.Cursor{} || o.AfterFrame != nil):
-		return fmt.Errorf("%w: FromNow excludes From, After and AfterFrame", flowfabric.ErrInvalidInput)
-	case o.AfterFrame != nil && o.After != stream.Cursor{}:
-		return fmt.Errorf("%w: AfterFrame excludes After", flowfabric.ErrInvalidInput)
-	case o.Attempt != nil && o.From != 0:
-		return fmt.Errorf("%w: Attempt excludes From", flowfabric.ErrInvalidInput)
+	if o.FromNow && o.From != "" {
+		return fmt.Errorf("%w: FromNow excludes From", flowfabric.ErrInvalidInput)
 	}
 	return nil
 }
 
 // Tail follows an execution: for each attempt TailAttempt, its frames in order and once, TailAttemptEnd; then
-// TailEnd. Before the first frame of each run that goes on with an attempt comes TailResumed: with the frames after its
+// TailEnd. While it is suspended, or waits for another attempt, TailSuspended or TailRetry says so, once. Before the first frame of each run that goes on with an attempt comes TailResumed: with the frames after its
 // Resumed.Recorded dropped (and, when a later attempt follows, those after Recorded of the TailAttemptEnd), what is left is
-// each recorded step's output once. A tail that begins behind a run's first frame does not get that run's TailResumed. It survives lost connections and does not end before its execution does, or ctx. Leaving the loop
+// each recorded step's output once. It survives lost connections and does not end before its execution does, or ctx. Leaving the loop
 // releases everything. Each range over the result is a tail of its own.
 //
 // An error is the last thing yielded: the cause of ctx, [ErrHubClosed], [flowfabric.ErrNotFound],
@@ -89,15 +83,13 @@ func (h *Hub) tail(ctx context.Context, id flowfabric.ExecutionID, o TailOptions
 	}
 	defer h.leave(f, box)
 
-	t := &tailer{ctx: ctx, feed: f, box: box, yield: yield, attempt: o.From, cursor: PlaceAt(o.After), durable: o.WithoutBestEffort, timer: time.NewTimer(lookEvery)}
-	if o.AfterFrame != nil {
-		t.cursor = PlaceOf(*o.AfterFrame)
-	}
+	t := &tailer{ctx: ctx, feed: f, box: box, yield: yield, cursor: PlaceAt(stream.Cursor{}), durable: o.WithoutBestEffort, stored: o.Stored,
+		timer: time.NewTimer(lookEvery)}
 	defer t.timer.Stop()
-	if o.Attempt != nil {
-		t.attempt, t.only = *o.Attempt, true
+	if err = t.place(o); err == nil {
+		err = t.begin(o.FromNow)
 	}
-	if err = t.begin(o.FromNow); err == nil {
+	if err == nil {
 		err = t.run()
 	}
 	if errors.Is(err, errDone) {
@@ -116,10 +108,63 @@ type tailer struct {
 
 	only    bool
 	durable bool // without best-effort frames
+	stored  bool // does not wait for anything
 	attempt uint32
-	begun   bool  // TailAttempt of attempt was delivered
-	current bool  // the attempt was followed live before
-	cursor  Place // of the last frame delivered or skipped; its sequence is known after the first read
+	begun   bool   // TailAttempt of attempt was delivered
+	told    bool   // TailRetry of attempt was delivered
+	current bool   // the attempt was followed live before
+	cursor  Place  // of the last frame delivered or skipped; its sequence is known after the first read
+	again   uint32 // the last run that was told of
+	wait    uint64 // the last suspension that was told of, see mark
+	looked  uint64 // the epoch under which it was looked at last
+	ended   int64  // when the execution had ended as TailEnd told before this tail began, ms
+
+	covered []stream.Covered // of the attempts before upto
+	upto    uint32
+}
+
+// place puts the tailer where the options say.
+func (t *tailer) place(o TailOptions) error {
+	p, err := tailpos.Parse(string(o.From))
+	if err != nil {
+		return err
+	}
+	t.attempt, t.told = p.Attempt, p.Stage == tailpos.Announced
+	if p.Stage == tailpos.Over {
+		t.ended = int64(p.Ms)
+	}
+	if p.Stage == tailpos.Begun {
+		t.begun, t.again, t.wait = true, p.Run, p.Wait
+		t.cursor = Place{id: stream.Cursor{Ms: p.Ms, Seq: p.Seq}, sequence: p.Sequence, durables: p.Durables}
+		t.cursor.known = p.Sequence > 0 || t.cursor.id == stream.Cursor{}
+	}
+	if o.Attempt == nil {
+		return nil
+	}
+	t.only = true
+	switch {
+	case p.Attempt > *o.Attempt: // its end was told
+		return errDone
+	case p.Attempt < *o.Attempt:
+		*t = tailer{ctx: t.ctx, feed: t.feed, box: t.box, yield: t.yield, timer: t.timer, only: true, durable: t.durable, stored: t.stored,
+			cursor: PlaceAt(stream.Cursor{}), attempt: *o.Attempt, ended: t.ended}
+	}
+	return nil
+}
+
+// position is behind what was delivered, up to the given place of the attempt.
+func (t *tailer) position(at Place) stream.Position {
+	p := tailpos.Parts{Attempt: t.attempt}
+	switch {
+	case t.begun:
+		p.Stage, p.Ms, p.Seq, p.Run, p.Wait = tailpos.Begun, at.id.Ms, at.id.Seq, t.again, t.wait
+		if at.known {
+			p.Sequence, p.Durables = at.sequence, at.durables
+		}
+	case t.told:
+		p.Stage = tailpos.Announced
+	}
+	return stream.Position(tailpos.Text(p))
 }
 
 // look says how the next state of the attempt is learnt.
@@ -173,6 +218,12 @@ func (t *tailer) run() error {
 			}
 			how = lookRead
 		default:
+			if err := t.pending(meta); err != nil {
+				return err
+			}
+			if t.stored {
+				return errDone
+			}
 			if how, err = t.live(); err != nil {
 				return err
 			}
@@ -220,8 +271,7 @@ func (t *tailer) persist(read func() error) error {
 // deliver yields what a look has brought.
 func (t *tailer) deliver(page Page, meta engine.StreamMeta) error {
 	if !t.begun && meta.Attempts > t.attempt {
-		t.begun = true
-		if err := t.emit(stream.TailEvent{Kind: stream.TailAttempt}); err != nil {
+		if err := t.start(meta); err != nil {
 			return err
 		}
 	}
@@ -229,17 +279,23 @@ func (t *tailer) deliver(page Page, meta engine.StreamMeta) error {
 	resumed := page.Resumed
 	for _, f := range page.Frames {
 		for len(resumed) > 0 && resumed[0].First.Compare(f.ID) <= 0 {
-			if err := t.emit(stream.TailEvent{Kind: stream.TailResumed, Resumed: resumed[0]}); err != nil {
+			if err := t.resume(resumed[0]); err != nil {
 				return err
 			}
 			resumed = resumed[1:]
 		}
+		before := justBefore(f)
 		missing := t.cursor.advance(f, meta)
 		rest.trimmed -= missing.trimmed
-		if err := t.emitGap(missing); err != nil {
+		if err := t.emitGap(missing, before); err != nil {
 			return err
 		}
 		if err := t.emit(stream.TailEvent{Kind: stream.TailFrame, Frame: f}); err != nil {
+			return err
+		}
+	}
+	for _, r := range resumed { // what they begin with is not shown or not stored any more
+		if err := t.resume(r); err != nil {
 			return err
 		}
 	}
@@ -247,32 +303,97 @@ func (t *tailer) deliver(page Page, meta engine.StreamMeta) error {
 		rest.missed = t.cursor.missing(page.Next.sequence, page.Next.durables).missed
 	}
 	t.cursor = page.Next
-	for _, r := range resumed { // what they begin with is not shown or not stored any more
-		if err := t.emit(stream.TailEvent{Kind: stream.TailResumed, Resumed: r}); err != nil {
-			return err
-		}
-	}
-	return t.emitGap(rest)
+	return t.emitGap(rest, t.cursor)
 }
 
+// start tells that the attempt has begun, and which frames of the ones before it stay.
+func (t *tailer) start(meta engine.StreamMeta) error {
+	for ; t.upto < t.attempt; t.upto++ {
+		var earlier engine.StreamMeta
+		if err := t.persist(func() (err error) {
+			earlier, err = t.feed.src.ReadAttemptStream(t.ctx, t.feed.id, t.upto)
+			return err
+		}); err != nil {
+			return err
+		}
+		t.cover(earlier)
+	}
+	t.begun = true
+	return t.emit(stream.TailEvent{Kind: stream.TailAttempt, Type: meta.Type, At: meta.BeganAt, Reused: slices.Clone(t.covered)})
+}
+
+// cover notes which frames of attempt upto stay.
+func (t *tailer) cover(meta engine.StreamMeta) {
+	if meta.Recorded.Sequence > 0 {
+		t.covered = append(t.covered, stream.Covered{Attempt: t.upto, Recorded: meta.Recorded.Sequence})
+	}
+}
+
+// resume tells of a run, once.
+func (t *tailer) resume(r stream.Resumption) error {
+	if r.Run <= t.again {
+		return nil
+	}
+	t.again = r.Run
+	return t.emit(stream.TailEvent{Kind: stream.TailResumed, Resumed: r})
+}
+
+// following are the attempts that are to begin, by the state of the execution.
+var following = map[flowfabric.Code]flowfabric.AttemptType{"R1t": flowfabric.AttemptRetry, "R2b": flowfabric.AttemptRetry,
+	"R1r": flowfabric.AttemptReclaim, "R2r": flowfabric.AttemptReclaim, "R1p": flowfabric.AttemptReplay}
+
+// pending tells, once, what the execution waits for: an answer, or the attempt that is to begin.
+func (t *tailer) pending(meta engine.StreamMeta) error {
+	if kind, ok := following[meta.Code]; ok && !t.begun && !t.told && !t.only && meta.Attempts == t.attempt && t.attempt > 0 {
+		t.told = true
+		return t.emit(stream.TailEvent{Kind: stream.TailRetry, Type: kind, At: meta.Due, Category: meta.Category, Message: meta.Message})
+	}
+	state, _ := flowfabric.Project(meta.Code)
+	if state.Public != flowfabric.Suspended || !t.begun || meta.Attempts != t.attempt+1 || meta.Epoch == t.looked {
+		return nil
+	}
+	var record suspend.Record
+	if err := t.persist(func() (err error) {
+		record, err = t.feed.src.ReadSuspension(t.ctx, t.feed.id)
+		return err
+	}); err != nil {
+		return err
+	}
+	if state, _ = flowfabric.Project(record.Code); state.Public != flowfabric.Suspended || !record.ClosedAt.IsZero() {
+		return nil // it goes on; the next look tells how
+	}
+	t.looked = meta.Epoch
+	if mark(record) == t.wait {
+		return nil
+	}
+	t.wait = mark(record)
+	return t.emit(stream.TailEvent{Kind: stream.TailSuspended, At: record.CreatedAt, Suspension: &record})
+}
+
+// mark tells suspensions of an execution apart.
+func mark(r suspend.Record) uint64 { return max(1, binary.BigEndian.Uint64(r.ID[8:])) }
+
 // emitGap tells what is missing. Frames that are not durable count only for a tail that was up to date before and fell
-// behind: who joins late has not lost what was not meant to last.
-func (t *tailer) emitGap(missing gap) error {
+// behind: who joins late has not lost what was not meant to last. at is where a tail goes on that knows of the gap.
+func (t *tailer) emitGap(missing gap, at Place) error {
 	if !t.current || t.durable {
 		missing.missed = 0
 	}
 	if missing == (gap{}) {
 		return nil
 	}
-	return t.emit(stream.TailEvent{Kind: stream.TailGap, Trimmed: missing.trimmed, Missed: missing.missed})
+	return t.emitAt(stream.TailEvent{Kind: stream.TailGap, Trimmed: missing.trimmed, Missed: missing.missed}, t.position(at))
 }
 
-// emit yields one event; a tail whose context has ended yields no more.
-func (t *tailer) emit(e stream.TailEvent) error {
+// emit yields one event.
+func (t *tailer) emit(e stream.TailEvent) error { return t.emitAt(e, t.position(t.cursor)) }
+
+// emitAt yields one event, behind which is a position; a tail whose context has ended yields no more.
+func (t *tailer) emitAt(e stream.TailEvent, p stream.Position) error {
 	if t.ctx.Err() != nil {
 		return context.Cause(t.ctx)
 	}
-	e.Attempt = t.attempt
+	e.Attempt, e.Position = t.attempt, p
 	if !t.yield(e, nil) {
 		return errLeft
 	}
@@ -282,7 +403,9 @@ func (t *tailer) emit(e stream.TailEvent) error {
 // finish ends a drained attempt and moves on to the next, or ends the tail.
 func (t *tailer) finish(meta engine.StreamMeta) error {
 	if t.begun {
-		if err := t.emit(stream.TailEvent{Kind: stream.TailAttemptEnd, Reason: meta.ClosedReason, Recorded: meta.Recorded.Sequence}); err != nil {
+		next := stream.Position(tailpos.Text(tailpos.Parts{Attempt: t.attempt + 1}))
+		if err := t.emitAt(stream.TailEvent{Kind: stream.TailAttemptEnd, At: meta.EndedAt, Reason: meta.ClosedReason, Category: meta.Category,
+			Message: meta.Message, Recorded: meta.Recorded.Sequence}, next); err != nil {
 			return err
 		}
 		if t.only {
@@ -290,13 +413,23 @@ func (t *tailer) finish(meta engine.StreamMeta) error {
 		}
 	}
 	if state, ok := flowfabric.Project(meta.Code); ok && state.Terminal() && meta.Attempts <= t.attempt+1 {
+		if t.ended != 0 && t.ended == meta.End.At.UnixMilli() {
+			return errDone // which was told
+		}
 		t.attempt = max(meta.Attempts, 1) - 1
-		if err := t.emit(stream.TailEvent{Kind: stream.TailEnd, Code: meta.Code, State: state.Public}); err != nil {
+		if err := t.emitAt(stream.TailEvent{Kind: stream.TailEnd, Code: meta.Code, State: state.Public, At: meta.End.At, Category: meta.End.Category,
+			Message: meta.End.Message, By: meta.End.By}, stream.Position(tailpos.Text(tailpos.Parts{Attempt: meta.Attempts,
+			Stage: tailpos.Over, Ms: uint64(meta.End.At.UnixMilli())}))); err != nil {
 			return err
 		}
 		return errDone
 	}
-	t.attempt, t.begun, t.current, t.cursor = t.attempt+1, false, false, PlaceAt(stream.Cursor{})
+	if t.begun && t.upto == t.attempt {
+		t.cover(meta)
+		t.upto++
+	}
+	t.attempt, t.begun, t.told, t.current, t.cursor = t.attempt+1, false, false, false, PlaceAt(stream.Cursor{})
+	t.again, t.wait, t.looked = 0, 0, 0
 	return nil
 }
 
@@ -346,16 +479,16 @@ func (t *tailer) follow(m message) (fits bool, err error) {
 		case f.Sequence > t.cursor.sequence+1:
 			return false, nil
 		}
-		t.cursor.sequence, t.cursor.durables = f.Sequence, f.Durables
-		if f.ID.Compare(t.cursor.id) <= 0 {
-			continue // the consumer asked for later ones
+		if f.ID.Compare(t.cursor.id) <= 0 { // the consumer asked for later ones
+			t.cursor.sequence, t.cursor.durables = f.Sequence, f.Durables
+			continue
 		}
-		t.cursor.id = f.ID
 		if i == 0 && m.resumed != nil {
-			if err := t.emit(stream.TailEvent{Kind: stream.TailResumed, Resumed: *m.resumed}); err != nil {
+			if err := t.resume(*m.resumed); err != nil {
 				return false, err
 			}
 		}
+		t.cursor = PlaceOf(f)
 		if t.durable && f.Mode == stream.ModeBestEffort {
 			continue
 		}

@@ -1,5 +1,8 @@
 package main
 
+// behind is what goes on behind every event of a tail.
+var behind = in("internal/framelog", "^TestTailGoesOnBehindEveryEvent$")
+
 // holdingMutants break what a worker believes to hold, and the frames it writes and follows.
 var holdingMutants = []Mutant{
 	{"lease: trusted for its whole ttl", "internal/keeper.New",
@@ -54,13 +57,53 @@ var holdingMutants = []Mutant{
 		case f.Sequence > t.cursor.sequence+1:
 			return false, nil
 		}
-		t.cursor.sequence, t.cursor.durables = f.Sequence, f.Durables
-		if f.ID.Compare(t.cursor.id) <= 0 {
-			continue // the consumer asked for later ones
+		if f.ID.Compare(t.cursor.id) <= 0 { // the consumer asked for later ones
+			t.cursor.sequence, t.cursor.durables = f.Sequence, f.Durables
+			continue
 		}`, `		case f.Sequence > t.cursor.sequence+1:
 			return false, nil
-		}
-		t.cursor.sequence, t.cursor.durables = f.Sequence, f.Durables`, in("internal/framelog", "^TestTail(JoinsABurst|CatchesUpAndGoesLive|ReadsWhatAMessageLost)$")},
+		}`, in("internal/framelog", "^TestTail(JoinsABurst|CatchesUpAndGoesLive|ReadsWhatAMessageLost)$")},
+	{"tail: behind a gap it is told again", "internal/framelog.justBefore",
+		`	p.sequence--`, `	p.sequence -= 2`, behind},
+	{"tail: behind a gap a frame is lost", "internal/framelog.justBefore",
+		`	if p.id.Seq--; f.ID.Seq == 0 {`, `	if f.ID.Seq == 0 {`, behind},
+	{"tail: behind a run that was told it is told again", "internal/framelog.tailer.resume",
+		`	if r.Run <= t.again {`, `	if r.Run < t.again {`, behind},
+	{"tail: a position forgets the runs that were told", "internal/framelog.tailer.position",
+		`at.id.Ms, at.id.Seq, t.again, t.wait`, `at.id.Ms, at.id.Seq, 0, t.wait`, behind},
+	{"tail: a position forgets the counts", "internal/framelog.tailer.position",
+		`		if at.known {`, `		if at.known && at.sequence == 0 {`, behind},
+	{"tail: a run that was published lies behind its first frame", "internal/framelog.tailer.follow",
+		`		t.cursor = PlaceOf(f)
+		if t.durable`, `		if t.durable`, in("internal/framelog", "^TestTail")},
+	{"tail: the attempt is told again behind its begin", "internal/framelog.tailer.place",
+		`t.begun, t.again, t.wait = true, p.Run, p.Wait`, `t.again, t.wait = p.Run, p.Wait`, behind},
+	{"tail: a suspension is told at every look", "internal/framelog.tailer.pending",
+		`	if mark(record) == t.wait {
+		return nil
+	}
+`, ``, in("internal/framelog", "^TestTailTellsWhatIsWaitedFor$")},
+	{"tail: a suspension is read at every look", "internal/framelog.tailer.pending",
+		`	t.looked = meta.Epoch
+`, ``, in("internal/framelog", "^TestTailTellsWhatIsWaitedFor$")},
+	{"tail: a retry is told at every look", "internal/framelog.tailer.pending",
+		`		t.told = true
+`, ``, in("internal/framelog", "^TestTail(TellsWhatIsWaitedFor|EndsBetweenAttempts)$")},
+	{"tail: the end is told again", "internal/framelog.tailer.finish",
+		`		if t.ended != 0 && t.ended == meta.End.At.UnixMilli() {`, `		if t.ended < 0 {`, in("internal/framelog", "^TestTailGoesOnBehind")},
+	{"tail: a second end is taken for the first", "internal/framelog.tailer.finish",
+		`t.ended != 0 && t.ended == meta.End.At.UnixMilli()`, `t.ended != 0`, in("internal/framelog", "^TestTailGoesOnBehindTheEnd$")},
+	{"tail: what earlier attempts recorded is forgotten by who comes later", "internal/framelog.tailer.start",
+		`t.upto < t.attempt; t.upto++`, `t.upto > t.attempt; t.upto++`, in("internal/framelog", "^TestTail(OfOneAttemptGoesOn|GoesOnBehindEveryEvent)$")},
+	{"tail: what the attempt before recorded is counted twice", "internal/framelog.tailer.finish",
+		`		t.cover(meta)
+		t.upto++`, `		t.cover(meta)`, in("internal/framelog", "^TestTail(OfOneAttemptGoesOn|GoesOnBehindEveryEvent)$")},
+	{"position: a number with a leading zero", "internal/tailpos.number",
+		`err == nil && strconv.FormatUint(n, 10) == text`, `err == nil`, in("internal/tailpos", "^TestPosition$")},
+	{"transcript: frames of an attempt that failed stay", "stream.Transcript.Add",
+		`c.Attempt == t.parts[i].attempt && f.Sequence <= c.Recorded`, `c.Attempt == t.parts[i].attempt`, in("stream", "^TestTranscript$")},
+	{"transcript: a resumed run repeats what it had", "stream.Transcript.Add",
+		`!e.Resumed.Repeats(f)`, `true`, in("stream", "^TestTranscript$")},
 	{"tail: nothing is read after a lost connection", "internal/framelog.feed.confirmed",
 		`	f.mu.Unlock()
 	f.tell(newsBehind)`, `	f.mu.Unlock()`, in("internal/framelog", "^TestTailSurvivesALostConnection$")},

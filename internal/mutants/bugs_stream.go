@@ -1,5 +1,8 @@
 package main
 
+// lived is what follows executions live.
+var lived = in("internal/conformance", "^TestLive$")
+
 // streamMutants break frames and durable steps.
 var streamMutants = []Mutant{
 	{"append: a gap is taken", "ff_append_frames",
@@ -62,6 +65,16 @@ var streamMutants = []Mutant{
 `, ``, suite("runs")},
 	{"purge: runs stay", "purge.run",
 		`, keys.runs(r, id, a) }`, ` }`, suite("runs")},
+	{"read stream: why an attempt failed is not said", "ff_stream.attempt",
+		`past.category or '', past.message`, `'', ''`, lived},
+	{"read stream: an attempt does not say what it is", "ff_stream.attempt",
+		`attempt < started and (past.type or last and c.attempt_type) or ''`, `last and c.attempt_type or ''`, lived},
+	{"read stream: until when it is delayed is not said", "ff_stream.whole",
+		`not ended and c.delay_until or '0'`, `'0'`, lived},
+	{"read stream: who cancelled is not said", "ff_stream.whole",
+		`cancelled and c.cancelled_by or ''`, `''`, lived},
+	{"read stream: of one that has not begun nothing is said of the one before", "ff_read_attempt_stream",
+		`attempt < started and argv[3] or last`, `argv[3]`, lived},
 	{"tail: runs that were read are not told", "internal/framelog.tailer.deliver",
 		`	resumed := page.Resumed
 	for _, f := range page.Frames {`, `	resumed := page.Resumed[:0]

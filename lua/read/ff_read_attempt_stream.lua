@@ -1,9 +1,11 @@
 -- ff_read_attempt_stream: what is known about the stream of one attempt; the frames themselves are read by plain
--- XRANGE. An attempt that wrote nothing still ends.
+-- XRANGE. An attempt that wrote nothing still ends. type and began are of the attempt, and how it ended: endedat category message. Of one that
+-- has not begun they say how the one before it ended. due is until when the execution is delayed, epoch that of its last claim. endat
+-- endcategory endmessage endby are how the execution ended.
 -- Flags:   no-writes
 -- Go:      Engine.ReadAttemptStream
 -- Args:    protocol id attempt
--- Replies: OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code version live runs recorded recordedid
+-- Replies: OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code version live runs recorded recordedid type began endedat category message due epoch endat endcategory endmessage endby
 -- Errors:  invalid_input execution_not_found result_purged corrupt partition_missing partition_frozen protocol_mismatch
 
 -- The reason why an attempt without frames ended: from its folded record, or from the code when it was the last.
@@ -13,13 +15,46 @@ local ff_stream = {
     ended_failure = 'attempt_failure' },
 }
 
-function ff_stream.reason(ctx, id, attempt, code)
-  local record = redis.call('HGET', keys.attempts(ctx.r, id), attempt)
-  if not record then return ff_stream.codes[code] or '' end
-  local state, category = string.match(record, '^[^\31]*\31[^\31]*\31[^\31]*\31([^\31]*)\31([^\31]*)')
-  if category == 'attempt_timeout' or category == 'execution_deadline' then return 'expired' end
-  if category == 'lease_revoked' or category == 'suspension_timeout' then return category end
-  return ff_stream.states[state] or ''
+function ff_stream.reason(past, code)
+  if not past.state then return ff_stream.codes[code] or '' end
+  if past.category == 'attempt_timeout' or past.category == 'execution_deadline' then return 'expired' end
+  if past.category == 'lease_revoked' or past.category == 'suspension_timeout' then return past.category end
+  return ff_stream.states[past.state] or ''
+end
+
+-- past is what is kept of an attempt that did not end in success, empty of another; and the reason of a cancellation.
+function ff_stream.past(ctx, id, attempt)
+  local v = redis.call('HMGET', keys.attempts(ctx.r, id), attempt, attempt .. 'r', 'cancel')
+  local past = { message = v[2] or '', cancel = v[3] or '' }
+  if v[1] then
+    past.type, past.began, past.ended, past.state, past.category = string.match(v[1],
+      '^([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)')
+  end
+  return past
+end
+
+-- attempt adds how an attempt began and ended, or if it has not begun how the one before it ended.
+function ff_stream.attempt(out, c, past, attempt, started)
+  local last = attempt == started - 1
+  local began = attempt == 0 and c.first_claimed_at or past.began or last and c.claimed_at
+  if attempt >= started then began = nil end
+  local n = #out
+  out[n + 1] = attempt < started and (past.type or last and c.attempt_type) or ''
+  out[n + 2] = began or '0'
+  out[n + 3] = past.ended or last and core.terminal(c) and c.ended_at or '0'
+  out[n + 4], out[n + 5] = past.category or '', past.message
+end
+
+-- whole adds what the execution waits for, or how it ended.
+function ff_stream.whole(out, c, past)
+  local n, ended = #out, core.terminal(c)
+  out[n + 1], out[n + 2] = not ended and c.delay_until or '0', c.epoch or '0'
+  out[n + 3] = ended and c.ended_at or '0'
+  local failed = c.state == 'T2' or string.sub(c.state, 1, 2) == 'T4'
+  local cancelled = ended and not failed and c.state ~= 'T1'
+  out[n + 4] = failed and c.failure_category or ''
+  out[n + 5] = failed and past.message or cancelled and past.cancel or ''
+  out[n + 6] = cancelled and c.cancelled_by or ''
 end
 
 local function ff_read_attempt_stream(ctx, argv)
@@ -38,18 +73,23 @@ local function ff_read_attempt_stream(ctx, argv)
     if head[1] then first = head[1][1] end
   end
   local closed, reason = m[5] and true or false, m[6] or ''
+  local last = reply.int(math.max(0, started - 1))
+  local past = ff_stream.past(ctx, id, attempt < started and argv[3] or last)
   if not m[1] then
     if attempt >= started then
       closed = core.terminal(c)
     else
       closed = attempt < started - 1 or not settle.open(c)
-      if closed then reason = ff_stream.reason(ctx, id, argv[3], c.state) end
+      if closed then reason = ff_stream.reason(past, c.state) end
       if not closed and c.state == 'A3' then closed, reason = true, 'lease_revoked' end
     end
   end
   local recorded, place = '0', '0-0'
   if m[10] and attempt >= tonumber(c.dropped_attempts or '0') then recorded, place = string.match(m[10], '^(%d+) (%d+%-%d+)$') end
-  return reply.ok(m[1] and '1' or '0', m[1] or '0', m[2] or '0', m[3] or '0', m[4] or '0-0', first, reply.int(retained),
+  local out = { m[1] and '1' or '0', m[1] or '0', m[2] or '0', m[3] or '0', m[4] or '0-0', first, reply.int(retained),
     closed and '1' or '0', m[5] or '0', reason, reply.int(started), c.state, m[7] or '0', m[8] or '0',
-    m[9] or (m[1] and '1' or '0'), recorded or '0', place or '0-0')
+    m[9] or (m[1] and '1' or '0'), recorded or '0', place or '0-0' }
+  ff_stream.attempt(out, c, past, attempt, started)
+  ff_stream.whole(out, c, past)
+  return reply.ok(unpack(out))
 end
