@@ -613,6 +613,13 @@ var liveScenarios = []scenario{
 		end := of(stream.TailEnd, 2)
 		same(w, "the end", words(end.State, end.Code, end.At.UnixMilli(), end.Category, end.Message, end.By), words(flowfabric.Completed, "T1", w.at(id, "en"), "", "", ""))
 		all := collect(framelog.TailOptions{})
+		var types []flowfabric.AttemptType
+		for _, e := range all {
+			if e.Kind == stream.TailAttempt && !e.At.IsZero() {
+				types = append(types, e.Type)
+			}
+		}
+		same(w, "what the attempts were", words(types), words([]flowfabric.AttemptType{flowfabric.AttemptInitial, flowfabric.AttemptRetry, flowfabric.AttemptReclaim}))
 		line := func(e stream.TailEvent) string {
 			return words(spell(e, nil), e.Position, e.Type, e.At, e.Reused, e.Category, e.Message, e.Recorded, e.Resumed)
 		}
