@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -103,7 +104,7 @@ func (f *feed) publish(text string) {
 		f.tell(newsBehind)
 		return
 	}
-	m := message{attempt: said.Attempt, frames: said.Frames, resumed: said.Resumed}
+	m := message{attempt: said.Attempt, frames: said.Frames, resumed: said.Resumed, placed: make([]atomic.Pointer[placed], len(said.Frames))}
 	for i := range m.frames {
 		m.bytes += len(m.frames[i].Payload)
 	}

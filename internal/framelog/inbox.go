@@ -2,6 +2,7 @@ package framelog
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -18,6 +19,15 @@ type message struct {
 	frames  []stream.Frame
 	resumed *stream.Resumption // the run that begins with them
 	bytes   int
+
+	placed []atomic.Pointer[placed] // the position behind each frame, as the first tailer that needed it wrote it
+}
+
+// placed is a position, and what tailers that share it have been told before.
+type placed struct {
+	again    uint32
+	wait     uint64
+	position stream.Position
 }
 
 // news is why a tailer wakes, beside messages.

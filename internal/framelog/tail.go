@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -268,6 +269,16 @@ func (t *tailer) persist(read func() error) error {
 	return err
 }
 
+// shared is the position behind a frame that was published: mostly the same for all who follow, so one of them writes it.
+func (t *tailer) shared(slot *atomic.Pointer[placed]) stream.Position {
+	if p := slot.Load(); p != nil && p.again == t.again && p.wait == t.wait {
+		return p.position
+	}
+	p := &placed{t.again, t.wait, t.position(t.cursor)}
+	slot.Store(p)
+	return p.position
+}
+
 // deliver yields what a look has brought.
 func (t *tailer) deliver(page Page, meta engine.StreamMeta) error {
 	if !t.begun && meta.Attempts > t.attempt {
@@ -492,7 +503,7 @@ func (t *tailer) follow(m message) (fits bool, err error) {
 		if t.durable && f.Mode == stream.ModeBestEffort {
 			continue
 		}
-		if err := t.emit(stream.TailEvent{Kind: stream.TailFrame, Frame: f}); err != nil {
+		if err := t.emitAt(stream.TailEvent{Kind: stream.TailFrame, Frame: f}, t.shared(&m.placed[i])); err != nil {
 			return false, err
 		}
 	}
