@@ -6,22 +6,22 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
-	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/sourcegraph/conc/pool"
 	"github.com/spf13/cobra"
 
+	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/httpapi"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/maintain"
 )
 
 const defaultAddr = "127.0.0.1:7700"
 
 func devCommand(a *app) *cobra.Command {
-	var addr string
+	var addr, web string
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run a development server until interrupted",
@@ -30,15 +30,17 @@ other processes can meet without anything installed. It has the real semantics, 
 everything in memory and has no access control: it is for development only, listens on a loopback
 address only, and refuses to start when FLOWFABRIC_ENV=production.
 
-It also keeps time (delays, timeouts, lost leases), so a producer alone already sees them happen.`,
+It also keeps time (delays, timeouts, lost leases), so a producer alone already sees them happen, and
+serves the HTTP API, open to everybody on this machine.`,
 		Example: `  flowfabric dev
   flowfabric dev --addr 127.0.0.1:0       # any free port; the URL is printed`,
 		Args: cobra.NoArgs,
 		RunE: a.lasting(func(ctx context.Context, _ []string) error {
-			return a.dev(ctx, addr, slog.New(slog.NewTextHandler(a.err, nil)))
+			return a.dev(ctx, addr, web, slog.New(slog.NewTextHandler(a.err, nil)))
 		}),
 	}
 	cmd.Flags().StringVar(&addr, "addr", defaultAddr, "loopback `host:port` to listen on; port 0 takes a free one")
+	cmd.Flags().StringVar(&web, "http", "", "loopback `host:port` of the HTTP API (default "+defaultHTTP+", or a free port with --addr of port 0)")
 	return cmd
 }
 
@@ -46,10 +48,11 @@ It also keeps time (delays, timeouts, lost leases), so a producer alone already 
 type announcement struct {
 	URL       string `json:"url"`
 	TokenKeys string `json:"token_keys"`
+	API       string `json:"api"`
 }
 
 // dev serves until ctx ends, which is success.
-func (a *app) dev(ctx context.Context, addr string, logger *slog.Logger) error {
+func (a *app) dev(ctx context.Context, addr, web string, logger *slog.Logger) error {
 	server, err := embedded.Start(ctx, embedded.Config{Addr: addr, Logger: logger})
 	if err != nil {
 		return err
@@ -61,54 +64,51 @@ func (a *app) dev(ctx context.Context, addr string, logger *slog.Logger) error {
 	}
 	defer eng.Close()
 
-	owner := fmt.Sprintf("dev-%d", os.Getpid())
-	loop := maintain.New(maintain.Config{Engine: eng, Owner: owner, Logger: logger})
 	key := devKey()
-	if err := a.show(announcement{server.URL(), key}, func(p *page) {
+	c, err := client.Connect(ctx, client.Config{URL: server.URL(), TokenKeys: key, Namespace: a.namespace, Creator: "dev", ClientName: "flowfabric-dev-api", Logger: logger})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	api, err := newGateway(gatewayConfig{client: c, authorize: httpapi.Open, logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", devAPI(addr, web))
+	if err != nil {
+		return fmt.Errorf("the HTTP API: %w; --http names another address", err)
+	}
+	if err := a.show(announcement{server.URL(), key, "http://" + listener.Addr().String()}, func(p *page) {
 		fmt.Fprintf(p, `FlowFabric development server: in memory, for development only, nothing is persisted.
 
   export FLOWFABRIC_URL=%s
   export FLOWFABRIC_TOKEN_KEYS=%s   # for handlers that wait
 
+  HTTP API, open to everybody on this machine: http://%s/v1/openapi.json
+
 Press Ctrl-C to stop.
-`, server.URL(), key)
+`, server.URL(), key, listener.Addr())
 	}); err != nil {
+		_ = listener.Close()
 		return err
 	}
 	tasks := pool.New().WithContext(ctx).WithCancelOnError()
-	tasks.Go(loop.Run)
-	tasks.Go(func(ctx context.Context) error { return listen(ctx, eng, owner, loop) })
+	tasks.Go(func(ctx context.Context) error {
+		return tend(ctx, eng, fmt.Sprintf("dev-%d", os.Getpid()), logger, nil)
+	})
+	tasks.Go(func(ctx context.Context) error { return api.serve(ctx, listener) })
 	return tasks.Wait()
 }
 
-// listen hands the bells of all partitions to the loop until ctx ends. The server is embedded and so off
-// cluster: one subscription covers them all.
-func listen(ctx context.Context, eng *engine.Engine, owner string, loop *maintain.Loop) error {
-	channels := make([]string, eng.Partitions())
-	partitions := make(map[string]uint16, len(channels))
-	for p := range eng.Partitions() {
-		channels[p] = engine.BellChannel(p, owner)
-		partitions[channels[p]] = p
+// devAPI is where the API listens: a free port if the server's is one.
+func devAPI(server, web string) string {
+	if web != "" {
+		return web
 	}
-	missed := func() { // whatever rang while nobody listened
-		for p := range eng.Partitions() {
-			loop.Ring(p)
-		}
+	if _, port, err := net.SplitHostPort(server); err == nil && port == "0" {
+		return "127.0.0.1:0"
 	}
-	rung := func(channel, message string) {
-		if p, ok := partitions[channel]; ok && message == "t" {
-			loop.Ring(p)
-		}
-	}
-	again := backoff.WithContext(backoff.NewConstantBackOff(time.Second), ctx)
-	_ = backoff.Retry(func() error { // ends with ctx, never with an error of the connection
-		err := eng.Subscribe(ctx, 0, channels, missed, rung)
-		if err == nil && ctx.Err() == nil {
-			err = fmt.Errorf("subscription ended")
-		}
-		return err
-	}, again)
-	return nil
+	return defaultHTTP
 }
 
 // devKey is a token key for those who try things out.

@@ -45,6 +45,7 @@ var beside = map[string]struct {
 	"internal/coalesce": {on: "internal/engine", also: []string{"internal/link"}},
 	"client":            {on: "handler", also: []string{"flow", "embedded", "internal/flowplan", "internal/flowdraw", "internal/coalesce", "internal/link"}},
 	"admin":             {on: "handler", also: []string{"client", "internal/explain", "internal/link", "internal/maintain"}},
+	"httpapi":           {on: "handler", also: []string{"client", "admin"}},
 	"fftest":            {on: "handler", also: []string{"embedded", "internal/maintain", "client", "admin", "runtime"}},
 	"runtime":           {on: "handler", also: []string{"embedded", "internal/maintain"}},
 }
@@ -65,7 +66,8 @@ var owners = map[string][]string{
 	"github.com/netresearch/go-cron":      {"schedule"},
 	"github.com/spf13/cobra":              {"cmd/flowfabric"},
 	"github.com/alicebob/miniredis":       {"embedded"},
-	"github.com/prometheus/client_golang": {"runtime", "examples"},
+	"github.com/prometheus/client_golang": {"runtime", "examples", "cmd/flowfabric"},
+	"github.com/google/jsonschema-go":     {"httpapi"},
 	"go.opentelemetry.io/otel":            {"internal/tracing", "client", "runtime"},
 	"pgregory.net/rapid":                  {},
 	"github.com/anishathalye/porcupine":   {},

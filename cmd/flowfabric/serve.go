@@ -1,0 +1,270 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/sourcegraph/conc"
+	"github.com/sourcegraph/conc/pool"
+	"github.com/spf13/cobra"
+
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/httpapi"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+const (
+	defaultHTTP = "127.0.0.1:7788"
+	// stopWithin is how long serve lets requests end; endStreams is when it ends those that would not by themselves.
+	stopWithin = 20 * time.Second
+	endStreams = 2 * time.Second
+)
+
+type serveFlags struct {
+	addr, tokens string
+	origins      []string
+	idle         bool
+	logJSON      bool
+	connections  int
+}
+
+func serveCommand(a *app) *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the HTTP API and keep time until interrupted",
+		Long: `serve is the process to deploy beside your workers: the HTTP API with live streams, the pages on which
+people answer by link (/approve), metrics, and maintenance without any worker (delays, timeouts, lost
+leases, schedules, budgets). Several of them may run; they share the maintenance.
+
+Everybody needs a bearer token: --tokens names a file of them, which is read again when it changes, and
+FLOWFABRIC_API_TOKENS may have its content instead. "flowfabric token new" makes an entry. Without any
+token serve listens on a loopback address only, and everybody on this machine may do everything.
+
+FLOWFABRIC_STREAM_KEY (64 hex digits, openssl rand -hex 32) signs the tokens with which browsers follow an
+execution; give it to all processes behind one address. TLS is the business of the proxy in front.`,
+		Example: `  flowfabric serve --url redis://127.0.0.1:6379
+  flowfabric serve --addr 0.0.0.0:7788 --tokens /etc/flowfabric/tokens.json --allow-origin https://app.example`,
+		Args: cobra.NoArgs,
+		RunE: a.lasting(func(ctx context.Context, _ []string) error { return a.serve(ctx, f) }),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.addr, "addr", defaultHTTP, "`host:port` to listen on")
+	flags.StringVar(&f.tokens, "tokens", os.Getenv("FLOWFABRIC_API_TOKENS_FILE"), "`file` of tokens (default $FLOWFABRIC_API_TOKENS_FILE)")
+	flags.StringArrayVar(&f.origins, "allow-origin", nil, "`origin` whose pages may call, such as https://app.example; may be repeated")
+	flags.BoolVar(&f.idle, "no-maintenance", false, "do not keep time: workers or other processes do")
+	flags.BoolVar(&f.logJSON, "log-json", false, "log JSON lines")
+	flags.IntVar(&f.connections, "max-connections", 20_000, "connections at once; more wait")
+	return cmd
+}
+
+func (a *app) serve(ctx context.Context, f serveFlags) error {
+	logger := slog.New(slog.NewTextHandler(&redacting{a.err}, nil))
+	if f.logJSON {
+		logger = slog.New(slog.NewJSONHandler(&redacting{a.err}, nil))
+	}
+	authorize, err := f.authorize(logger)
+	if err != nil {
+		return err
+	}
+	streamKey, err := streamKey(os.Getenv("FLOWFABRIC_STREAM_KEY"))
+	if err != nil {
+		return err
+	}
+	if f.connections < 1 {
+		return usage("--max-connections is %d, want 1 or more", f.connections)
+	}
+	url, err := a.address()
+	if err != nil {
+		return err
+	}
+	c, err := client.Connect(ctx, client.Config{URL: url, ClientName: "flowfabric-serve", Namespace: a.namespace, Creator: "api", DialTimeout: a.dial(), Logger: logger})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	registry := prometheus.NewRegistry()
+	api, err := newGateway(gatewayConfig{client: c, authorize: authorize, origins: f.origins, streamKey: streamKey, logger: logger, registry: registry, connections: f.connections})
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", f.addr)
+	if err != nil {
+		return err
+	}
+	logger.Info("flowfabric: serving", "api", "http://"+listener.Addr().String()+"/v1/openapi.json", "maintenance", !f.idle)
+	tasks := pool.New().WithContext(ctx).WithCancelOnError()
+	tasks.Go(func(ctx context.Context) error { return api.serve(ctx, listener) })
+	if !f.idle {
+		eng, err := engine.Open(ctx, engine.Config{URL: url, ClientName: "flowfabric-serve-ticks", DialTimeout: a.dial(), Logger: logger})
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		defer eng.Close()
+		late := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "flowfabric_serve_tick_lag_seconds", Help: "How late ticks began.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8)})
+		registry.MustRegister(late)
+		host, _ := os.Hostname()
+		owner := shorten("serve-"+strconv.Itoa(os.Getpid())+"-"+host, 48)
+		tasks.Go(func(ctx context.Context) error {
+			return tend(ctx, eng, owner, logger, func(_ uint16, lag time.Duration) { late.Observe(lag.Seconds()) })
+		})
+	}
+	return tasks.Wait()
+}
+
+// authorize says who may ask: holders of tokens, or everybody on this machine.
+func (f *serveFlags) authorize(logger *slog.Logger) (func(*http.Request) (httpapi.Principal, error), error) {
+	text := os.Getenv("FLOWFABRIC_API_TOKENS")
+	switch {
+	case f.tokens != "" && text != "":
+		return nil, usage("--tokens and FLOWFABRIC_API_TOKENS are both set; one of them says who may ask")
+	case f.tokens != "":
+		tokens, err := httpapi.LoadTokens(f.tokens, logger)
+		if err != nil {
+			return nil, err
+		}
+		return tokens.Authorize, nil
+	case text != "":
+		tokens, err := httpapi.ParseTokens(text)
+		if err != nil {
+			return nil, err
+		}
+		return tokens.Authorize, nil
+	case !loopback(f.addr):
+		return nil, usage("--addr %s is no loopback address: without tokens everybody who reaches it may do everything; name some with --tokens ('flowfabric token new' makes them)", f.addr)
+	}
+	logger.Warn("flowfabric: no tokens: everybody on this machine may do everything")
+	return httpapi.Open, nil
+}
+
+// loopback tells whether an address can be reached from this machine only.
+func loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func streamKey(text string) ([]byte, error) {
+	if text == "" {
+		return nil, nil
+	}
+	key, err := hex.DecodeString(text)
+	if err != nil || len(key) < 32 {
+		return nil, usage("FLOWFABRIC_STREAM_KEY wants 64 hex digits or more: openssl rand -hex 32")
+	}
+	return key, nil
+}
+
+// gateway is the API as a process serves it.
+type gateway struct {
+	server      *http.Server
+	end         context.CancelFunc // of streams and waits
+	connections int
+}
+
+type gatewayConfig struct {
+	client      *client.Client
+	authorize   func(*http.Request) (httpapi.Principal, error)
+	origins     []string
+	streamKey   []byte
+	logger      *slog.Logger
+	registry    *prometheus.Registry // nil: no metrics
+	connections int
+}
+
+func newGateway(cfg gatewayConfig) (*gateway, error) {
+	api := httpapi.Config{Admin: admin.New(cfg.client), Authorize: cfg.authorize, AllowedOrigins: cfg.origins, StreamKey: cfg.streamKey, Logger: cfg.logger}
+	if cfg.registry != nil {
+		took := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "flowfabric_api_request_seconds", Help: "How long requests took, by operation and status.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}, []string{"operation", "status"})
+		cfg.registry.MustRegister(took, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		api.OnRequest = func(operation string, status int, d time.Duration) {
+			took.WithLabelValues(cmp.Or(operation, "none"), strconv.Itoa(status)).Observe(d.Seconds())
+		}
+		api.Metrics = promhttp.HandlerFor(cfg.registry, promhttp.HandlerOpts{})
+	}
+	handler, err := httpapi.New(api)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", handler)
+	mux.Handle("/approve", suspend.HTTPHandler(suspend.HTTPConfig{Deliver: cfg.client, Logger: cfg.logger}))
+	base, end := context.WithCancel(context.Background())
+	return &gateway{end: end, connections: cfg.connections, server: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10, BaseContext: func(net.Listener) context.Context { return base },
+		ErrorLog: slog.NewLogLogger(cfg.logger.Handler(), slog.LevelDebug)}}, nil
+}
+
+// serve answers until ctx ends; then requests may end, streams are ended, and what is left after a while is cut off.
+func (g *gateway) serve(ctx context.Context, listener net.Listener) error {
+	defer g.end()
+	if g.connections > 0 {
+		listener = &limited{Listener: listener, slots: make(chan struct{}, g.connections)}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var stopping conc.WaitGroup
+	var cut error
+	stopping.Go(func() {
+		<-ctx.Done()
+		defer time.AfterFunc(endStreams, g.end).Stop()
+		within, cancel := context.WithTimeout(context.Background(), stopWithin)
+		defer cancel()
+		if err := g.server.Shutdown(within); err != nil {
+			cut = errors.Join(fmt.Errorf("requests were cut off after %s: %w", stopWithin, err), g.server.Close())
+		}
+	})
+	err := g.server.Serve(listener)
+	cancel()
+	stopping.Wait()
+	if !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return cut
+}
+
+// limited lets so many connections be open at once; more wait to be accepted.
+type limited struct {
+	net.Listener
+	slots chan struct{}
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	l.slots <- struct{}{}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.slots
+		return nil, err
+	}
+	return &slot{Conn: c, give: sync.OnceFunc(func() { <-l.slots })}, nil
+}
+
+// slot gives its place back when it is closed.
+type slot struct {
+	net.Conn
+	give func()
+}
+
+func (s *slot) Close() error {
+	defer s.give()
+	return s.Conn.Close()
+}

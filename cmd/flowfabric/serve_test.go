@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	"github.com/flowfabric/flowfabric-go/embedded"
+)
+
+// output is what a command has written so far.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// await waits until the output has what a pattern finds, and returns its first group.
+func (o *output) await(t *testing.T, pattern string) string {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if m := regexp.MustCompile(pattern).FindStringSubmatch(o.String()); m != nil {
+			return m[len(m)-1]
+		}
+	}
+	t.Fatalf("no %s in %s", pattern, o.String())
+	return ""
+}
+
+func get(t *testing.T, url, secret string) (int, string) {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if secret != "" {
+		q.Header.Set("Authorization", "Bearer "+secret)
+	}
+	answer, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
+}
+
+// serve answers by token, keeps time without any worker, and stops in order while a stream is open.
+func TestServe(t *testing.T) {
+	store, err := embedded.Start(t.Context(), embedded.Config{Addr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	file := filepath.Join(t.TempDir(), "tokens.json")
+	var shown bytes.Buffer
+	for _, role := range []string{"viewer", "producer"} {
+		shown.Reset()
+		if code := run(t.Context(), []string{"token", "new", "a-" + role, "--role", role, "--file", file, "--json"}, strings.NewReader(""), &shown, &shown); code != 0 {
+			t.Fatalf("%d: %s", code, shown.String())
+		}
+	}
+	var made madeToken
+	if err := json.Unmarshal(shown.Bytes(), &made); err != nil || made.Secret == "" || made.Name != "a-producer" {
+		t.Fatalf("%s: %v", shown.String(), err)
+	}
+	if stored, err := os.ReadFile(file); err != nil || strings.Contains(string(stored), made.Secret) || !strings.Contains(string(stored), "a-viewer") {
+		t.Errorf("%s, %v", stored, err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var said output
+	var running conc.WaitGroup
+	code := -1
+	running.Go(func() {
+		code = run(ctx, []string{"serve", "--url", store.URL(), "--addr", "127.0.0.1:0", "--tokens", file}, strings.NewReader(""), io.Discard, &said)
+	})
+	base := said.await(t, `api=(http://[0-9.:]+)/v1`)
+	if status, body := get(t, base+"/readyz", ""); status != 200 {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, _ := get(t, base+"/v1/workers", ""); status != 401 {
+		t.Errorf("without a token: %d", status)
+	}
+	if status, body := get(t, base+"/metrics", made.Secret); status != 200 || !strings.Contains(body, `flowfabric_api_request_seconds_count{operation="readyz",status="200"} 1`) {
+		t.Errorf("%d %.300s", status, body)
+	}
+	if status, body := get(t, base+"/approve", ""); !strings.Contains(body, "This link does not work") {
+		t.Errorf("approvals: %d %s", status, body)
+	}
+	q, _ := http.NewRequest("POST", base+"/v1/executions", strings.NewReader(`{"kind":"nobody","deadline_ms":200}`))
+	q.Header.Set("Authorization", "Bearer "+made.Secret)
+	q.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	where := answer.Header.Get("Location")
+	answer.Body.Close()
+	q, _ = http.NewRequest("GET", base+where+"/result", nil) // nobody but serve expires it
+	q.Header.Set("Authorization", "Bearer "+made.Secret)
+	q.Header.Set("Prefer", "wait=30")
+	if answer, err = http.DefaultClient.Do(q); err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	if answer.StatusCode != 200 || !strings.Contains(string(body), `"expired"`) {
+		t.Errorf("%d %s", answer.StatusCode, body)
+	}
+
+	q, _ = http.NewRequest("POST", base+"/v1/executions", strings.NewReader(`{"kind":"nobody"}`))
+	q.Header.Set("Authorization", "Bearer "+made.Secret)
+	q.Header.Set("Content-Type", "application/json")
+	if answer, err = http.DefaultClient.Do(q); err != nil {
+		t.Fatal(err)
+	}
+	where = answer.Header.Get("Location")
+	answer.Body.Close()
+	q, _ = http.NewRequest("GET", base+where+"/events", nil)
+	q.Header.Set("Authorization", "Bearer "+made.Secret)
+	if answer, err = http.DefaultClient.Do(q); err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if line, err := bufio.NewReader(answer.Body).ReadString('\n'); err != nil || line != ": follow\n" {
+		t.Errorf("%q, %v", line, err)
+	}
+	stop()
+	running.Wait()
+	if code != 0 {
+		t.Errorf("exit %d: %s", code, said.String())
+	}
+	if strings.Contains(said.String(), made.Secret) {
+		t.Error("the secret is in the log")
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// serve refuses what would let strangers in, and what it cannot understand.
+func TestServeRefuses(t *testing.T) {
+	bad := filepath.Join(t.TempDir(), "bad.json")
+	if err := os.WriteFile(bad, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, x := range map[string]struct {
+		args []string
+		env  map[string]string
+		want string
+	}{
+		"open to all":      {[]string{"--addr", "0.0.0.0:0"}, nil, "--tokens"},
+		"a name":           {[]string{"--addr", "example.com:80"}, nil, "--tokens"},
+		"no file":          {[]string{"--tokens", "/nowhere/tokens.json"}, nil, "tokens"},
+		"a bad file":       {[]string{"--tokens", bad}, nil, "JSON array"},
+		"bad text":         {nil, map[string]string{"FLOWFABRIC_API_TOKENS": "x"}, "JSON array"},
+		"both":             {[]string{"--tokens", bad}, map[string]string{"FLOWFABRIC_API_TOKENS": "[]"}, "both"},
+		"a short key":      {nil, map[string]string{"FLOWFABRIC_STREAM_KEY": "00ff"}, "FLOWFABRIC_STREAM_KEY"},
+		"no connections":   {[]string{"--max-connections", "0"}, nil, "--max-connections"},
+		"an odd origin":    {[]string{"--allow-origin", "app"}, nil, "AllowedOrigins"},
+		"an argument":      {[]string{"now"}, nil, "now"},
+		"a role of tokens": {[]string{"--tokens"}, nil, "tokens"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, err := embedded.Start(t.Context(), embedded.Config{Addr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			for k, v := range x.env {
+				t.Setenv(k, v)
+			}
+			var said output
+			if code := run(t.Context(), append([]string{"serve", "--url", store.URL()}, x.args...), strings.NewReader(""), io.Discard, &said); code == 0 || !strings.Contains(said.String(), x.want) {
+				t.Errorf("%d: %s, want %s", code, said.String(), x.want)
+			}
+		})
+	}
+	var said output
+	if code := run(t.Context(), []string{"token", "new", "x", "--role", "king"}, strings.NewReader(""), io.Discard, &said); code == 0 || !strings.Contains(said.String(), "role") {
+		t.Errorf("%d: %s", code, said.String())
+	}
+}

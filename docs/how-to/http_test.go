@@ -1,0 +1,63 @@
+package howto_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/httpapi"
+	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// The commands of http.md are one session, and do what the page says.
+func TestHTTPSession(t *testing.T) {
+	for _, tool := range []string{"bash", "curl", "sed", "grep"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Fatal(err)
+			}
+			t.Skipf("the session of http.md needs %s", tool)
+		}
+	}
+	type topic struct {
+		Topic string `json:"topic"`
+	}
+	ctx, c := start(t, runtime.Config{},
+		handler.Bind(handler.Define[topic, string]("write-article"), func(ctx context.Context, t *handler.Task, in topic) (string, error) {
+			return "all about " + in.Topic, t.Frame(ctx, "word", in.Topic)
+		}),
+		handler.Bind(handler.Define[string, string]("release"), func(ctx context.Context, t *handler.Task, _ string) (string, error) {
+			return suspend.Await[string](ctx, t, "approval")
+		}))
+	api, err := httpapi.New(httpapi.Config{Admin: admin.New(c), Authorize: httpapi.Open, Logger: quiet})
+	must(t, err)
+	server := httptest.NewServer(api)
+	defer server.Close()
+	text, err := os.ReadFile("http.md")
+	must(t, err)
+	var script strings.Builder
+	script.WriteString("set -euo pipefail\n")
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		script.WriteString(block[1] + "echo; echo ---\n")
+	}
+	command := exec.CommandContext(ctx, "bash", "-c", script.String())
+	command.Env = append(os.Environ(), "API="+server.URL)
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	parts := strings.Split(string(out), "---\n")
+	for i, want := range []string{"", `"duplicate":false`, `"text":"tides"`, `"access_token":`, `"output":{"value":"all about tides"}`, `"output":{"value":"ship it"}`,
+		`"sentence":"It ended completed`, `"field":"/prioritty"`} {
+		if i >= len(parts) || !strings.Contains(parts[i], want) {
+			t.Errorf("block %d: want %s in %q", i, want, parts[min(i, len(parts)-1)])
+		}
+	}
+}

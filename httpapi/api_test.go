@@ -1,0 +1,574 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/sourcegraph/conc"
+	"go.uber.org/goleak"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// api is a handler over an embedded server with a worker, and what was asked of it.
+type api struct {
+	t       *testing.T
+	h       *Handler
+	server  *httptest.Server
+	client  *client.Client
+	release chan struct{} // lets a handler of kind "stuck" go on
+	logs    *lockedBuffer
+
+	mu   sync.Mutex
+	seen map[string]bool // operation and status
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// Tokens of the tests, one of each role, and one that is bound to a namespace.
+var secrets = map[string]string{}
+
+func testTokens(t *testing.T) *Tokens {
+	t.Helper()
+	var entries []string
+	for _, r := range []Role{Viewer, Producer, Operator, Admin, Worker} {
+		secret, entry, err := NewToken("the-"+string(r), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets[string(r)] = secret
+		entries = append(entries, entry)
+	}
+	secret, entry, err := NewToken("the-blue", Admin, "blue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets["blue"] = secret
+	tokens, err := ParseTokens("[" + strings.Join(append(entries, entry), ",") + "]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tokens
+}
+
+func newAPI(t *testing.T, change ...func(*Config)) *api {
+	t.Helper()
+	dev, err := embedded.Start(t.Context(), embedded.Config{Addr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(dev.Close)
+	url := dev.URL()
+	const keys = "k1:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+	quiet := slog.New(slog.DiscardHandler)
+	c, err := client.Connect(t.Context(), client.Config{URL: url, TokenKeys: keys, Partitions: 4, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &api{t: t, client: c, release: make(chan struct{}), logs: &lockedBuffer{}, seen: map[string]bool{}}
+	echo := handler.Define[json.RawMessage, json.RawMessage]("echo")
+	fails := handler.Define[json.RawMessage, json.RawMessage]("fails")
+	talks := handler.Define[int, string]("talks")
+	stuck := handler.Define[json.RawMessage, string]("stuck")
+	asks := handler.Define[json.RawMessage, string]("asks")
+	w, err := runtime.New(runtime.Config{URL: url, TokenKeys: keys, Concurrency: 32, Namespaces: []string{"*"}, LeaseTTL: 5 * time.Second, Logger: quiet},
+		handler.Bind(echo, func(_ context.Context, _ *handler.Task, in json.RawMessage) (json.RawMessage, error) { return in, nil }),
+		handler.Bind(fails, func(context.Context, *handler.Task, json.RawMessage) (json.RawMessage, error) {
+			return nil, handler.Permanent(errors.New("no ink"))
+		}),
+		handler.Bind(talks, func(ctx context.Context, t *handler.Task, n int) (string, error) {
+			for i := range n {
+				if err := t.Frame(ctx, "token", fmt.Sprintf("word %d ", i)); err != nil {
+					return "", err
+				}
+			}
+			return "said", t.Summary(ctx, map[string]any{"words": n})
+		}),
+		handler.Bind(stuck, func(ctx context.Context, t *handler.Task, _ json.RawMessage) (string, error) {
+			if err := t.Frame(ctx, "token", "before"); err != nil {
+				return "", err
+			}
+			select {
+			case <-a.release:
+			case <-ctx.Done():
+				return "", context.Cause(ctx)
+			}
+			return "free", t.Frame(ctx, "token", "after")
+		}),
+		handler.Bind(asks, func(ctx context.Context, t *handler.Task, _ json.RawMessage) (string, error) {
+			answer, err := suspend.Await[string](ctx, t, "approval")
+			return answer, err
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var running conc.WaitGroup
+	running.Go(func() {
+		if err := w.Run(ctx); err != nil && ctx.Err() == nil {
+			t.Errorf("worker: %v", err)
+		}
+	})
+	cfg := Config{Admin: admin.New(c), Authorize: testTokens(t).Authorize, Logger: slog.New(slog.NewTextHandler(a.logs, nil))}
+	for _, f := range change {
+		f(&cfg)
+	}
+	if a.h, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	a.server = httptest.NewServer(a.h)
+	t.Cleanup(func() {
+		a.server.CloseClientConnections()
+		a.server.Close()
+		http.DefaultClient.CloseIdleConnections()
+		stop()
+		running.Wait()
+		c.Close()
+	})
+	return a
+}
+
+// got is an answer.
+type got struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// request is a call; the role may be "" for none.
+type request struct {
+	method, path, role, body string
+	header                   http.Header
+}
+
+// do makes a call and holds the answer against the document.
+func (a *api) do(q request) got {
+	a.t.Helper()
+	r, err := http.NewRequestWithContext(a.t.Context(), q.method, a.server.URL+q.path, strings.NewReader(q.body))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	r.Header = q.header.Clone()
+	if r.Header == nil {
+		r.Header = http.Header{}
+	}
+	if q.body != "" && r.Header.Get("Content-Type") == "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if q.role != "" {
+		r.Header.Set("Authorization", "Bearer "+secrets[q.role])
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.check(q, answer, body)
+	return got{answer.StatusCode, answer.Header, body}
+}
+
+// as makes a call and wants a status.
+func (a *api) as(role, method, path, body string, want int) got {
+	a.t.Helper()
+	g := a.do(request{method: method, path: path, role: role, body: body})
+	if g.status != want {
+		a.t.Fatalf("%s %s as %s: %d, want %d: %s", method, path, role, g.status, want, g.body)
+	}
+	return g
+}
+
+// into decodes an answer.
+func into[T any](t *testing.T, g got) (v T) {
+	t.Helper()
+	if err := json.Unmarshal(g.body, &v); err != nil {
+		t.Fatalf("%s: %v", g.body, err)
+	}
+	return v
+}
+
+// routeOf finds the route of a call in the table.
+func routeOf(method, path string) *route {
+	path, _, _ = strings.Cut(path, "?")
+	parts := strings.Split(path, "/")
+	for _, r := range routes {
+		want := strings.Split(r.path, "/")
+		if r.method != method || len(want) != len(parts) {
+			continue
+		}
+		fits := true
+		for i := range want {
+			base, action, _ := strings.Cut(want[i], ":")
+			value, did, _ := cutLast(parts[i], ":")
+			switch {
+			case !strings.HasPrefix(base, "{"):
+				fits = fits && want[i] == parts[i]
+			case i == len(want)-1:
+				fits = fits && action == did && value != ""
+			}
+		}
+		if fits {
+			return r
+		}
+	}
+	return nil
+}
+
+// check holds an answer against the document: its status, its media type, and every member of it.
+func (a *api) check(q request, answer *http.Response, body []byte) {
+	a.t.Helper()
+	media, _, _ := strings.Cut(answer.Header.Get("Content-Type"), ";")
+	if answer.Header.Get("X-Request-Id") == "" {
+		a.t.Errorf("%s %s: no request id", q.method, q.path)
+	}
+	if answer.StatusCode >= 400 {
+		if media != "application/problem+json" {
+			a.t.Errorf("%s %s: %d with media %q: %s", q.method, q.path, answer.StatusCode, media, body)
+		}
+		a.valid(q, of[problem](), body)
+		return
+	}
+	r := routeOf(q.method, q.path)
+	if r == nil {
+		a.t.Errorf("%s %s is answered %d and is no route", q.method, q.path, answer.StatusCode)
+		return
+	}
+	i := slices.IndexFunc(r.answers, func(x answerOf) bool { return x.status == answer.StatusCode })
+	if i < 0 {
+		a.t.Errorf("%s: status %d is not in the document: %s", r.name, answer.StatusCode, body)
+		return
+	}
+	a.mu.Lock()
+	a.seen[fmt.Sprint(r.name, " ", answer.StatusCode)] = true
+	a.mu.Unlock()
+	want := r.answers[i]
+	switch {
+	case want.media == "text/event-stream":
+		if media != want.media {
+			a.t.Errorf("%s: media %q", r.name, media)
+		}
+	case want.body != nil:
+		a.valid(q, want.body, body)
+	case r.name != "getOpenAPI" && len(body) > 0:
+		a.t.Errorf("%s: a body where the document has none: %s", r.name, body)
+	}
+}
+
+// answerOf lets the name of the type stand where a variable hides it.
+type answerOf = answer
+
+var resolved sync.Map // reflect.Type → *jsonschema.Resolved
+
+// valid holds a body against the schema of its type, in which no other members are allowed.
+func (a *api) valid(q request, t reflect.Type, body []byte) {
+	a.t.Helper()
+	schema, ok := resolved.Load(t)
+	if !ok {
+		s, err := schemaOf(t, true).Resolve(nil)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		schema, _ = resolved.LoadOrStore(t, s)
+	}
+	var v any
+	if err := json.Unmarshal(body, &v); err != nil {
+		a.t.Errorf("%s %s: %v: %s", q.method, q.path, err, body)
+		return
+	}
+	if err := schema.(*jsonschema.Resolved).Validate(v); err != nil {
+		a.t.Errorf("%s %s: the answer is not what the document says: %v\n%s", q.method, q.path, err, body)
+	}
+}
+
+// submit creates an execution and returns its path.
+func (a *api) submit(body string) string {
+	a.t.Helper()
+	made := into[submitted](a.t, a.as("producer", "POST", "/v1/executions", body, http.StatusCreated))
+	return "/v1/executions/" + made.ID
+}
+
+// until asks until the execution is in a state.
+func (a *api) until(path, state string) execution {
+	a.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		x := into[execution](a.t, a.as("viewer", "GET", path, "", http.StatusOK))
+		if x.State == state {
+			return x
+		}
+		if time.Now().After(deadline) {
+			a.t.Fatalf("%s is %s, want %s", path, x.State, state)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// sse is one event of a stream.
+type sse struct {
+	id, name string
+	data     event
+}
+
+// follow reads events until the stream ends, or until the one that last says.
+func (a *api) follow(path string, header http.Header, last func(sse) bool) (all []sse, status int) {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(a.t.Context(), 30*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, "GET", a.server.URL+path, nil)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	r.Header = header.Clone()
+	if r.Header == nil {
+		r.Header = http.Header{}
+	}
+	if r.Header.Get("Authorization") == "" && !strings.Contains(path, "access_token") {
+		r.Header.Set("Authorization", "Bearer "+secrets["viewer"])
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(answer.Body)
+		a.check(request{method: "GET", path: path}, answer, body)
+		return nil, answer.StatusCode
+	}
+	a.check(request{method: "GET", path: path}, answer, nil)
+	lines, e := bufio.NewScanner(answer.Body), sse{}
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		switch {
+		case line == "" && e.name != "":
+			all = append(all, e)
+			if last != nil && last(e) {
+				return all, answer.StatusCode
+			}
+			e = sse{}
+		case strings.HasPrefix(line, "id: "):
+			e.id = line[4:]
+		case strings.HasPrefix(line, "event: "):
+			e.name = line[7:]
+		case strings.HasPrefix(line, "data: "):
+			a.valid(request{path: path}, of[event](), []byte(line[6:]))
+			if err := json.Unmarshal([]byte(line[6:]), &e.data); err != nil {
+				a.t.Fatal(err)
+			}
+		}
+	}
+	return all, answer.StatusCode
+}
+
+func names(all []sse) string {
+	var words []string
+	for _, e := range all {
+		words = append(words, e.name)
+	}
+	return strings.Join(words, " ")
+}
+
+func TestMakesItsDocument(t *testing.T) {
+	const path = "openapi.json"
+	if os.Getenv("FLOWFABRIC_GOLDEN") == "write" {
+		if err := os.WriteFile(path, document(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if committed, err := os.ReadFile(path); err != nil || !bytes.Equal(committed, document()) {
+		t.Errorf("%s is not what the routes say (%v); write it again with FLOWFABRIC_GOLDEN=write", path, err)
+	}
+	ids := map[string]bool{}
+	for _, r := range routes {
+		if ids[r.name] || r.name == "" || r.summary == "" || r.handle == nil || len(r.answers) == 0 {
+			t.Errorf("%s %s: name %q, summary %q", r.method, r.path, r.name, r.summary)
+		}
+		ids[r.name] = true
+	}
+}
+
+// Every route is called, and every status that the document promises comes; no answer has a member that the document lacks.
+func TestEveryRoute(t *testing.T) {
+	a := newAPI(t)
+	a.as("", "GET", "/healthz", "", 200)
+	a.as("", "GET", "/readyz", "", 200)
+	if g := a.as("", "GET", "/v1/openapi.json", "", 200); !bytes.Equal(g.body, document()) {
+		t.Error("another document is served")
+	}
+
+	done := a.submit(`{"kind":"echo","input":{"a":[1,"é",null]},"lane":"default","priority":5,"tags":{"team.name":"data"},"retries":1,"timeout_ms":60000,
+		"deadline_ms":3600000,"retention_s":{"completed":3600},"limits":[{"key":"tenant-1","concurrency":5}],"idempotency_key":"order-1"}`)
+	g := a.do(request{method: "GET", path: done + "/result", role: "viewer", header: http.Header{"Prefer": {"wait=30"}}})
+	if r := into[result](t, g); g.status != 200 || r.State != "completed" || string(r.Output.Value) != `{"a":[1,"é",null]}` || g.header.Get("Preference-Applied") != "wait=30" {
+		t.Errorf("%d %s", g.status, g.body)
+	}
+	x := into[execution](t, a.as("viewer", "GET", done, "", 200))
+	if x.State != "completed" || x.Kind != "echo" || x.Priority != 5 || x.Tags["team.name"] != "data" || x.Creator != "the-producer" || x.KeyHeld != "retained" || x.EndedAt == nil {
+		t.Errorf("%+v", x)
+	}
+	if in := into[payload](t, a.as("viewer", "GET", done+"/input", "", 200)); string(in.Value) != `{"a":[1,"é",null]}` {
+		t.Errorf("%s", in.Value)
+	}
+	again := a.do(request{method: "POST", path: "/v1/executions", role: "producer", body: `{"kind":"echo","input":{"a":[1,"é",null]}}`, header: http.Header{"Idempotency-Key": {`"order-1"`}}})
+	if m := into[submitted](t, again); again.status != 200 || !m.Duplicate || again.header.Get("Location") != done {
+		t.Errorf("%d %s", again.status, again.body)
+	}
+	if p := into[problem](t, a.as("producer", "POST", "/v1/executions", `{"kind":"echo","input":1,"idempotency_key":"order-1"}`, 409)); p.Code != "idempotency_conflict" {
+		t.Errorf("%+v", p)
+	}
+	many := into[batchAnswer](t, a.as("producer", "POST", "/v1/executions:batch", `{"items":[{"kind":"echo","input":1},{"kind":"{bad}"},{"kind":"echo","unique_key":"u"},{"kind":"echo","namespace":"{}"}]}`, 200))
+	if many.Items[0].ID == "" || many.Items[1].Problem == nil || many.Items[1].Problem.Code != "invalid_input" || many.Items[2].Problem != nil || many.Items[3].Problem == nil {
+		t.Errorf("%+v", many)
+	}
+
+	failed := a.submit(`{"kind":"fails"}`)
+	if r := into[result](t, a.do(request{method: "GET", path: failed + "/result", role: "viewer", header: http.Header{"Prefer": {"respond-async, wait=30"}}})); r.State != "failed" ||
+		r.Failure == nil || r.Failure.Message != "no ink" {
+		t.Errorf("%+v", r)
+	}
+	if h := into[history](t, a.as("viewer", "GET", failed+"/history", "", 200)); len(h.Items) < 3 || h.Items[0].Kind != "created" {
+		t.Errorf("%+v", h)
+	}
+	a.as("operator", "POST", failed+":replay", `{"reason":"more ink","from_scratch":true}`, 204)
+	a.until(failed, "failed")
+	page := into[executionPage](t, a.as("viewer", "GET", "/v1/executions?state=failed&category=handler_error&kind=fails&limit=1&error=INK", "", 200))
+	if len(page.Items) != 1 || page.Items[0].ID != failed[len("/v1/executions/"):] || page.Items[0].Failure.Message != "no ink" {
+		t.Errorf("%+v", page)
+	}
+	a.as("admin", "POST", failed+":purge", "", 204)
+	a.as("viewer", "GET", failed, "", 410)
+
+	talk := a.submit(`{"kind":"talks","input":3}`)
+	all, _ := a.follow(talk+"/events", nil, nil)
+	if got := names(all); got != "attempt frame frame frame frame attempt_end end" || *all[2].data.Frame.Text != "word 1 " || all[6].data.State != "completed" {
+		t.Errorf("%s", got)
+	}
+	rest, _ := a.follow(talk+"/events", http.Header{"Last-Event-ID": {all[2].id}}, nil)
+	if got := names(rest); got != "frame frame attempt_end end" || rest[0].id != all[3].id {
+		t.Errorf("behind the second frame: %s", got)
+	}
+	if _, status := a.follow(talk+"/events?after="+all[6].id, nil, nil); status != http.StatusNoContent {
+		t.Errorf("behind the end: %d", status)
+	}
+	if s := into[summary](t, a.as("viewer", "GET", talk+"/summary", "", 200)); string(s.Document) != `{"words":3}` || s.Version != 1 {
+		t.Errorf("%+v", s)
+	}
+	frames := into[framePage](t, a.as("viewer", "GET", talk+"/frames?limit=2", "", 200))
+	more := into[framePage](t, a.as("viewer", "GET", talk+"/frames?limit=2&after="+frames.NextCursor, "", 200))
+	if len(frames.Items) != 2 || len(more.Items) != 1 || more.Items[0].Sequence != 3 {
+		t.Errorf("%+v %+v", frames, more)
+	}
+
+	later := a.submit(`{"kind":"echo","delay_ms":3600000,"unique_key":"later","key_window_ms":60000}`)
+	a.as("viewer", "GET", later+"/result", "", 202)
+	a.as("operator", "POST", later+":delay", `{"delay_ms":7200000,"reason":"not yet"}`, 204)
+	a.as("operator", "POST", later+":priority", `{"priority":9}`, 204)
+	a.as("operator", "POST", later+":tags", `{"set":{"a.b":"c"}}`, 204)
+	if e := into[explanation](t, a.as("viewer", "GET", later+"/why", "", 200)); e.State != "delayed" || e.Sentence == "" || e.At == nil {
+		t.Errorf("%+v", e)
+	}
+	a.as("operator", "POST", later+":run-now", `{}`, 204)
+	a.until(later, "completed")
+	idle := a.submit(`{"kind":"nobody","delay_ms":10}`)
+	a.as("operator", "POST", idle+":hold", `{"reason":"wait"}`, 409) // it is delayed
+	a.until(idle, "waiting")
+	a.as("operator", "POST", idle+":hold", `{"reason":"wait"}`, 204)
+	a.as("operator", "POST", idle+":unhold", "", 204)
+	a.as("producer", "POST", idle+":cancel", `{"reason":"not needed"}`, 204)
+	if r := into[result](t, a.as("viewer", "GET", idle+"/result", "", 200)); r.State != "cancelled" || r.By != "operator_override:the-producer" || r.Reason != "not needed" {
+		t.Errorf("%+v", r)
+	}
+	stuck := a.submit(`{"kind":"stuck"}`)
+	a.until(stuck, "active")
+	a.as("operator", "POST", stuck+":revoke", `{"reason":"too long"}`, 204)
+	close(a.release)
+	a.until(stuck, "completed")
+
+	ask := a.submit(`{"kind":"asks"}`)
+	a.until(ask, "suspended")
+	points := into[waitpointList](t, a.as("viewer", "GET", ask+"/waitpoints", "", 200))
+	if len(points.Items) != 1 || points.Items[0].Key != "approval" {
+		t.Fatalf("%+v", points)
+	}
+	if d := into[delivered](t, a.as("operator", "POST", ask+"/waitpoints/approval:answer", `{"payload":"yes","idempotency_key":"once"}`, 200)); d.Duplicate || d.Signal == "" {
+		t.Errorf("%+v", d)
+	}
+	a.until(ask, "completed")
+	second := a.submit(`{"kind":"asks"}`)
+	a.until(second, "suspended")
+	id, err := flowfabric.ParseExecutionID(second[len("/v1/executions/"):])
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := a.client.Suspension(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := admin.New(a.client).ReissueToken(t.Context(), id, record.Waitpoints[0].ID, flowfabric.By("test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.as("producer", "POST", "/v1/signals", `{"token":"`+token.Reveal()+`","payload":"yes"}`, 200)
+	a.until(second, "completed")
+	a.as("viewer", "POST", second+"/stream-token", `{"life_s":60}`, 201)
+
+	if l := into[laneList](t, a.as("viewer", "GET", "/v1/lanes", "", 200)); len(l.Items) == 0 {
+		t.Error("no lanes")
+	}
+	if q := into[queueList](t, a.as("viewer", "GET", "/v1/queues?namespace=default", "", 200)); len(q.Items) == 0 {
+		t.Error("no queues")
+	}
+	if w := into[workerList](t, a.as("viewer", "GET", "/v1/workers", "", 200)); len(w.Items) != 1 || !w.Items[0].Alive {
+		t.Errorf("%+v", w)
+	}
+	for _, r := range routes {
+		for _, x := range r.answers {
+			if !a.seen[fmt.Sprint(r.name, " ", x.status)] {
+				t.Errorf("%s was never answered %d", r.name, x.status)
+			}
+		}
+	}
+}

@@ -1,0 +1,478 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// submission asks for an execution. Names and bounds are those of the options of package flowfabric; times are in milliseconds.
+type submission struct {
+	Kind           string            `json:"kind"`
+	Input          json.RawMessage   `json:"input,omitempty" jsonschema:"any JSON value, at most 1 MiB; the input of the handler. Default null"`
+	Namespace      string            `json:"namespace,omitempty"`
+	Lane           string            `json:"lane,omitempty"`
+	Priority       int               `json:"priority,omitempty" jsonschema:"0..9000, higher first"`
+	DelayMs        int64             `json:"delay_ms,omitempty"`
+	DelayUntil     *time.Time        `json:"delay_until,omitempty"`
+	DeadlineMs     int64             `json:"deadline_ms,omitempty"`
+	DeadlineAt     *time.Time        `json:"deadline_at,omitempty"`
+	TimeoutMs      int64             `json:"timeout_ms,omitempty" jsonschema:"of an attempt"`
+	Retries        *int              `json:"retries,omitempty" jsonschema:"0..1000, default 3"`
+	RetentionS     map[string]int64  `json:"retention_s,omitempty" jsonschema:"seconds to keep it after its end, by outcome: completed, failed, cancelled, expired"`
+	Capabilities   []string          `json:"capabilities,omitempty"`
+	Tags           map[string]string `json:"tags,omitempty"`
+	Budgets        []string          `json:"budgets,omitempty"`
+	Quotas         []string          `json:"quotas,omitempty"`
+	Limits         []limit           `json:"limits,omitempty" jsonschema:"limits of keys"`
+	IdempotencyKey string            `json:"idempotency_key,omitempty" jsonschema:"a second submission with an equal key and input is answered with the first execution"`
+	UniqueKey      string            `json:"unique_key,omitempty" jsonschema:"only one execution has it until it has ended"`
+	KeyWindowMs    int64             `json:"key_window_ms,omitempty" jsonschema:"the key stays taken for so long at least"`
+}
+
+type limit struct {
+	Key         string `json:"key"`
+	Concurrency int    `json:"concurrency,omitempty" jsonschema:"how many run at once"`
+	Rate        int    `json:"rate,omitempty" jsonschema:"how many start within per_ms"`
+	PerMs       int64  `json:"per_ms,omitempty"`
+}
+
+type submitted struct {
+	ID        string `json:"id"`
+	Duplicate bool   `json:"duplicate" jsonschema:"its key led to an execution that existed"`
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// options are what the body says, and the definition that goes with them.
+func (s *submission) options(c *call) (*handler.Definition[[]byte, []byte], []client.SubmitOption, error) {
+	namespace, err := c.namespace(s.Namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	var opts []client.SubmitOption
+	add := func(o client.SubmitOption) { opts = append(opts, o) }
+	if namespace != "" {
+		add(flowfabric.Namespace(namespace))
+	}
+	if s.Lane != "" {
+		add(flowfabric.Lane(s.Lane))
+	}
+	switch {
+	case s.DelayMs != 0 && s.DelayUntil != nil:
+		return nil, nil, invalid("/delay_until", "delay_ms is there, too")
+	case s.DeadlineMs != 0 && s.DeadlineAt != nil:
+		return nil, nil, invalid("/deadline_at", "deadline_ms is there, too")
+	case s.DelayUntil != nil:
+		add(flowfabric.DelayUntil(*s.DelayUntil))
+	case s.DelayMs != 0:
+		add(flowfabric.Delay(ms(s.DelayMs)))
+	}
+	if s.DeadlineAt != nil {
+		add(flowfabric.DeadlineAt(*s.DeadlineAt))
+	} else if s.DeadlineMs != 0 {
+		add(flowfabric.Deadline(ms(s.DeadlineMs)))
+	}
+	for outcome, seconds := range s.RetentionS {
+		add(flowfabric.RetentionOf(flowfabric.PublicState(outcome), time.Duration(seconds)*time.Second))
+	}
+	for _, l := range s.Limits {
+		add(flowfabric.LimitKey(l.Key, flowfabric.Limit{Concurrency: l.Concurrency, Rate: l.Rate, Per: ms(l.PerMs)}))
+	}
+	if s.IdempotencyKey != "" {
+		add(flowfabric.IdempotencyKey(s.IdempotencyKey))
+	}
+	if s.UniqueKey != "" {
+		add(flowfabric.Unique(s.UniqueKey))
+	}
+	if s.KeyWindowMs != 0 {
+		add(flowfabric.KeyWindow(ms(s.KeyWindowMs)))
+	}
+	if s.Retries != nil {
+		add(flowfabric.Retries(*s.Retries))
+	}
+	if s.TimeoutMs != 0 {
+		add(flowfabric.Timeout(ms(s.TimeoutMs)))
+	}
+	opts = append(opts, flowfabric.Priority(s.Priority), flowfabric.Capabilities(s.Capabilities...), flowfabric.Tags(s.Tags), flowfabric.Budgets(s.Budgets...),
+		flowfabric.Quotas(s.Quotas...), flowfabric.Creator(c.who.Name))
+	return handler.Define[[]byte, []byte](s.Kind), opts, nil
+}
+
+// create makes the execution.
+func (s *submission) create(c *call) (submitted, error) {
+	if s.Kind == "" {
+		return submitted{}, invalid("/kind", "it is missing")
+	}
+	definition, opts, err := s.options(c)
+	if err != nil {
+		return submitted{}, err
+	}
+	if s.Input == nil {
+		s.Input = json.RawMessage("null")
+	}
+	x, err := client.Submit(c.ctx(), c.h.client, definition, []byte(s.Input), opts...)
+	if err != nil {
+		return submitted{}, unknownOutcome(err)
+	}
+	return submitted{x.ID().String(), x.Duplicate()}, nil
+}
+
+// unknownOutcome says what a caller can do about a submission that was not answered.
+func unknownOutcome(err error) error {
+	if unknown, ok := errors.AsType[*client.UnknownOutcomeError](err); ok {
+		p := problemOf(err)
+		p.Detail = "the submission may still happen, as " + unknown.ID.String() + "; with a key it is safe to repeat"
+		return p
+	}
+	return err
+}
+
+// header is a key that stands in a header, maybe in quotes.
+func (c *call) keyHeader() (string, error) {
+	values := c.r.Header.Values("Idempotency-Key")
+	if len(values) == 0 {
+		return "", nil
+	}
+	key := values[0]
+	if strings.HasPrefix(key, `"`) && strings.HasSuffix(key, `"`) && len(key) > 1 {
+		key = key[1 : len(key)-1]
+	}
+	if len(values) > 1 || key == "" {
+		return "", invalid("Idempotency-Key", "want one key of 1..256 bytes")
+	}
+	return key, nil
+}
+
+func (c *call) submit() error {
+	var s submission
+	if err := c.body(&s); err != nil {
+		return err
+	}
+	key, err := c.keyHeader()
+	if err != nil {
+		return err
+	}
+	if key != "" && s.IdempotencyKey != "" && key != s.IdempotencyKey {
+		return invalid("Idempotency-Key", "the body has another idempotency_key")
+	}
+	if key != "" {
+		s.IdempotencyKey = key
+	}
+	made, err := s.create(c)
+	if err != nil {
+		return err
+	}
+	c.w.Header().Set("Location", "/v1/executions/"+made.ID)
+	if made.Duplicate {
+		return c.answerJSON(http.StatusOK, made)
+	}
+	return c.answerJSON(http.StatusCreated, made)
+}
+
+// batch is many submissions, each of which is judged on its own.
+type batch struct {
+	Items []submission `json:"items" jsonschema:"1..1000"`
+}
+
+type batchAnswer struct {
+	Items []batchItem `json:"items"`
+}
+
+type batchItem struct {
+	ID        string   `json:"id,omitempty"`
+	Duplicate bool     `json:"duplicate,omitempty"`
+	Problem   *problem `json:"problem,omitempty" jsonschema:"why it was refused; the others are not affected"`
+}
+
+func (c *call) submitBatch() error {
+	var b batch
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	if len(b.Items) < 1 || len(b.Items) > maxBatch {
+		return invalid("/items", "there are %d, want 1..%d", len(b.Items), maxBatch)
+	}
+	out := make([]batchItem, len(b.Items))
+	work := pool.New().WithMaxGoroutines(100) // they share the calls to the store
+	for i := range b.Items {
+		work.Go(func() {
+			made, err := b.Items[i].create(c)
+			if err != nil {
+				p := *problemOf(err)
+				p.Type, p.Title, p.Request = "about:blank", http.StatusText(p.Status), identityOf(c.r).id
+				out[i].Problem = &p
+				return
+			}
+			out[i].ID, out[i].Duplicate = made.ID, made.Duplicate
+		})
+	}
+	work.Wait()
+	return c.answerJSON(http.StatusOK, batchAnswer{out})
+}
+
+func (c *call) list() error {
+	q := c.query()
+	f := admin.Filter{Lane: q.text("lane"), Kind: q.text("kind"), Categories: q.list("category"), Since: q.instant("since"), Until: q.instant("until"),
+		ErrorText: q.text("error"), Tags: q.tags("tag"), HeldBy: q.text("held_by"), Newest: q.flag("newest"), WithTags: true, WithReasons: true}
+	for _, state := range q.list("state") {
+		f.States = append(f.States, flowfabric.PublicState(state))
+	}
+	if text := q.text("flow"); text != "" {
+		id, err := flowfabric.ParseFlowID(text)
+		if err != nil {
+			q.wrong("flow", "%.80q is no id of a flow", text)
+		}
+		f.Flow = id
+	}
+	n := int(q.number("limit", 1, maxPage, defaultPage))
+	if q.err != nil {
+		return q.err
+	}
+	named := q.text("namespace")
+	if named == "*" && len(c.who.Namespaces) == 0 {
+		f.Namespace = admin.AllNamespaces
+	} else {
+		var err error
+		if f.Namespace, err = c.namespace(named); err != nil {
+			return err
+		}
+	}
+	page, err := c.h.admin.ListPage(c.ctx(), f, q.text("cursor"), n)
+	if err != nil {
+		return err
+	}
+	out := executionPage{Items: make([]listed, 0, len(page.Items)), NextCursor: page.Cursor}
+	for _, x := range page.Items {
+		if x.ID.IsZero() || c.who.may(x.Route.Namespace) {
+			out.Items = append(out.Items, newListed(x))
+		}
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
+
+func (c *call) get() error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	s, err := c.h.client.Get(c.ctx(), id)
+	if err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, newExecution(s))
+}
+
+func (c *call) input() error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	raw, err := c.h.client.RawInput(c.ctx(), id)
+	if err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, newPayload(raw))
+}
+
+// result is how an execution ended.
+type result struct {
+	State    string   `json:"state" jsonschema:"completed, failed, cancelled, expired or skipped"`
+	Output   *payload `json:"output,omitempty" jsonschema:"what the handler returned, if it completed"`
+	Failure  *failure `json:"failure,omitempty"`
+	By       string   `json:"by,omitempty" jsonschema:"who cancelled it"`
+	Reason   string   `json:"reason,omitempty" jsonschema:"why it was cancelled"`
+	Attempts uint32   `json:"attempts,omitempty"`
+}
+
+type unfinished struct {
+	State string `json:"state"`
+}
+
+// wait is how long the caller prefers to wait.
+func (c *call) prefers() (time.Duration, error) {
+	for _, preference := range strings.Split(strings.Join(c.r.Header.Values("Prefer"), ","), ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(preference), "=")
+		if !strings.EqualFold(name, "wait") {
+			continue
+		}
+		seconds, err := strconv.ParseUint(value, 10, 16)
+		if err != nil {
+			return 0, invalid("Prefer", "wait=%.16q, want seconds", value)
+		}
+		return min(time.Duration(seconds)*time.Second, maxWait), nil
+	}
+	return 0, nil
+}
+
+func (c *call) result() error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	wait, err := c.prefers()
+	if err != nil {
+		return err
+	}
+	var raw []byte
+	if wait > 0 {
+		ctx, cancel := context.WithTimeout(c.ctx(), wait)
+		raw, err = c.h.client.RawResult(ctx, id)
+		cancel()
+		if c.ctx().Err() == nil && ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
+			raw, err = c.h.client.RawResultNow(c.ctx(), id)
+		}
+		c.w.Header().Set("Preference-Applied", "wait="+strconv.Itoa(int(wait.Seconds())))
+	} else {
+		raw, err = c.h.client.RawResultNow(c.ctx(), id)
+	}
+	if errors.Is(err, flowfabric.ErrNotTerminal) {
+		s, err := c.h.client.Get(c.ctx(), id)
+		if err != nil {
+			return err
+		}
+		return c.answerJSON(http.StatusAccepted, unfinished{string(s.State.Public)})
+	}
+	if end, ok := errors.AsType[*client.OutcomeError](err); ok {
+		out := result{State: string(end.State), By: end.By, Attempts: end.Attempts}
+		if end.By != "" {
+			out.Reason = end.Reason
+		} else if end.Category != "" {
+			out.Failure = &failure{end.Category, end.Reason}
+		}
+		return c.answerJSON(http.StatusOK, out)
+	}
+	if err != nil {
+		return err
+	}
+	p := newPayload(raw)
+	return c.answerJSON(http.StatusOK, result{State: string(flowfabric.Completed), Output: &p})
+}
+
+type history struct {
+	Items []entry `json:"items"`
+}
+
+type entry struct {
+	At      *time.Time `json:"at,omitempty"`
+	Kind    string     `json:"kind"`
+	Attempt uint32     `json:"attempt"`
+	Worker  string     `json:"worker,omitempty"`
+	By      string     `json:"by,omitempty"`
+	Detail  string     `json:"detail,omitempty"`
+	Reason  string     `json:"reason,omitempty"`
+	Until   *time.Time `json:"until,omitempty"`
+	Text    string     `json:"text" jsonschema:"the same in a sentence"`
+}
+
+func (c *call) history() error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	events, err := c.h.admin.History(c.ctx(), id)
+	if err != nil {
+		return err
+	}
+	out := history{Items: make([]entry, 0, len(events))}
+	for _, e := range events {
+		out.Items = append(out.Items, entry{utc(e.At), e.Kind, e.Attempt, instance(e.Session), e.By, e.Detail, e.Reason, utc(e.Until), e.String()})
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
+
+type explanation struct {
+	State    string     `json:"state,omitempty"`
+	Reason   string     `json:"reason" jsonschema:"the stable name of the explanation"`
+	Sentence string     `json:"sentence"`
+	Next     string     `json:"next" jsonschema:"what moves it"`
+	At       *time.Time `json:"at,omitempty" jsonschema:"when that happens by itself, at the latest"`
+	Serving  *int       `json:"serving,omitempty" jsonschema:"live workers that take its kind from its lane"`
+	Ahead    *int       `json:"ahead,omitempty" jsonschema:"how many are before it in its queue"`
+}
+
+func (c *call) why() error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	e, err := c.h.admin.Why(c.ctx(), id)
+	if err != nil {
+		return err
+	}
+	known := func(n int) *int {
+		if n < 0 {
+			return nil
+		}
+		return &n
+	}
+	return c.answerJSON(http.StatusOK, explanation{string(e.State), e.Reason, e.Sentence, e.Next, utc(e.At), known(e.Serving), known(e.Ahead)})
+}
+
+// summary is the document of an attempt.
+type summary struct {
+	Attempt   uint32          `json:"attempt"`
+	Version   uint64          `json:"version"`
+	Document  json.RawMessage `json:"document,omitempty"`
+	UpdatedAt *time.Time      `json:"updated_at,omitempty"`
+}
+
+func (c *call) summary() error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	s, err := c.h.client.Summary(c.ctx(), id)
+	if err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, summary{s.Attempt, s.Version, s.Document, utc(s.UpdatedAt)})
+}
+
+type framePage struct {
+	Items      []frame `json:"items"`
+	NextCursor string  `json:"next_cursor,omitempty" jsonschema:"absent when there are no more now"`
+}
+
+func (c *call) frames() error {
+	q := c.query()
+	attempt, n := q.number("attempt", 0, 1<<32-1, 0), int(q.number("limit", 1, maxPage, defaultPage))
+	var after stream.Cursor
+	if text := q.text("after"); text != "" {
+		var err error
+		if after, err = stream.ParseCursor(text); err != nil {
+			q.wrong("after", "it is no cursor")
+		}
+	}
+	if q.err != nil {
+		return q.err
+	}
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	frames, err := c.h.client.Frames(c.ctx(), id, uint32(attempt), after, n)
+	if err != nil {
+		return err
+	}
+	out := framePage{Items: make([]frame, 0, len(frames))}
+	for _, f := range frames {
+		out.Items = append(out.Items, newFrame(f))
+	}
+	if len(frames) > 0 {
+		out.NextCursor = frames[len(frames)-1].ID.String()
+	}
+	return c.answerJSON(http.StatusOK, out)
+}

@@ -1,0 +1,260 @@
+package httpapi
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// Whatever is wrong with a request is refused with its place, and nothing is made.
+func TestBadRequests(t *testing.T) {
+	a := newAPI(t)
+	id := flowfabric.NewExecutionID(1).String()
+	const submit = "/v1/executions"
+	for _, x := range []struct {
+		method, path, body string
+		status             int
+		field, detail      string
+	}{
+		{"POST", submit, `{`, 400, "", "not JSON"},
+		{"POST", submit, `[]`, 400, "", "want an object"},
+		{"POST", submit, `{"kind":"a"} x`, 400, "", "not JSON"},
+		{"POST", submit, `{"kind":"a","kind":"b"}`, 400, "/kind", "twice"},
+		{"POST", submit, `{"kind":"a","prioritty":1}`, 400, "/prioritty", "no such member"},
+		{"POST", submit, `{"Kind":"a"}`, 400, "/Kind", "no such member"},
+		{"POST", submit, `{"kind":1}`, 400, "/kind", "want a string"},
+		{"POST", submit, `{"kind":"a","priority":"5"}`, 400, "/priority", "want a whole number"},
+		{"POST", submit, `{"kind":"a","limits":[{"key":7}]}`, 400, "/limits/0/key", "want a string"},
+		{"POST", submit, ``, 400, "/kind", "missing"},
+		{"POST", submit, `{"kind":"a{}"}`, 400, "", "kind"},
+		{"POST", submit, `{"kind":"a","priority":9001}`, 400, "", "priority"},
+		{"POST", submit, `{"kind":"a","delay_ms":-1}`, 400, "", "delay"},
+		{"POST", submit, `{"kind":"a","delay_ms":1,"delay_until":"2030-01-01T00:00:00Z"}`, 400, "/delay_until", "too"},
+		{"POST", submit, `{"kind":"a","retention_s":{"happy":1}}`, 400, "", "retention"},
+		{"POST", submit, `{"kind":"a","unique_key":"k","idempotency_key":"k"}`, 400, "", "one key"},
+		{"POST", submit, `{"kind":"a","budgets":["none"]}`, 404, "", "budget"},
+		{"POST", submit, `{"kind":"a","input":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "", "1048576"},
+		{"POST", submit, `{"kind":"a","input":"` + strings.Repeat("x", 2<<20) + `"}`, 413, "", "bytes"},
+		{"POST", submit + ":batch", `{"items":[]}`, 400, "/items", "1..1000"},
+		{"GET", submit + "?limit=0", "", 400, "limit", "1..1000"},
+		{"GET", submit + "?limit=10&limit=20", "", 400, "limit", "2 times"},
+		{"GET", submit + "?colour=blue", "", 400, "colour", "no such parameter"},
+		{"GET", submit + "?since=yesterday", "", 400, "since", "time"},
+		{"GET", submit + "?tag=a", "", 400, "tag", "key=value"},
+		{"GET", submit + "?newest=yes", "", 400, "newest", "true or false"},
+		{"GET", submit + "?state=happy", "", 400, "", "happy"},
+		{"GET", submit + "?cursor=nonsense", "", 400, "", "cursor"},
+		{"GET", submit + "?x=" + strings.Repeat("y", 9000), "", 400, "", "8192"},
+		{"GET", submit + "?x=%zz", "", 400, "", "well formed"},
+		{"GET", submit + "/nonsense", "", 400, "id", "no id"},
+		{"GET", submit + "/%7B%7D", "", 400, "id", "no id"},
+		{"GET", submit + "/%00%0a", "", 400, "id", "no id"},
+		{"GET", submit + "/..%2f..%2fetc", "", 400, "id", "no id"},
+		{"GET", submit + "/" + id, "", 404, "", "does not exist"},
+		{"GET", submit + "/" + id + "/frames?attempt=x", "", 400, "attempt", "0.."},
+		{"GET", submit + "/" + id + "/events?after=x", "", 400, "after", "no id of an event"},
+		{"GET", submit + "/" + id + "/events", "", 404, "", "does not exist"},
+		{"POST", submit + "/" + id + ":explode", `{}`, 404, "", "no route"},
+		{"POST", submit + "/" + id, `{}`, 404, "", "no route"},
+		{"POST", submit + "/" + id + ":delay", `{"delay_ms":-5}`, 400, "", "delay"},
+		{"POST", submit + "/" + id + ":unhold", `{"reason":"x"}`, 400, "/reason", "no such member"},
+		{"POST", "/v1/signals", `{"token":"nonsense"}`, 403, "", ""},
+		{"DELETE", submit, "", 405, "", "GET"},
+		{"PUT", submit + "/" + id, "", 405, "", "GET"},
+		{"GET", "/v2/executions", "", 404, "", "no route"},
+		{"GET", "/", "", 404, "", "no route"},
+	} {
+		g := a.do(request{method: x.method, path: x.path, role: "admin", body: x.body})
+		if g.status != x.status {
+			t.Errorf("%s %.60s %.60s: %d, want %d: %s", x.method, x.path, x.body, g.status, x.status, g.body)
+			continue
+		}
+		p := into[problem](t, g)
+		if p.Status != x.status || p.Field != x.field || !strings.Contains(p.Detail, x.detail) || p.Code == "" || p.Request != g.header.Get("X-Request-Id") {
+			t.Errorf("%s %.60s %.60s: %+v, want field %q and %q", x.method, x.path, x.body, p, x.field, x.detail)
+		}
+		if x.status == 405 && !strings.Contains(g.header.Get("Allow"), "GET") {
+			t.Errorf("Allow: %q", g.header.Get("Allow"))
+		}
+	}
+	for name, h := range map[string]http.Header{"Content-Type": {"Content-Type": {"text/plain"}}, "Idempotency-Key": {"Idempotency-Key": {`""`}}} {
+		g := a.do(request{method: "POST", path: submit, role: "producer", body: `{"kind":"echo"}`, header: h})
+		if p := into[problem](t, g); p.Field != name {
+			t.Errorf("%s: %d %s", name, g.status, g.body)
+		}
+	}
+	if page := into[executionPage](t, a.as("viewer", "GET", submit, "", 200)); len(page.Items) != 0 {
+		t.Errorf("something was made: %+v", page)
+	}
+	for sent, kept := range map[string]bool{"my-id.7": true, "bad id": false, strings.Repeat("x", 65): false} {
+		g := a.do(request{method: "GET", path: "/healthz", header: http.Header{"X-Request-Id": {sent}}})
+		if got := g.header.Get("X-Request-Id"); (got == sent) != kept {
+			t.Errorf("request id %q is answered as %q", sent, got)
+		}
+	}
+}
+
+// A reader that has nothing to read hears that the stream lives; one that leaves is forgotten.
+func TestHeartbeat(t *testing.T) {
+	a := newAPI(t, func(c *Config) { c.Heartbeat = time.Second })
+	path := a.submit(`{"kind":"echo","delay_ms":3600000}`)
+	r, _ := http.NewRequestWithContext(t.Context(), "GET", a.server.URL+path+"/events", nil)
+	r.Header.Set("Authorization", "Bearer "+secrets["viewer"])
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	lines, comments := bufio.NewScanner(answer.Body), 0
+	for comments < 2 && lines.Scan() {
+		if strings.HasPrefix(lines.Text(), ": ") && lines.Text() != ": follow" {
+			comments++
+		}
+	}
+	if comments != 2 {
+		t.Errorf("%d comments: %v", comments, lines.Err())
+	}
+}
+
+// A reader that does not take what it is sent is cut off, and the handler is gone; it would go on behind the last event.
+func TestSlowReader(t *testing.T) {
+	a := newAPI(t, func(c *Config) { c.WriteTimeout = time.Second })
+	ended := make(chan struct{})
+	inner := a.h
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if strings.HasSuffix(q.URL.Path, "/events") {
+			defer close(ended)
+		}
+		inner.ServeHTTP(w, q)
+	}))
+	defer server.Close()
+	path := a.submit(`{"kind":"talks","input":9000}`)
+	a.until(path, "completed")
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.(*net.TCPConn).SetReadBuffer(4096)
+	fmt.Fprintf(conn, "GET %s/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", path, secrets["viewer"])
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the handler still writes to somebody who does not read")
+	}
+}
+
+// A thousand readers of one execution share one subscription, and all get everything.
+func TestManyReaders(t *testing.T) {
+	a := newAPI(t)
+	path := a.submit(`{"kind":"stuck"}`)
+	a.until(path, "active")
+	const readers = 300
+	var group conc.WaitGroup
+	first := make(chan struct{}, readers)
+	bad := make(chan string, readers)
+	for range readers {
+		group.Go(func() {
+			all, status := a.follow(path+"/events", nil, func(e sse) bool {
+				if e.name == "frame" && *e.data.Frame.Text == "before" {
+					first <- struct{}{}
+				}
+				return e.name == "end"
+			})
+			if got := names(all); status != 200 || got != "attempt frame frame attempt_end end" {
+				bad <- got
+			}
+		})
+	}
+	for range readers {
+		<-first
+	}
+	close(a.release)
+	group.Wait()
+	close(bad)
+	for got := range bad {
+		t.Errorf("a reader has %q", got)
+	}
+}
+
+// What the store cannot answer is 503 with Retry-After, but for health.
+func TestStoreAway(t *testing.T) {
+	p := problemOf(fmt.Errorf("get: %w", flowfabric.ErrTransport))
+	if p.Status != 503 || !p.retry || p.Code != "transport" {
+		t.Errorf("%+v", p)
+	}
+	for err, want := range map[error]int{
+		flowfabric.ErrNotFound: 404, flowfabric.ErrResultPurged: 410, flowfabric.ErrIdempotencyConflict: 409, flowfabric.ErrOutOfMemory: 503,
+		flowfabric.ErrInvalidInput: 400, flowfabric.ErrPayloadTooLarge: 413, flowfabric.ErrTerminal: 409, flowfabric.ErrPartitionFrozen: 503,
+		flowfabric.ErrCorrupt: 500, flowfabric.ErrKeyTaken: 409, flowfabric.ErrInvalidToken: 403, errors.New("bug"): 500, io.ErrUnexpectedEOF: 500,
+	} {
+		if p := problemOf(fmt.Errorf("x: %w", err)); p.Status != want {
+			t.Errorf("%v: %d, want %d", err, p.Status, want)
+		}
+	}
+	h := &Handler{}
+	w := httptest.NewRecorder()
+	h.fail(w, httptest.NewRequest("GET", "/", nil), flowfabric.ErrTransport)
+	if w.Code != 503 || w.Header().Get("Retry-After") != "1" || w.Header().Get("Content-Type") != "application/problem+json" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+}
+
+// Whatever comes as a body or a query is read or refused, and never more.
+func FuzzBody(f *testing.F) {
+	for _, seed := range []string{`{"kind":"a"}`, `{`, `[]`, `{"kind":"a","kind":"b"}`, `{"input":{"a":1}}`, "\xff", `{"limits":[{"key":"k","per_ms":1e99}]}`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		q := httptest.NewRequest("POST", "/v1/executions", strings.NewReader(text))
+		q.Header.Set("Content-Type", "application/json")
+		var s submission
+		err := (&call{w: httptest.NewRecorder(), r: q}).body(&s)
+		if err != nil {
+			if p := problemOf(err); p.Status < 400 || p.Status > 415 || p.Code == "internal" {
+				t.Fatalf("%q: %+v", text, p)
+			}
+		}
+	})
+}
+
+func FuzzQuery(f *testing.F) {
+	for _, seed := range []string{"limit=5", "tag=a=b&tag=c=d", "%zz", "limit=-1", "since=2026-01-01T00:00:00Z", "a=b"} {
+		f.Add(seed)
+	}
+	r := routeOf("GET", "/v1/executions")
+	f.Fuzz(func(t *testing.T, text string) {
+		request := httptest.NewRequest("GET", "/v1/executions", nil)
+		request.URL.RawQuery = text
+		q := (&call{r: request, route: r}).query()
+		_, _, _, _ = q.number("limit", 1, 10, 5), q.instant("since"), q.tags("tag"), q.flag("newest")
+		if q.err != nil && problemOf(q.err).Status != 400 {
+			t.Fatalf("%q: %v", text, q.err)
+		}
+	})
+}
+
+func FuzzStreamToken(f *testing.F) {
+	h := &Handler{cfg: Config{StreamKey: make([]byte, 32)}}
+	id, now := "1-x", time.Unix(1000, 0)
+	good := h.streamToken(id, now.Add(time.Minute))
+	f.Add(good)
+	f.Add("")
+	f.Add("1060.")
+	f.Fuzz(func(t *testing.T, text string) {
+		if h.streamTokenValid(text, id, now) && text != good && !strings.HasPrefix(text, "1060.") {
+			t.Fatalf("%q is taken for a token", text)
+		}
+	})
+}

@@ -1,0 +1,308 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
+)
+
+// Bounds of requests. They are part of the OpenAPI document.
+const (
+	maxBody     = 1<<20 + 64<<10 // an input of 1 MiB and everything around it
+	maxBatch    = 1000           // executions of one batch
+	maxPage     = 1000           // entries of one page
+	defaultPage = 100
+	maxWait     = time.Minute // of a Prefer: wait
+	readTimeout = 30 * time.Second
+)
+
+// Config is what a handler needs.
+type Config struct {
+	// Admin is the connection that the handler uses; required. It is the caller's to close, after the handler has no more requests.
+	Admin *admin.Admin
+	// Authorize says who asks; required. An error that wraps [ErrForbidden] answers 403, any other 401; its text is logged and not sent.
+	Authorize func(*http.Request) (Principal, error)
+	// AllowedOrigins may call from a browser: scheme, host and port, exactly. Default none, which leaves pages of the same origin.
+	AllowedOrigins []string
+	// StreamKey signs the tokens that let a browser follow one execution, at least 32 bytes. Processes that share it accept each other's.
+	// Default: a random one, of this handler alone.
+	StreamKey []byte
+	// Metrics answers /metrics, for those who may read; nil: there is no such route.
+	Metrics http.Handler
+	// OnRequest is told of each request when it was answered: the operation of the OpenAPI document, "" if there is none, the status, and how
+	// long it took. It must not block. Default: nobody is told.
+	OnRequest func(operation string, status int, took time.Duration)
+	// Logger gets a line for each request, without its query and its headers. Default slog.Default().
+	Logger *slog.Logger
+	// Heartbeat is the pause after which an event stream that has nothing to say sends a comment: 1 s..1 min. Default 15 s.
+	Heartbeat time.Duration
+	// WriteTimeout is how long a reader of an event stream may take to take what was sent, before it is cut off: 1 s..5 min. Default 30 s. It
+	// resumes with Last-Event-ID.
+	WriteTimeout time.Duration
+}
+
+// Handler is the API. It is an [http.Handler] and safe for concurrent use. Make it with [New].
+type Handler struct {
+	cfg     Config
+	admin   *admin.Admin
+	client  *client.Client
+	mux     *http.ServeMux
+	actions map[string]map[string]*route // by pattern without its action, then by action
+	cross   *http.CrossOriginProtection
+	failed  *limiter
+}
+
+// New makes the API. Errors wrap flowfabric.ErrConfig and name the field.
+func New(cfg Config) (*Handler, error) {
+	bad := func(format string, args ...any) (*Handler, error) {
+		return nil, fmt.Errorf("%w: httpapi: %s", flowfabric.ErrConfig, fmt.Sprintf(format, args...))
+	}
+	if cfg.Admin == nil {
+		return bad("Admin is nil")
+	}
+	if cfg.Authorize == nil {
+		return bad("Authorize is nil: use the Authorize of Tokens, or Open on a loopback address")
+	}
+	if cfg.StreamKey == nil {
+		cfg.StreamKey = make([]byte, 32)
+		_, _ = rand.Read(cfg.StreamKey) // never fails
+	}
+	if len(cfg.StreamKey) < 32 {
+		return bad("StreamKey has %d bytes, want at least 32", len(cfg.StreamKey))
+	}
+	if cfg.Heartbeat == 0 {
+		cfg.Heartbeat = 15 * time.Second
+	}
+	if cfg.Heartbeat < time.Second || cfg.Heartbeat > time.Minute {
+		return bad("Heartbeat is %s, want 1s..1m", cfg.Heartbeat)
+	}
+	if cfg.WriteTimeout == 0 {
+		cfg.WriteTimeout = 30 * time.Second
+	}
+	if cfg.WriteTimeout < time.Second || cfg.WriteTimeout > 5*time.Minute {
+		return bad("WriteTimeout is %s, want 1s..5m", cfg.WriteTimeout)
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	h := &Handler{cfg: cfg, admin: cfg.Admin, client: cfg.Admin.Client(), mux: http.NewServeMux(), actions: map[string]map[string]*route{},
+		cross: http.NewCrossOriginProtection(), failed: newLimiter()}
+	for _, origin := range cfg.AllowedOrigins {
+		if err := h.cross.AddTrustedOrigin(origin); err != nil {
+			return bad("AllowedOrigins: %v", err)
+		}
+	}
+	h.register()
+	return h, nil
+}
+
+// register puts the routes into the mux, which knows no pattern that ends in an action: those of one path are told apart here.
+func (h *Handler) register() {
+	for _, r := range routes {
+		base, action, _ := strings.Cut(r.path, ":")
+		if action == "batch" { // no pattern before it
+			base, action = r.path, ""
+		}
+		pattern := r.method + " " + base
+		if h.actions[pattern] == nil {
+			h.actions[pattern] = map[string]*route{}
+			h.mux.HandleFunc(pattern, func(w http.ResponseWriter, q *http.Request) { h.dispatch(w, q, h.actions[pattern]) })
+		}
+		h.actions[pattern][action] = r
+	}
+	if h.cfg.Metrics != nil {
+		h.mux.Handle("GET /metrics", http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			h.serve(w, q, &route{name: "metrics", need: viewer, handle: func(c *call) error { h.cfg.Metrics.ServeHTTP(c.w, c.r); return nil }})
+		}))
+	}
+}
+
+// dispatch finds the route of an action: "/v1/executions/<id>:cancel".
+func (h *Handler) dispatch(w http.ResponseWriter, q *http.Request, actions map[string]*route) {
+	last, action := "", ""
+	for _, name := range []string{"key", "id"} {
+		if value := q.PathValue(name); value != "" {
+			var found bool
+			if last, action, found = cutLast(value, ":"); found {
+				q.SetPathValue(name, last)
+			}
+			break
+		}
+	}
+	r := actions[action]
+	if r == nil {
+		h.fail(w, q, notFound("there is no route %s %s", q.Method, q.URL.Path))
+		return
+	}
+	h.serve(w, q, r)
+}
+
+func cutLast(text, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(text, sep); i >= 0 {
+		return text[:i], text[i+len(sep):], true
+	}
+	return text, "", false
+}
+
+// ServeHTTP answers one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	began := time.Now()
+	id := requestID(q)
+	seen := &watched{ResponseWriter: w}
+	header := seen.Header()
+	header.Set("X-Request-Id", id)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cache-Control", "no-store")
+	who := &identity{id: id}
+	q = q.WithContext(context.WithValue(q.Context(), identityKey{}, who))
+	defer func() {
+		if h.cfg.OnRequest != nil {
+			h.cfg.OnRequest(who.operation, seen.status, time.Since(began))
+		}
+	}()
+	defer func() {
+		if p := recover(); p != nil && p != http.ErrAbortHandler {
+			h.cfg.Logger.ErrorContext(q.Context(), "flowfabric: api: panic", "request", id, "panic", fmt.Sprint(p))
+			if seen.status == 0 {
+				h.fail(seen, q, &problem{Status: http.StatusInternalServerError, Code: "internal", Detail: "the request failed here; the log has the request id"})
+			}
+		}
+		h.cfg.Logger.InfoContext(q.Context(), "flowfabric: api", "method", q.Method, "path", q.URL.Path, "status", seen.status, "bytes", seen.bytes,
+			"took", time.Since(began).Round(time.Microsecond), "by", who.name, "request", id)
+	}()
+	if h.crossed(seen, q) {
+		return
+	}
+	handler, pattern := h.mux.Handler(q)
+	if pattern != "" {
+		h.mux.ServeHTTP(seen, q)
+		return
+	}
+	none := &watched{ResponseWriter: discard{http.Header{}}}
+	handler.ServeHTTP(none, q) // to learn whether another method would do
+	if none.status == http.StatusMethodNotAllowed {
+		header.Set("Allow", none.Header().Get("Allow"))
+		h.fail(seen, q, &problem{Status: none.status, Code: "method_not_allowed", Detail: "want " + none.Header().Get("Allow")})
+		return
+	}
+	h.fail(seen, q, notFound("there is no route %s %s", q.Method, q.URL.Path))
+}
+
+// crossed answers what a browser asks before a call from another page, and refuses calls from pages that may not.
+func (h *Handler) crossed(w http.ResponseWriter, q *http.Request) (answered bool) {
+	origin := q.Header.Get("Origin")
+	if origin != "" && slices.Contains(h.cfg.AllowedOrigins, origin) {
+		header := w.Header()
+		header.Set("Access-Control-Allow-Origin", origin)
+		header.Add("Vary", "Origin")
+		header.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, Preference-Applied, Location")
+		if q.Method == http.MethodOptions && q.Header.Get("Access-Control-Request-Method") != "" {
+			header.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
+			header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Prefer, X-Request-Id")
+			header.Set("Access-Control-Max-Age", "600")
+			w.WriteHeader(http.StatusNoContent)
+			return true
+		}
+	}
+	if err := h.cross.Check(q); err != nil {
+		h.fail(w, q, &problem{Status: http.StatusForbidden, Code: "cross_origin", Detail: "a page of another origin may not do this; name it in the allowed origins"})
+		return true
+	}
+	return false
+}
+
+// serve authorizes a request and lets the route answer it.
+func (h *Handler) serve(w http.ResponseWriter, q *http.Request, r *route) {
+	c := &call{h: h, w: w, r: q, route: r}
+	identityOf(q).operation = r.name
+	if err := c.authorize(); err != nil {
+		h.fail(w, q, err)
+		return
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTimeout)) // of the body; not every writer knows how
+	if err := r.handle(c); err != nil {
+		if errors.Is(err, context.Canceled) && q.Context().Err() != nil {
+			return // nobody is there any more
+		}
+		h.fail(w, q, err)
+	}
+}
+
+// call is one request at its route.
+type call struct {
+	h     *Handler
+	w     http.ResponseWriter
+	r     *http.Request
+	route *route
+	who   Principal
+}
+
+func (c *call) ctx() context.Context { return c.r.Context() }
+
+// watched notes what was answered.
+type watched struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (w *watched) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *watched) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(b)
+	w.bytes += int64(n)
+	return n, err
+}
+
+func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// discard is a writer that only has headers.
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header         { return d.header }
+func (d discard) Write(b []byte) (int, error) { return len(b), nil }
+func (d discard) WriteHeader(int)             {}
+
+// identity is what is known of a request while it is served.
+type identity struct{ id, name, operation string }
+
+type identityKey struct{}
+
+func identityOf(q *http.Request) *identity {
+	if who, ok := q.Context().Value(identityKey{}).(*identity); ok {
+		return who
+	}
+	return &identity{}
+}
+
+// requestID is the one that the caller gave, if it may be logged, or a new one.
+func requestID(q *http.Request) string {
+	id := q.Header.Get("X-Request-Id")
+	plain := func(r rune) bool {
+		return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune("-_.", r)
+	}
+	if id == "" || len(id) > 64 || strings.ContainsFunc(id, func(r rune) bool { return !plain(r) }) {
+		return uuid.NewString()
+	}
+	return id
+}

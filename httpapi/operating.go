@@ -1,0 +1,342 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// why is the body of a change that needs no more than a reason.
+type why struct {
+	Reason string `json:"reason,omitempty" jsonschema:"for the history, at most 1 KiB"`
+}
+
+func (c *call) by() flowfabric.By { return flowfabric.By(c.who.Name) }
+
+// change makes a change of the execution that the path names.
+func (c *call) change(b *why, do func(context.Context, flowfabric.ExecutionID, ...flowfabric.ActOption) error) error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	return do(c.ctx(), id, c.by(), flowfabric.Reason(b.Reason))
+}
+
+type replayBody struct {
+	Reason      string `json:"reason,omitempty"`
+	FromScratch bool   `json:"from_scratch,omitempty" jsonschema:"forget the recorded steps"`
+	Force       bool   `json:"force,omitempty" jsonschema:"replay a success, too"`
+}
+
+func (c *call) replay(b *replayBody) error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	return c.h.admin.Replay(c.ctx(), id, admin.Replay{FromScratch: b.FromScratch, Force: b.Force}, c.by(), flowfabric.Reason(b.Reason))
+}
+
+func (c *call) unhold(*struct{}) error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	return c.h.admin.Unhold(c.ctx(), id, c.by())
+}
+
+type delayBody struct {
+	DelayMs int64  `json:"delay_ms" jsonschema:"from now, 0 is at once, at most ten years"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+func (c *call) setDelay(b *delayBody) error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	return c.h.admin.SetDelay(c.ctx(), id, ms(b.DelayMs), c.by(), flowfabric.Reason(b.Reason))
+}
+
+type priorityBody struct {
+	Priority int `json:"priority" jsonschema:"0..9000, higher first"`
+}
+
+func (c *call) setPriority(b *priorityBody) error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	return c.h.admin.SetPriority(c.ctx(), id, b.Priority, c.by())
+}
+
+type tagsBody struct {
+	Set    map[string]string `json:"set,omitempty"`
+	Remove []string          `json:"remove,omitempty"`
+}
+
+func (c *call) setTags(b *tagsBody) error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	return c.h.admin.SetTags(c.ctx(), id, b.Set, b.Remove...)
+}
+
+type purgeBody struct {
+	KeepMs int64 `json:"keep_ms,omitempty" jsonschema:"how long the id stays taken, 24 h to ten years; default 24 h"`
+}
+
+func (c *call) purge(b *purgeBody) error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	return c.h.admin.Purge(c.ctx(), id, ms(b.KeepMs))
+}
+
+type waitpointList struct {
+	Items []waitpoint `json:"items"`
+}
+
+type waitpoint struct {
+	ID          string     `json:"id"`
+	Key         string     `json:"key"`
+	State       string     `json:"state" jsonschema:"pending, active, closed or expired"`
+	CreatedAt   *time.Time `json:"created_at,omitempty"`
+	ExpiresAt   *time.Time `json:"expires_at,omitempty"`
+	Signals     int        `json:"signals"`
+	ClosedAt    *time.Time `json:"closed_at,omitempty"`
+	CloseReason string     `json:"close_reason,omitempty"`
+}
+
+func (c *call) waitpoints() error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	list, err := c.h.client.Waitpoints(c.ctx(), id)
+	if err != nil {
+		return err
+	}
+	out := waitpointList{Items: make([]waitpoint, 0, len(list))}
+	for _, p := range list {
+		out.Items = append(out.Items, waitpoint{p.ID.String(), p.Key, string(p.State), utc(p.CreatedAt), utc(p.ExpiresAt), p.Signals, utc(p.ClosedAt), p.CloseReason})
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
+
+// reply is an answer to a waitpoint.
+type reply struct {
+	Name           string          `json:"name,omitempty" jsonschema:"of the signal, 1..128 bytes; default signal"`
+	Payload        json.RawMessage `json:"payload,omitempty" jsonschema:"any JSON value, at most 64 KiB; default null"`
+	IdempotencyKey string          `json:"idempotency_key,omitempty"`
+}
+
+type delivered struct {
+	Signal    string `json:"signal" jsonschema:"its id"`
+	Effect    string `json:"effect"`
+	Duplicate bool   `json:"duplicate"`
+	Open      bool   `json:"open" jsonschema:"the waitpoint takes more signals"`
+}
+
+func (b *reply) value() json.RawMessage {
+	if b.Payload == nil {
+		return json.RawMessage("null")
+	}
+	return b.Payload
+}
+
+func (b *reply) options() (opts []client.SignalOption) {
+	if b.Name != "" {
+		opts = append(opts, client.SignalName(b.Name))
+	}
+	if b.IdempotencyKey != "" {
+		opts = append(opts, flowfabric.IdempotencyKey(b.IdempotencyKey))
+	}
+	return opts
+}
+
+func (c *call) answer() error {
+	var b reply
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	opts := []client.ApproveOption{c.by()}
+	for _, o := range b.options() {
+		opts = append(opts, o)
+	}
+	d, err := c.h.client.Approve(c.ctx(), id, c.r.PathValue("key"), b.value(), opts...)
+	return c.delivered(d, err)
+}
+
+func (c *call) delivered(d suspend.Delivered, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, delivered{d.Signal.String(), d.Effect, d.Duplicate, d.Open})
+}
+
+// signal is one with a token, which is all that its sender needs.
+type signal struct {
+	Token          string          `json:"token"`
+	Name           string          `json:"name,omitempty"`
+	Payload        json.RawMessage `json:"payload,omitempty"`
+	IdempotencyKey string          `json:"idempotency_key,omitempty"`
+}
+
+func (c *call) signal() error {
+	var b signal
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	key, err := c.keyHeader()
+	if err != nil {
+		return err
+	}
+	if key != "" && b.IdempotencyKey == "" {
+		b.IdempotencyKey = key
+	}
+	token, err := suspend.ParseToken(b.Token)
+	if err != nil {
+		return err
+	}
+	said := reply{Name: b.Name, Payload: b.Payload, IdempotencyKey: b.IdempotencyKey}
+	d, err := c.h.client.Signal(c.ctx(), token, said.value(), append(said.options(), client.SignalSource("api", c.who.Name))...)
+	return c.delivered(d, err)
+}
+
+type laneList struct {
+	Items []lane `json:"items"`
+}
+
+type lane struct {
+	Namespace string     `json:"namespace"`
+	Name      string     `json:"name"`
+	State     string     `json:"state"`
+	Since     *time.Time `json:"since,omitempty"`
+	By        string     `json:"by,omitempty"`
+	Waiting   int        `json:"waiting"`
+	Mixed     bool       `json:"mixed,omitempty" jsonschema:"partitions differ, because a change did not reach all of them"`
+}
+
+// asked is the namespace that the query names.
+func (c *call) asked() (string, error) {
+	q := c.query()
+	if q.err != nil {
+		return "", q.err
+	}
+	return c.namespace(q.text("namespace"))
+}
+
+func (c *call) lanes() error {
+	namespace, err := c.asked()
+	if err != nil {
+		return err
+	}
+	list, err := c.h.admin.Lanes(c.ctx(), namespace)
+	if err != nil {
+		return err
+	}
+	out := laneList{Items: make([]lane, 0, len(list))}
+	for _, l := range list {
+		out.Items = append(out.Items, lane{l.Namespace, l.Name, string(l.State), utc(l.Since), l.By, l.Waiting, l.Mixed})
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
+
+type queueList struct {
+	Items []queue `json:"items"`
+}
+
+type queue struct {
+	Namespace    string     `json:"namespace"`
+	Lane         string     `json:"lane"`
+	Kind         string     `json:"kind"`
+	Capabilities []string   `json:"capabilities,omitempty"`
+	LaneState    string     `json:"lane_state"`
+	Depth        int        `json:"depth" jsonschema:"how many wait"`
+	Oldest       *time.Time `json:"oldest,omitempty"`
+	Retained     int        `json:"retained" jsonschema:"executions in any state"`
+	Drift        string     `json:"drift,omitempty"`
+}
+
+func (c *call) queues() error {
+	namespace, err := c.asked()
+	if err != nil {
+		return err
+	}
+	list, err := c.h.admin.Queues(c.ctx(), namespace)
+	if err != nil {
+		return err
+	}
+	out := queueList{Items: make([]queue, 0, len(list))}
+	for _, q := range list {
+		out.Items = append(out.Items, queue{q.Namespace, q.Lane, q.Kind, q.Capabilities, string(q.State), q.Depth, utc(q.Oldest), q.Retained, q.Drift})
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
+
+type workerList struct {
+	Items []worker `json:"items"`
+}
+
+type worker struct {
+	Instance    string     `json:"instance"`
+	Pool        string     `json:"pool,omitempty"`
+	Namespaces  []string   `json:"namespaces,omitempty"`
+	Lanes       []string   `json:"lanes,omitempty"`
+	Kinds       []string   `json:"kinds,omitempty"`
+	Concurrency int        `json:"concurrency,omitempty"`
+	Alive       bool       `json:"alive"`
+	Dead        bool       `json:"dead,omitempty" jsonschema:"an operator gave it up"`
+	Reason      string     `json:"reason,omitempty"`
+	LastSeen    *time.Time `json:"last_seen,omitempty"`
+	InFlight    int        `json:"in_flight"`
+}
+
+func (c *call) workers() error {
+	list, err := c.h.admin.Workers(c.ctx())
+	if err != nil {
+		return err
+	}
+	out := workerList{Items: make([]worker, 0, len(list))}
+	for _, w := range list {
+		serves := slices.DeleteFunc(append([]string{w.Info.Namespace}, w.Info.Namespaces...), func(n string) bool { return n == "" })
+		if len(c.who.Namespaces) > 0 && !slices.Contains(serves, "*") && !slices.ContainsFunc(serves, c.who.may) {
+			continue
+		}
+		out.Items = append(out.Items, worker{w.Instance, w.Info.Pool, serves, w.Info.Lanes, w.Info.Kinds, w.Info.Concurrency, w.Alive, w.Dead, w.Reason,
+			utc(w.LastSeen), w.InFlight})
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
+
+type health struct {
+	Status string `json:"status"`
+}
+
+func (c *call) healthz() error { return c.answerJSON(http.StatusOK, health{"ok"}) }
+
+func (c *call) readyz() error {
+	ctx, cancel := context.WithTimeout(c.ctx(), 2*time.Second)
+	defer cancel()
+	if err := c.h.client.Ping(ctx); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = flowfabric.ErrTransport
+		}
+		return err
+	}
+	return c.answerJSON(http.StatusOK, health{"ok"})
+}

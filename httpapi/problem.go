@@ -1,0 +1,114 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+)
+
+// problem is a problem document (RFC 9457), and the error that leads to it.
+type problem struct {
+	Type    string `json:"type"`
+	Title   string `json:"title"`
+	Status  int    `json:"status"`
+	Detail  string `json:"detail,omitempty"`
+	Code    string `json:"code"`            // of our error
+	Field   string `json:"field,omitempty"` // JSON pointer into the body, or the name of a parameter or header
+	Request string `json:"request_id"`
+
+	retry bool // the same request may be made again after a pause
+}
+
+func (p *problem) Error() string { return p.Code + ": " + p.Detail }
+
+// invalid is a request that is wrong in a field.
+func invalid(field, format string, args ...any) *problem {
+	return &problem{Status: http.StatusBadRequest, Code: "invalid_input", Field: field, Detail: fmt.Sprintf(format, args...)}
+}
+
+func notFound(format string, args ...any) *problem {
+	return &problem{Status: http.StatusNotFound, Code: "not_found", Detail: fmt.Sprintf(format, args...)}
+}
+
+// statuses are those of errors that their class does not tell.
+var statuses = []struct {
+	err    error
+	status int
+}{
+	{flowfabric.ErrNotFound, http.StatusNotFound}, {flowfabric.ErrFlowNotFound, http.StatusNotFound}, {flowfabric.ErrScheduleNotFound, http.StatusNotFound},
+	{flowfabric.ErrBudgetNotFound, http.StatusNotFound}, {flowfabric.ErrQuotaNotFound, http.StatusNotFound}, {flowfabric.ErrWorkerNotFound, http.StatusNotFound},
+	{flowfabric.ErrSessionNotFound, http.StatusNotFound}, {flowfabric.ErrWaitpointNotFound, http.StatusNotFound},
+	{flowfabric.ErrResultPurged, http.StatusGone}, {flowfabric.ErrTokenExpired, http.StatusGone},
+	{flowfabric.ErrInvalidToken, http.StatusForbidden},
+	{flowfabric.ErrPayloadTooLarge, http.StatusRequestEntityTooLarge}, {flowfabric.ErrSummaryTooLarge, http.StatusRequestEntityTooLarge},
+	{flowfabric.ErrIdempotencyConflict, http.StatusConflict}, {flowfabric.ErrReplayNotAllowed, http.StatusConflict}, {flowfabric.ErrFlowConflict, http.StatusConflict},
+	{flowfabric.ErrBudgetConflict, http.StatusConflict}, {flowfabric.ErrQuotaConflict, http.StatusConflict}, {flowfabric.ErrStepConflict, http.StatusConflict},
+	{flowfabric.ErrAuth, http.StatusServiceUnavailable}, {flowfabric.ErrTransport, http.StatusServiceUnavailable}, {client.ErrClosed, http.StatusServiceUnavailable},
+	{flowfabric.ErrOutOfMemory, http.StatusServiceUnavailable}, {flowfabric.ErrTooManyRoutes, http.StatusConflict},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable},
+}
+
+// classes are the statuses of everything else.
+var classes = map[flowfabric.Class]int{
+	flowfabric.ClassCaller: http.StatusBadRequest, flowfabric.ClassStop: http.StatusConflict, flowfabric.ClassInfo: http.StatusConflict,
+	flowfabric.ClassRetry: http.StatusServiceUnavailable, flowfabric.ClassBug: http.StatusInternalServerError,
+}
+
+// problemOf is the document for an error.
+func problemOf(err error) *problem {
+	if p, ok := errors.AsType[*problem](err); ok {
+		return p
+	}
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &problem{Status: http.StatusRequestEntityTooLarge, Code: "payload_too_large", Detail: fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit)}
+	}
+	p := &problem{Detail: err.Error(), Code: codeOf(err)}
+	for _, s := range statuses {
+		if errors.Is(err, s.err) {
+			p.Status = s.status
+			break
+		}
+	}
+	if p.Status == 0 {
+		p.Status = classes[flowfabric.ClassOf(err)]
+	}
+	if p.Status == 0 {
+		p.Status = http.StatusInternalServerError
+	}
+	p.retry = p.Status == http.StatusServiceUnavailable
+	return p
+}
+
+// codeOf is the code of an error of ours.
+func codeOf(err error) string {
+	if code := flowfabric.CodeOf(err); code != "" {
+		return code
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrClosed) {
+		return flowfabric.CodeOf(flowfabric.ErrTransport)
+	}
+	return "internal"
+}
+
+// fail answers with a problem document.
+func (h *Handler) fail(w http.ResponseWriter, q *http.Request, err error) {
+	p := *problemOf(err)
+	p.Type, p.Title, p.Request = "about:blank", http.StatusText(p.Status), identityOf(q).id
+	if p.Status >= http.StatusInternalServerError && !p.retry {
+		h.cfg.Logger.ErrorContext(q.Context(), "flowfabric: api: a request failed", "request", p.Request, "error", err)
+	}
+	header := w.Header()
+	if p.retry && header.Get("Retry-After") == "" {
+		header.Set("Retry-After", "1")
+	}
+	header.Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	if q.Method != http.MethodHead {
+		_ = json.NewEncoder(w).Encode(p)
+	}
+}

@@ -1,0 +1,170 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+)
+
+// route is one operation: how it is called, who may, what it takes and answers, and what does it. The mux and the OpenAPI document are made of
+// the same table.
+type route struct {
+	method, path string // the path may end in an action: /v1/executions/{id}:cancel
+	name         string // operationId
+	summary      string
+	need         need
+	query        []param
+	headers      []param
+	body         reflect.Type // nil: none
+	answers      []answer
+	streamToken  bool // a stream token of the execution will do, too
+	handle       func(*call) error
+}
+
+// param is a parameter of a query, or a header.
+type param struct {
+	name, text string
+	kind       string // of JSON Schema: string, integer, boolean
+	list       bool   // may be there more than once
+}
+
+// answer is one that is no problem.
+type answer struct {
+	status int
+	text   string
+	body   reflect.Type // nil: none
+	media  string       // default application/json
+}
+
+func of[T any]() reflect.Type { return reflect.TypeFor[T]() }
+
+func ok[T any](text string) []answer {
+	return []answer{{status: http.StatusOK, text: text, body: of[T]()}}
+}
+
+// done is the answer of a change.
+var done = []answer{{status: http.StatusNoContent, text: "It is done, or was done before."}}
+
+// act is a change of one execution by an operator.
+func act[Body any](action, name, summary string, who need, do func(*call, *Body) error) *route {
+	return &route{method: http.MethodPost, path: "/v1/executions/{id}:" + action, name: name, summary: summary, need: who, body: of[Body](), answers: done,
+		handle: func(c *call) error {
+			var body Body
+			if err := c.body(&body); err != nil {
+				return err
+			}
+			if err := do(c, &body); err != nil {
+				return err
+			}
+			c.w.WriteHeader(http.StatusNoContent)
+			return nil
+		}}
+}
+
+// routes are all of them, but for /metrics.
+var routes = []*route{
+	{method: http.MethodPost, path: "/v1/executions", name: "submit", summary: "Create an execution", need: producer, body: of[submission](),
+		headers: []param{{name: "Idempotency-Key", text: "The idempotency_key, if the body has none; with or without quotes", kind: "string"}},
+		answers: []answer{{status: http.StatusCreated, text: "It was created.", body: of[submitted]()},
+			{status: http.StatusOK, text: "Its key led to an execution that existed.", body: of[submitted]()}},
+		handle: (*call).submit},
+	{method: http.MethodPost, path: "/v1/executions:batch", name: "submitBatch", summary: "Create up to 1,000 executions, each on its own", need: producer,
+		body: of[batch](), answers: ok[batchAnswer]("What became of each, in the order of the items."), handle: (*call).submitBatch},
+	{method: http.MethodGet, path: "/v1/executions", name: "listExecutions", summary: "List executions, a page at a time", need: viewer,
+		query: []param{
+			{name: "namespace", text: "Default: the first of the token's, or default; * is all, for tokens that may see all", kind: "string"},
+			{name: "state", text: "One or more states; failed also lists what timed out; ended and held as well. Default: all", kind: "string", list: true},
+			{name: "lane", kind: "string"}, {name: "kind", kind: "string"},
+			{name: "category", text: "One or more categories of failure", kind: "string", list: true},
+			{name: "since", text: "From this time on: of the end of what ended, else of the creation", kind: "string"},
+			{name: "until", text: "Before this time", kind: "string"},
+			{name: "error", text: "Part of the message of the failure", kind: "string"},
+			{name: "tag", text: "key=value; all of them", kind: "string", list: true},
+			{name: "flow", text: "Only members of this flow", kind: "string"}, {name: "held_by", text: "A worker instance or session", kind: "string"},
+			{name: "newest", text: "From the other end of each state", kind: "boolean"},
+			{name: "limit", text: "1..1000, default 100", kind: "integer"}, {name: "cursor", text: "next_cursor of the page before", kind: "string"},
+		},
+		answers: ok[executionPage]("A page. It may be short, or empty, and have a next one."), handle: (*call).list},
+	{method: http.MethodGet, path: "/v1/executions/{id}", name: "getExecution", summary: "Read an execution", need: viewer,
+		answers: ok[execution]("A consistent snapshot."), handle: (*call).get},
+	{method: http.MethodGet, path: "/v1/executions/{id}/input", name: "getInput", summary: "Read what an execution was submitted with", need: viewer,
+		answers: ok[payload]("The input."), handle: (*call).input},
+	{method: http.MethodGet, path: "/v1/executions/{id}/result", name: "getResult", summary: "Read how an execution ended, or wait for it", need: viewer,
+		headers: []param{{name: "Prefer", text: "wait=<seconds>, at most 60: answer as soon as it has ended", kind: "string"}},
+		answers: []answer{{status: http.StatusOK, text: "It has ended.", body: of[result]()}, {status: http.StatusAccepted, text: "It has not ended yet.", body: of[unfinished]()}},
+		handle:  (*call).result},
+	{method: http.MethodGet, path: "/v1/executions/{id}/history", name: "getHistory", summary: "Read what happened to an execution, oldest first", need: viewer,
+		answers: ok[history]("Its history."), handle: (*call).history},
+	{method: http.MethodGet, path: "/v1/executions/{id}/why", name: "explain", summary: "Say why an execution is where it is, and what moves it", need: viewer,
+		answers: ok[explanation]("An explanation in a sentence."), handle: (*call).why},
+	{method: http.MethodGet, path: "/v1/executions/{id}/waitpoints", name: "listWaitpoints", summary: "List what an execution waits for, or waited for", need: viewer,
+		answers: ok[waitpointList]("Its waitpoints."), handle: (*call).waitpoints},
+	{method: http.MethodGet, path: "/v1/executions/{id}/summary", name: "getSummary", summary: "Read the summary document of the newest attempt", need: viewer,
+		answers: ok[summary]("The document; version 0 if there is none."), handle: (*call).summary},
+	{method: http.MethodGet, path: "/v1/executions/{id}/frames", name: "listFrames", summary: "Read stored frames of one attempt, a page at a time", need: viewer,
+		query: []param{{name: "attempt", text: "Zero based, default 0", kind: "integer"}, {name: "after", text: "next_cursor of the page before", kind: "string"},
+			{name: "limit", text: "1..1000, default 100", kind: "integer"}},
+		answers: ok[framePage]("A page."), handle: (*call).frames},
+	{method: http.MethodGet, path: "/v1/executions/{id}/events", name: "followExecution", summary: "Follow an execution live (Server-Sent Events)", need: viewer, streamToken: true,
+		query: []param{{name: "after", text: "The id of the last event seen; Last-Event-ID comes before it", kind: "string"},
+			{name: "attempt", text: "Only this attempt, zero based", kind: "integer"}, {name: "from_now", text: "Leave out what is stored", kind: "boolean"},
+			{name: "durable", text: "Leave out frames that were not meant to last", kind: "boolean"}},
+		headers: []param{{name: "Last-Event-ID", text: "The id of the last event seen", kind: "string"}},
+		answers: []answer{{status: http.StatusOK, text: "Events until the execution has ended; the data of each is one JSON object.", body: of[event](), media: "text/event-stream"},
+			{status: http.StatusNoContent, text: "There is nothing after that event: a browser stops here."}},
+		handle: (*call).events},
+	{method: http.MethodPost, path: "/v1/executions/{id}/stream-token", name: "createStreamToken", summary: "Make a token that lets a browser follow this execution", need: viewer,
+		body: of[streamTokenRequest](), answers: []answer{{status: http.StatusCreated, text: "Pass it as access_token to the events of this execution.", body: of[streamTokenAnswer]()}},
+		handle: (*call).makeStreamToken},
+	act("cancel", "cancel", "End an execution in any state", producer, func(c *call, b *why) error { return c.change(b, c.h.client.Cancel) }),
+	act("replay", "replay", "Run an ended execution again", operator, (*call).replay),
+	act("revoke", "revoke", "Take an execution from the worker that has it", operator, func(c *call, b *why) error { return c.change(b, c.h.admin.Revoke) }),
+	act("hold", "hold", "Keep an execution from being handed out", operator, func(c *call, b *why) error { return c.change(b, c.h.admin.Hold) }),
+	act("unhold", "unhold", "Hand an execution out again", operator, (*call).unhold),
+	act("run-now", "runNow", "Let a delayed execution run at once, also during a retry's pause", operator, func(c *call, b *why) error { return c.change(b, c.h.admin.RunNow) }),
+	act("delay", "setDelay", "Change until when an execution is delayed", operator, (*call).setDelay),
+	act("priority", "setPriority", "Change the priority of an execution", operator, (*call).setPriority),
+	act("tags", "setTags", "Set and remove tags of an execution", operator, (*call).setTags),
+	act("purge", "purge", "Remove an ended execution for good", root, (*call).purge),
+	{method: http.MethodPost, path: "/v1/executions/{id}/waitpoints/{key}:answer", name: "answerWaitpoint", summary: "Answer a waitpoint on your own word", need: operator,
+		body: of[reply](), answers: ok[delivered]("It was delivered, or had been before."), handle: (*call).answer},
+	{method: http.MethodPost, path: "/v1/signals", name: "signal", summary: "Send a signal with the token of its waitpoint", need: producer, body: of[signal](),
+		headers: []param{{name: "Idempotency-Key", text: "The idempotency_key, if the body has none", kind: "string"}},
+		answers: ok[delivered]("It was delivered, or had been before."), handle: (*call).signal},
+	{method: http.MethodGet, path: "/v1/lanes", name: "listLanes", summary: "List lanes", need: viewer, query: []param{{name: "namespace", kind: "string"}},
+		answers: ok[laneList]("The lanes of a namespace."), handle: (*call).lanes},
+	{method: http.MethodGet, path: "/v1/queues", name: "listQueues", summary: "List what waits, by lane and kind", need: viewer, query: []param{{name: "namespace", kind: "string"}},
+		answers: ok[queueList]("The queues of a namespace."), handle: (*call).queues},
+	{method: http.MethodGet, path: "/v1/workers", name: "listWorkers", summary: "List workers", need: viewer,
+		answers: ok[workerList]("Workers that serve a namespace that you may see."), handle: (*call).workers},
+	{method: http.MethodGet, path: "/v1/openapi.json", name: "getOpenAPI", summary: "This document", need: anybody,
+		answers: []answer{{status: http.StatusOK, text: "OpenAPI 3.1."}}, handle: nil}, // see init
+	{method: http.MethodGet, path: "/healthz", name: "healthz", summary: "Whether this process lives", need: anybody,
+		answers: ok[health]("It does."), handle: (*call).healthz},
+	{method: http.MethodGet, path: "/readyz", name: "readyz", summary: "Whether this process reaches its store", need: anybody,
+		answers: ok[health]("It does."), handle: (*call).readyz},
+}
+
+func init() { // the document is made of the table
+	for _, r := range routes {
+		if r.name == "getOpenAPI" {
+			r.handle = func(c *call) error {
+				c.w.Header().Set("Content-Type", "application/json")
+				_, err := c.w.Write(document())
+				return err
+			}
+		}
+	}
+}
+
+// answer sends a JSON document.
+func (c *call) answerJSON(status int, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	c.w.Header().Set("Content-Type", "application/json")
+	c.w.WriteHeader(status)
+	_, _ = c.w.Write(append(text, '\n'))
+	return nil
+}
