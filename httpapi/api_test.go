@@ -25,10 +25,13 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/schedule"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -110,7 +113,7 @@ func newAPI(t *testing.T, change ...func(*Config)) *api {
 	talks := handler.Define[int, string]("talks")
 	stuck := handler.Define[json.RawMessage, string]("stuck")
 	asks := handler.Define[json.RawMessage, string]("asks")
-	w, err := runtime.New(runtime.Config{URL: url, TokenKeys: keys, Concurrency: 32, Namespaces: []string{"*"}, LeaseTTL: 5 * time.Second, Logger: quiet},
+	w, err := runtime.New(runtime.Config{URL: url, TokenKeys: keys, Concurrency: 32, Namespaces: []string{"*"}, Logger: quiet},
 		handler.Bind(echo, func(_ context.Context, _ *handler.Task, in json.RawMessage) (json.RawMessage, error) { return in, nil }),
 		handler.Bind(fails, func(context.Context, *handler.Task, json.RawMessage) (json.RawMessage, error) {
 			return nil, handler.Permanent(errors.New("no ink"))
@@ -229,28 +232,30 @@ func into[T any](t *testing.T, g got) (v T) {
 	return v
 }
 
-// routeOf finds the route of a call in the table.
+// routeOf finds the route of a call in the table: one with the action, or one without any, whose last part may have a colon.
 func routeOf(method, path string) *route {
 	path, _, _ = strings.Cut(path, "?")
 	parts := strings.Split(path, "/")
-	for _, r := range routes {
-		want := strings.Split(r.path, "/")
-		if r.method != method || len(want) != len(parts) {
-			continue
-		}
-		fits := true
-		for i := range want {
-			base, action, _ := strings.Cut(want[i], ":")
-			value, did, _ := cutLast(parts[i], ":")
-			switch {
-			case !strings.HasPrefix(base, "{"):
-				fits = fits && want[i] == parts[i]
-			case i == len(want)-1:
-				fits = fits && action == did && value != ""
+	last, did, _ := cutLast(parts[len(parts)-1], ":")
+	for _, exact := range []bool{true, false} {
+		for _, r := range routes {
+			want := strings.Split(r.path, "/")
+			if r.method != method || len(want) != len(parts) {
+				continue
 			}
-		}
-		if fits {
-			return r
+			fits := true
+			for i := range want {
+				base, action, _ := strings.Cut(want[i], ":")
+				switch {
+				case !strings.HasPrefix(base, "{"):
+					fits = fits && want[i] == parts[i]
+				case i == len(want)-1:
+					fits = fits && last != "" && (exact && action == did || !exact && action == "")
+				}
+			}
+			if fits {
+				return r
+			}
 		}
 	}
 	return nil
@@ -285,13 +290,13 @@ func (a *api) check(q request, answer *http.Response, body []byte) {
 	a.mu.Unlock()
 	want := r.answers[i]
 	switch {
-	case want.media == "text/event-stream":
+	case want.media != "":
 		if media != want.media {
 			a.t.Errorf("%s: media %q", r.name, media)
 		}
 	case want.body != nil:
 		a.valid(q, want.body, body)
-	case r.name != "getOpenAPI" && len(body) > 0:
+	case r.name != "getOpenAPI" && len(body) > 0 && want.media == "":
 		a.t.Errorf("%s: a body where the document has none: %s", r.name, body)
 	}
 }
@@ -394,7 +399,11 @@ func (a *api) follow(path string, header http.Header, last func(sse) bool) (all 
 		case strings.HasPrefix(line, "event: "):
 			e.name = line[7:]
 		case strings.HasPrefix(line, "data: "):
-			a.valid(request{path: path}, of[event](), []byte(line[6:]))
+			schema := of[event]()
+			if strings.HasPrefix(path, "/v1/events") {
+				schema = of[happening]()
+			}
+			a.valid(request{path: path}, schema, []byte(line[6:]))
 			if err := json.Unmarshal([]byte(line[6:]), &e.data); err != nil {
 				a.t.Fatal(err)
 			}
@@ -512,8 +521,9 @@ func TestEveryRoute(t *testing.T) {
 	}
 	a.as("operator", "POST", later+":run-now", `{}`, 204)
 	a.until(later, "completed")
-	idle := a.submit(`{"kind":"nobody","delay_ms":10}`)
+	idle := a.submit(`{"kind":"nobody","delay_ms":3600000}`)
 	a.as("operator", "POST", idle+":hold", `{"reason":"wait"}`, 409) // it is delayed
+	a.as("operator", "POST", idle+":run-now", "", 204)
 	a.until(idle, "waiting")
 	a.as("operator", "POST", idle+":hold", `{"reason":"wait"}`, 204)
 	a.as("operator", "POST", idle+":unhold", "", 204)
@@ -564,6 +574,8 @@ func TestEveryRoute(t *testing.T) {
 	if w := into[workerList](t, a.as("viewer", "GET", "/v1/workers", "", 200)); len(w.Items) != 1 || !w.Items[0].Alive {
 		t.Errorf("%+v", w)
 	}
+	a.flowsAndSchedules()
+	a.bulkAndFeed()
 	for _, r := range routes {
 		for _, x := range r.answers {
 			if !a.seen[fmt.Sprint(r.name, " ", x.status)] {
@@ -571,4 +583,151 @@ func TestEveryRoute(t *testing.T) {
 			}
 		}
 	}
+}
+
+// flowsAndSchedules calls the routes of what a program in Go has made.
+func (a *api) flowsAndSchedules() {
+	t, ctx := a.t, a.t.Context()
+	echo, fails := handler.Define[int, int]("echo"), handler.Define[int, int]("fails")
+	f := flow.New("pair")
+	first := flow.Add(f, "first", echo, 1)
+	flow.Add(f, "second", fails, 2, flow.After(first))
+	made, err := client.SubmitFlow(ctx, a.client, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := made.Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	path := "/v1/flows/" + made.ID().String()
+	v := into[flowView](t, a.as("viewer", "GET", path, "", 200))
+	if v.State != "failed" || len(v.Nodes) != 2 || v.Nodes[1].Name != "second" || len(v.Nodes[1].DependsOn) != 1 || v.Nodes[1].Category != "handler_error" {
+		t.Errorf("%+v", v)
+	}
+	if g := a.as("viewer", "GET", path+"/graph", "", 200); !strings.Contains(string(g.body), "flowchart") {
+		t.Errorf("%s", g.body)
+	}
+	if page := into[flowPage](t, a.as("viewer", "GET", "/v1/flows?kind=pair&state=failed", "", 200)); len(page.Items) != 1 || page.Items[0].Members != 2 {
+		t.Errorf("%+v", page)
+	}
+	if r := into[flowReplayed](t, a.as("operator", "POST", path+":replay", `{"reason":"again"}`, 200)); r.Runnable != 1 {
+		t.Errorf("%+v", r)
+	}
+	if _, err := made.Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	a.as("producer", "POST", path+":cancel", `{}`, 409) // it has ended
+	idle := flow.New("idle")
+	flow.Add(idle, "only", handler.Define[int, int]("nobody"), 1)
+	waits, err := client.SubmitFlow(ctx, a.client, idle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.as("blue", "GET", "/v1/flows/"+waits.ID().String(), "", 404)
+	a.as("blue", "POST", "/v1/flows/"+waits.ID().String()+":cancel", `{}`, 404)
+	a.as("producer", "POST", "/v1/flows/"+waits.ID().String()+":cancel", `{"policy":"cancel_all","reason":"no"}`, 204)
+	a.as("viewer", "GET", "/v1/flows/nonsense", "", 400)
+
+	if _, err := client.Schedule(ctx, a.client, "night:ly", schedule.Cron("0 3 * * *", "UTC"), echo, 1); err != nil {
+		t.Fatal(err)
+	}
+	if l := into[scheduleList](t, a.as("viewer", "GET", "/v1/schedules", "", 200)); len(l.Items) != 1 || l.Items[0].Kind != "echo" || len(l.Items[0].NextRuns) != 5 {
+		t.Errorf("%+v", l)
+	}
+	if l := into[scheduleList](t, a.as("blue", "GET", "/v1/schedules", "", 200)); len(l.Items) != 0 {
+		t.Errorf("%+v", l)
+	}
+	a.as("blue", "POST", "/v1/schedules/night:ly:pause", "", 404)
+	a.as("operator", "POST", "/v1/schedules/night:ly:pause", "", 204)
+	if l := into[scheduleList](t, a.as("viewer", "GET", "/v1/schedules", "", 200)); !l.Items[0].Paused || l.Items[0].PausedBy != "the-operator" {
+		t.Errorf("%+v", l)
+	}
+	a.as("operator", "POST", "/v1/schedules/night:ly:resume", "{}", 204)
+	a.as("operator", "DELETE", "/v1/schedules/night:ly", "", 204)
+	a.as("operator", "DELETE", "/v1/schedules/night:ly", "", 404)
+
+	o := admin.New(a.client)
+	if err := o.PutBudget(ctx, admission.Budget{Name: "acme", Limits: map[string]admission.Limit{"tokens": {Hard: 10, Soft: 5}}}, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.PutQuota(ctx, admission.Quota{Name: "llm", Cap: 3}, 0); err != nil {
+		t.Fatal(err)
+	}
+	if l := into[budgetList](t, a.as("viewer", "GET", "/v1/budgets", "", 200)); len(l.Items) != 1 || l.Items[0].Hard["tokens"] != 10 {
+		t.Errorf("%+v", l)
+	}
+	if l := into[quotaList](t, a.as("viewer", "GET", "/v1/quotas", "", 200)); len(l.Items) != 1 || l.Items[0].Cap != 3 {
+		t.Errorf("%+v", l)
+	}
+	a.as("blue", "GET", "/v1/budgets", "", 403)
+	a.as("blue", "GET", "/v1/quotas", "", 403)
+}
+
+// bulkAndFeed calls what is about many executions.
+func (a *api) bulkAndFeed() {
+	t := a.t
+	for range 3 {
+		a.submit(`{"kind":"later","delay_ms":3600000,"tags":{"test.bulk":"1"}}`)
+	}
+	const many = "/v1/executions:bulk?tag=test.bulk=1"
+	if r := into[bulkAnswer](t, a.as("operator", "POST", many, `{"action":"cancel","dry_run":true}`, 200)); r.Matched != 3 || r.Done != 0 {
+		t.Errorf("%+v", r)
+	}
+	a.as("operator", "POST", many, `{"action":"purge"}`, 403)
+	a.as("operator", "POST", many, `{"action":"explode"}`, 400)
+	if r := into[bulkAnswer](t, a.as("blue", "POST", many, `{"action":"cancel"}`, 200)); r.Matched != 0 {
+		t.Errorf("%+v", r)
+	}
+	if r := into[bulkAnswer](t, a.as("operator", "POST", many, `{"action":"cancel","reason":"enough"}`, 200)); r.Done != 3 || r.Cursor != "" {
+		t.Errorf("%+v", r)
+	}
+	if r := into[bulkAnswer](t, a.as("admin", "POST", many+"&state=cancelled", `{"action":"purge"}`, 200)); r.Done != 3 {
+		t.Errorf("%+v", r)
+	}
+
+	talk := a.submit(`{"kind":"talks","input":3}`)
+	a.until(talk, "completed")
+	if tr := into[transcript](t, a.as("viewer", "GET", talk+"/transcript", "", 200)); tr.Text != "word 0 word 1 word 2 " || len(tr.Frames) != 4 || tr.Position == "" {
+		t.Errorf("%+v", tr)
+	}
+	ask := a.submit(`{"kind":"asks"}`)
+	a.until(ask, "suspended")
+	page := into[approvalPage](t, a.as("viewer", "GET", "/v1/approvals?kind=asks", "", 200))
+	if len(page.Items) != 1 || page.Items[0].Execution != ask[len("/v1/executions/"):] || len(page.Items[0].Waitpoints) != 1 || page.Items[0].Name != "approval" {
+		t.Errorf("%+v", page)
+	}
+	if page := into[approvalPage](t, a.as("blue", "GET", "/v1/approvals", "", 200)); len(page.Items) != 0 {
+		t.Errorf("%+v", page)
+	}
+	a.as("operator", "POST", "/v1/lanes/side:set", `{"state":"paused"}`, 204)
+	a.as("operator", "POST", "/v1/lanes/side:set", `{"state":"asleep"}`, 400)
+	a.as("blue", "POST", "/v1/lanes/side:set", `{"state":"paused","namespace":"default"}`, 403)
+
+	seen := make(chan struct{})
+	var submitting conc.WaitGroup
+	submitting.Go(func() {
+		for again := time.NewTicker(100 * time.Millisecond); ; { // what comes before anybody asked is not recorded
+			select {
+			case <-again.C:
+				a.submit(`{"kind":"echo","input":7,"tags":{"test.feed":"1"}}`)
+			case <-seen:
+				again.Stop()
+				return
+			}
+		}
+	})
+	all, _ := a.follow("/v1/events?leases=true&signals=true&tag=test.feed=1", nil, func(e sse) bool { return e.name == "end" })
+	close(seen)
+	submitting.Wait()
+	if last := all[len(all)-1]; last.name != "end" || last.data.State != "completed" || all[0].id == "" {
+		t.Errorf("%+v", all)
+	}
+	again, _ := a.follow("/v1/events?tag=test.feed=1&after="+all[0].id, nil, func(e sse) bool { return e.name == "end" })
+	if len(again) == 0 {
+		t.Error("nothing after the first event")
+	}
+	workers := into[workerList](t, a.as("viewer", "GET", "/v1/workers", "", 200))
+	a.as("blue", "POST", "/v1/workers/"+workers.Items[0].Instance+":mark-dead", `{}`, 403)
+	a.as("operator", "POST", "/v1/workers/"+workers.Items[0].Instance+":mark-dead", `{"reason":"test"}`, 200)
+	a.as("operator", "POST", "/v1/workers/nobody:mark-dead", `{}`, 404)
 }

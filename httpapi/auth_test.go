@@ -24,6 +24,9 @@ func TestRolesAndRoutes(t *testing.T) {
 	for _, r := range routes {
 		path := strings.NewReplacer("{id}", nobody, "{key}", "k").Replace(r.path)
 		for _, role := range []Role{Viewer, Producer, Operator, Admin, Worker, "", "wrong"} {
+			if r.name == "followEvents" {
+				path += "?after=nonsense" // it would go on for ever
+			}
 			q := request{method: r.method, path: path, role: string(role)}
 			if role == "wrong" {
 				q.role, q.header = "", http.Header{"Authorization": {"Bearer fft_nonsense"}}
@@ -63,7 +66,7 @@ func TestNamespacesBound(t *testing.T) {
 	foreign := a.submit(`{"kind":"echo","input":1}`)
 	a.until(foreign, "completed")
 	for _, r := range routes {
-		if !strings.Contains(r.path, "{id}") {
+		if !strings.Contains(r.path, "executions/{id}") {
 			continue
 		}
 		path := strings.NewReplacer("/v1/executions/{id}", foreign, "{key}", "k").Replace(r.path)

@@ -125,18 +125,26 @@ func (o *eventWriter) comment() {
 	}
 }
 
-// send writes an event.
+// send writes an event of an execution.
 func (o *eventWriter) send(e stream.TailEvent) error {
-	data, err := json.Marshal(newEvent(e))
+	return o.emit(string(e.Position), e.Kind.String(), newEvent(e))
+}
+
+// emit writes an event; without an id the one before it stays the last.
+func (o *eventWriter) emit(id, name string, v any) error {
+	data, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
 	var b strings.Builder
-	b.Grow(len(data) + 96)
-	b.WriteString("id: ")
-	b.WriteString(string(e.Position))
-	b.WriteString("\nevent: ")
-	b.WriteString(e.Kind.String())
+	b.Grow(len(data) + len(id) + 48)
+	if id != "" {
+		b.WriteString("id: ")
+		b.WriteString(id)
+		b.WriteString("\n")
+	}
+	b.WriteString("event: ")
+	b.WriteString(name)
 	b.WriteString("\ndata: ")
 	b.Write(data) // JSON has no line ends
 	b.WriteString("\n\n")

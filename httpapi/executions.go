@@ -223,8 +223,8 @@ func (c *call) submitBatch() error {
 	return c.answerJSON(http.StatusOK, batchAnswer{out})
 }
 
-func (c *call) list() error {
-	q := c.query()
+// filter reads what a list, or a bulk action, is of.
+func (c *call) filter(q *query) (admin.Filter, error) {
 	f := admin.Filter{Lane: q.text("lane"), Kind: q.text("kind"), Categories: q.list("category"), Since: q.instant("since"), Until: q.instant("until"),
 		ErrorText: q.text("error"), Tags: q.tags("tag"), HeldBy: q.text("held_by"), Newest: q.flag("newest"), WithTags: true, WithReasons: true}
 	for _, state := range q.list("state") {
@@ -237,18 +237,24 @@ func (c *call) list() error {
 		}
 		f.Flow = id
 	}
-	n := int(q.number("limit", 1, maxPage, defaultPage))
 	if q.err != nil {
-		return q.err
+		return f, q.err
 	}
-	named := q.text("namespace")
-	if named == "*" && len(c.who.Namespaces) == 0 {
+	var err error
+	if named := q.text("namespace"); named == "*" && len(c.who.Namespaces) == 0 {
 		f.Namespace = admin.AllNamespaces
 	} else {
-		var err error
-		if f.Namespace, err = c.namespace(named); err != nil {
-			return err
-		}
+		f.Namespace, err = c.namespace(named)
+	}
+	return f, err
+}
+
+func (c *call) list() error {
+	q := c.query()
+	n := int(q.number("limit", 1, maxPage, defaultPage))
+	f, err := c.filter(q)
+	if err != nil {
+		return err
 	}
 	page, err := c.h.admin.ListPage(c.ctx(), f, q.text("cursor"), n)
 	if err != nil {

@@ -112,7 +112,7 @@ func New(cfg Config) (*Handler, error) {
 func (h *Handler) register() {
 	for _, r := range routes {
 		base, action, _ := strings.Cut(r.path, ":")
-		if action == "batch" { // no pattern before it
+		if action == "batch" || action == "bulk" { // no pattern before it
 			base, action = r.path, ""
 		}
 		pattern := r.method + " " + base
@@ -135,8 +135,10 @@ func (h *Handler) dispatch(w http.ResponseWriter, q *http.Request, actions map[s
 	for _, name := range []string{"key", "id"} {
 		if value := q.PathValue(name); value != "" {
 			var found bool
-			if last, action, found = cutLast(value, ":"); found {
+			if last, action, found = cutLast(value, ":"); found && (len(actions) > 1 || actions[""] == nil) {
 				q.SetPathValue(name, last)
+			} else {
+				action = ""
 			}
 			break
 		}

@@ -117,6 +117,10 @@ type waitpoint struct {
 	CloseReason string     `json:"close_reason,omitempty"`
 }
 
+func newWaitpoint(p suspend.Waitpoint) waitpoint {
+	return waitpoint{p.ID.String(), p.Key, string(p.State), utc(p.CreatedAt), utc(p.ExpiresAt), p.Signals, utc(p.ClosedAt), p.CloseReason}
+}
+
 func (c *call) waitpoints() error {
 	id, err := c.id()
 	if err != nil {
@@ -128,7 +132,7 @@ func (c *call) waitpoints() error {
 	}
 	out := waitpointList{Items: make([]waitpoint, 0, len(list))}
 	for _, p := range list {
-		out.Items = append(out.Items, waitpoint{p.ID.String(), p.Key, string(p.State), utc(p.CreatedAt), utc(p.ExpiresAt), p.Signals, utc(p.ClosedAt), p.CloseReason})
+		out.Items = append(out.Items, newWaitpoint(p))
 	}
 	return c.answerJSON(http.StatusOK, out)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"reflect"
+	"slices"
 )
 
 // route is one operation: how it is called, who may, what it takes and answers, and what does it. The mux and the OpenAPI document are made of
@@ -61,6 +62,22 @@ func act[Body any](action, name, summary string, who need, do func(*call, *Body)
 		}}
 }
 
+// filters choose executions.
+var filters = []param{
+	{name: "namespace", text: "Default: the first of the token's, or default; * is all, for tokens that may see all", kind: "string"},
+	{name: "state", text: "One or more states; failed also lists what timed out; ended and held as well. Default: all", kind: "string", list: true},
+	{name: "lane", kind: "string"}, {name: "kind", kind: "string"},
+	{name: "category", text: "One or more categories of failure", kind: "string", list: true},
+	{name: "since", text: "From this time on: of the end of what ended, else of the creation", kind: "string"},
+	{name: "until", text: "Before this time", kind: "string"},
+	{name: "error", text: "Part of the message of the failure", kind: "string"},
+	{name: "tag", text: "key=value; all of them", kind: "string", list: true},
+	{name: "flow", text: "Only members of this flow", kind: "string"}, {name: "held_by", text: "A worker instance or session", kind: "string"},
+	{name: "newest", text: "From the other end of each state", kind: "boolean"},
+}
+
+var namespaced = []param{{name: "namespace", kind: "string"}}
+
 // routes are all of them, but for /metrics.
 var routes = []*route{
 	{method: http.MethodPost, path: "/v1/executions", name: "submit", summary: "Create an execution", need: producer, body: of[submission](),
@@ -71,19 +88,8 @@ var routes = []*route{
 	{method: http.MethodPost, path: "/v1/executions:batch", name: "submitBatch", summary: "Create up to 1,000 executions, each on its own", need: producer,
 		body: of[batch](), answers: ok[batchAnswer]("What became of each, in the order of the items."), handle: (*call).submitBatch},
 	{method: http.MethodGet, path: "/v1/executions", name: "listExecutions", summary: "List executions, a page at a time", need: viewer,
-		query: []param{
-			{name: "namespace", text: "Default: the first of the token's, or default; * is all, for tokens that may see all", kind: "string"},
-			{name: "state", text: "One or more states; failed also lists what timed out; ended and held as well. Default: all", kind: "string", list: true},
-			{name: "lane", kind: "string"}, {name: "kind", kind: "string"},
-			{name: "category", text: "One or more categories of failure", kind: "string", list: true},
-			{name: "since", text: "From this time on: of the end of what ended, else of the creation", kind: "string"},
-			{name: "until", text: "Before this time", kind: "string"},
-			{name: "error", text: "Part of the message of the failure", kind: "string"},
-			{name: "tag", text: "key=value; all of them", kind: "string", list: true},
-			{name: "flow", text: "Only members of this flow", kind: "string"}, {name: "held_by", text: "A worker instance or session", kind: "string"},
-			{name: "newest", text: "From the other end of each state", kind: "boolean"},
-			{name: "limit", text: "1..1000, default 100", kind: "integer"}, {name: "cursor", text: "next_cursor of the page before", kind: "string"},
-		},
+		query: slices.Concat(filters, []param{{name: "limit", text: "1..1000, default 100", kind: "integer"},
+			{name: "cursor", text: "next_cursor of the page before", kind: "string"}}),
 		answers: ok[executionPage]("A page. It may be short, or empty, and have a next one."), handle: (*call).list},
 	{method: http.MethodGet, path: "/v1/executions/{id}", name: "getExecution", summary: "Read an execution", need: viewer,
 		answers: ok[execution]("A consistent snapshot."), handle: (*call).get},
@@ -131,9 +137,44 @@ var routes = []*route{
 	{method: http.MethodPost, path: "/v1/signals", name: "signal", summary: "Send a signal with the token of its waitpoint", need: producer, body: of[signal](),
 		headers: []param{{name: "Idempotency-Key", text: "The idempotency_key, if the body has none", kind: "string"}},
 		answers: ok[delivered]("It was delivered, or had been before."), handle: (*call).signal},
-	{method: http.MethodGet, path: "/v1/lanes", name: "listLanes", summary: "List lanes", need: viewer, query: []param{{name: "namespace", kind: "string"}},
+	{method: http.MethodPost, path: "/v1/executions:bulk", name: "bulk", summary: "Do something to every execution that a filter matches", need: operator, query: filters,
+		body: of[bulkBody](), answers: ok[bulkAnswer]("What was done within about 20 seconds. With a cursor there is more: repeat the request with it."), handle: (*call).bulk},
+	{method: http.MethodGet, path: "/v1/executions/{id}/transcript", name: "getTranscript", summary: "Read what an execution has put out, as it stands now", need: viewer,
+		answers: ok[transcript]("Frames of all attempts, without what was repeated; position is where its events go on."), handle: (*call).transcript},
+	{method: http.MethodGet, path: "/v1/approvals", name: "listApprovals", summary: "List open waits of suspended executions, the oldest first", need: viewer,
+		query: []param{{name: "namespace", kind: "string"}, {name: "lane", kind: "string"}, {name: "kind", kind: "string"},
+			{name: "limit", text: "1..100, default 50", kind: "integer"}, {name: "cursor", text: "next_cursor of the page before", kind: "string"}},
+		answers: ok[approvalPage]("A page."), handle: (*call).approvals},
+	{method: http.MethodGet, path: "/v1/events", name: "followEvents", summary: "Follow what happens to all executions (Server-Sent Events)", need: viewer,
+		query: []param{{name: "namespace", kind: "string"}, {name: "lane", kind: "string"}, {name: "kind", kind: "string"},
+			{name: "tag", text: "key=value; all of them", kind: "string", list: true}, {name: "leases", text: "Also changes of state that are no end", kind: "boolean"},
+			{name: "signals", text: "Also accepted signals", kind: "boolean"}, {name: "after", text: "The id of the last event seen", kind: "string"}},
+		headers: []param{{name: "Last-Event-ID", text: "The id of the last event seen", kind: "string"}},
+		answers: []answer{{status: http.StatusOK, text: "Ends, and what else was asked for. An id comes about once a second: who resumes may see the events since then again.",
+			body: of[happening](), media: "text/event-stream"}},
+		handle: (*call).happenings},
+	{method: http.MethodGet, path: "/v1/flows", name: "listFlows", summary: "List flows, the newest first", need: viewer,
+		query: []param{{name: "namespace", kind: "string"}, {name: "kind", kind: "string"}, {name: "state", text: "One or more states", kind: "string", list: true},
+			{name: "limit", text: "1..1000, default 100", kind: "integer"}, {name: "cursor", text: "next_cursor of the page before", kind: "string"}},
+		answers: ok[flowPage]("A page."), handle: (*call).flows},
+	{method: http.MethodGet, path: "/v1/flows/{id}", name: "getFlow", summary: "Read a flow and its nodes", need: viewer, answers: ok[flowView]("The flow."), handle: (*call).flow},
+	{method: http.MethodGet, path: "/v1/flows/{id}/graph", name: "getFlowGraph", summary: "Draw a flow (Mermaid)", need: viewer,
+		answers: []answer{{status: http.StatusOK, text: "A flowchart.", media: "text/vnd.mermaid"}}, handle: (*call).graph},
+	{method: http.MethodPost, path: "/v1/flows/{id}:cancel", name: "cancelFlow", summary: "Cancel a flow", need: producer, body: of[flowCancel](), answers: done, handle: (*call).cancelFlow},
+	{method: http.MethodPost, path: "/v1/flows/{id}:replay", name: "replayFlow", summary: "Run what did not succeed of a flow again", need: operator, body: of[flowReplay](),
+		answers: ok[flowReplayed]("What will run."), handle: (*call).replayFlow},
+	{method: http.MethodPost, path: "/v1/lanes/{key}:set", name: "setLane", summary: "Pause, drain, close or open a lane", need: operator, body: of[laneBody](), answers: done, handle: (*call).setLane},
+	{method: http.MethodPost, path: "/v1/workers/{key}:mark-dead", name: "markWorkerDead", summary: "Give a worker up, whose work is then taken by others", need: operator, body: of[why](),
+		answers: ok[markedDead]("It is given up."), handle: (*call).markDead},
+	{method: http.MethodGet, path: "/v1/schedules", name: "listSchedules", summary: "List schedules", need: viewer, answers: ok[scheduleList]("Schedules that you may see."), handle: (*call).schedules},
+	{method: http.MethodPost, path: "/v1/schedules/{key}:pause", name: "pauseSchedule", summary: "Pause a schedule", need: operator, body: of[nothing](), answers: done, handle: (*call).pauseSchedule},
+	{method: http.MethodPost, path: "/v1/schedules/{key}:resume", name: "resumeSchedule", summary: "Resume a schedule", need: operator, body: of[nothing](), answers: done, handle: (*call).resumeSchedule},
+	{method: http.MethodDelete, path: "/v1/schedules/{key}", name: "removeSchedule", summary: "Remove a schedule", need: operator, answers: done, handle: (*call).removeSchedule},
+	{method: http.MethodGet, path: "/v1/budgets", name: "listBudgets", summary: "List budgets", need: viewer, answers: ok[budgetList]("All budgets."), handle: (*call).budgets},
+	{method: http.MethodGet, path: "/v1/quotas", name: "listQuotas", summary: "List quotas", need: viewer, answers: ok[quotaList]("All quotas."), handle: (*call).quotas},
+	{method: http.MethodGet, path: "/v1/lanes", name: "listLanes", summary: "List lanes", need: viewer, query: namespaced,
 		answers: ok[laneList]("The lanes of a namespace."), handle: (*call).lanes},
-	{method: http.MethodGet, path: "/v1/queues", name: "listQueues", summary: "List what waits, by lane and kind", need: viewer, query: []param{{name: "namespace", kind: "string"}},
+	{method: http.MethodGet, path: "/v1/queues", name: "listQueues", summary: "List what waits, by lane and kind", need: viewer, query: namespaced,
 		answers: ok[queueList]("The queues of a namespace."), handle: (*call).queues},
 	{method: http.MethodGet, path: "/v1/workers", name: "listWorkers", summary: "List workers", need: viewer,
 		answers: ok[workerList]("Workers that serve a namespace that you may see."), handle: (*call).workers},

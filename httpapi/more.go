@@ -1,0 +1,645 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
+)
+
+// nothing is the body of a change that needs none.
+type nothing struct{}
+
+// everywhere refuses a token that is bound to namespaces where there are none.
+func (c *call) everywhere() error {
+	if len(c.who.Namespaces) > 0 {
+		return &problem{Status: http.StatusForbidden, Code: "forbidden", Detail: "this belongs to no namespace, and the token is bound to some"}
+	}
+	return nil
+}
+
+// bulkTime is how long one request of a bulk action works, about.
+const bulkTime = 20 * time.Second
+
+type bulkBody struct {
+	Action   string `json:"action" jsonschema:"replay, cancel, purge, run_now, priority, hold or unhold"`
+	Priority int    `json:"priority,omitempty"`
+	Scratch  bool   `json:"from_scratch,omitempty" jsonschema:"of a replay"`
+	Force    bool   `json:"force,omitempty" jsonschema:"of a replay: successes, too"`
+	DryRun   bool   `json:"dry_run,omitempty" jsonschema:"only count"`
+	Limit    int    `json:"limit,omitempty" jsonschema:"how many at most"`
+	Cursor   string `json:"cursor,omitempty" jsonschema:"of the answer before, with the same filter and action"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+type bulkAnswer struct {
+	Matched int      `json:"matched"`
+	Done    int      `json:"done"`
+	Skipped int      `json:"skipped" jsonschema:"changed meanwhile, so that the action does not apply"`
+	Failed  int      `json:"failed"`
+	Errors  []string `json:"errors,omitempty" jsonschema:"the first ten"`
+	Cursor  string   `json:"cursor,omitempty" jsonschema:"there is more"`
+}
+
+// action is what a bulk request does to each.
+func (b *bulkBody) action(c *call) (admin.BulkAction, error) {
+	switch b.Action {
+	case "replay":
+		return admin.BulkReplay(admin.Replay{FromScratch: b.Scratch, Force: b.Force}), nil
+	case "cancel":
+		return admin.BulkCancel(), nil
+	case "run_now":
+		return admin.BulkRunNow(), nil
+	case "priority":
+		return admin.BulkPriority(b.Priority), nil
+	case "hold":
+		return admin.BulkHold(), nil
+	case "unhold":
+		return admin.BulkUnhold(), nil
+	case "purge":
+		if !slices.Contains(root, c.who.Role) {
+			return admin.BulkAction{}, &problem{Status: http.StatusForbidden, Code: "forbidden", Field: "/action", Detail: "purge wants an admin"}
+		}
+		return admin.BulkPurge(0), nil
+	}
+	return admin.BulkAction{}, invalid("/action", "it is %.32q, want replay, cancel, purge, run_now, priority, hold or unhold", b.Action)
+}
+
+func (c *call) bulk() error {
+	var b bulkBody
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	f, err := c.filter(c.query())
+	if err != nil {
+		return err
+	}
+	action, err := b.action(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.ctx(), bulkTime)
+	defer cancel()
+	r, err := c.h.admin.Bulk(ctx, f, action, admin.BulkOptions{DryRun: b.DryRun, Limit: b.Limit, Cursor: b.Cursor}, c.by(), flowfabric.Reason(b.Reason))
+	if err != nil && (c.ctx().Err() != nil || ctx.Err() == nil) {
+		return err
+	}
+	out := bulkAnswer{Matched: r.Matched, Done: r.Done, Skipped: r.Skipped, Failed: r.Failed, Cursor: r.Cursor}
+	for _, e := range r.Errors {
+		out.Errors = append(out.Errors, e.Error())
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
+
+type transcript struct {
+	Text     string  `json:"text" jsonschema:"the durable frames, one after the other"`
+	Frames   []frame `json:"frames"`
+	Lost     uint64  `json:"lost" jsonschema:"frames that were gone before they could be read"`
+	Position string  `json:"position" jsonschema:"pass it to the events as after"`
+}
+
+func (c *call) transcript() error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	if _, err := c.h.client.Get(c.ctx(), id); err != nil {
+		return err
+	}
+	t, err := c.h.client.Transcript(c.ctx(), id)
+	if err != nil {
+		return err
+	}
+	out := transcript{Text: t.Text(), Frames: []frame{}, Lost: t.Lost(), Position: string(t.Position())}
+	for _, f := range t.Frames() {
+		out.Frames = append(out.Frames, newFrame(f))
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
+
+type approvalPage struct {
+	Items      []approval `json:"items"`
+	NextCursor string     `json:"next_cursor,omitempty"`
+}
+
+type approval struct {
+	Execution  string      `json:"execution"`
+	Namespace  string      `json:"namespace"`
+	Lane       string      `json:"lane"`
+	Kind       string      `json:"kind"`
+	Name       string      `json:"name" jsonschema:"under which the handler waits"`
+	Reason     string      `json:"reason,omitempty"`
+	Since      *time.Time  `json:"since,omitempty"`
+	TimeoutAt  *time.Time  `json:"timeout_at,omitempty"`
+	Waitpoints []waitpoint `json:"waitpoints" jsonschema:"those that are open"`
+}
+
+func (c *call) approvals() error {
+	q := c.query()
+	n := int(q.number("limit", 1, 100, 50))
+	if q.err != nil {
+		return q.err
+	}
+	namespace, err := c.namespace(q.text("namespace"))
+	if err != nil {
+		return err
+	}
+	page, err := c.h.admin.ListPage(c.ctx(), admin.Filter{Namespace: namespace, Lane: q.text("lane"), Kind: q.text("kind"), States: []flowfabric.PublicState{flowfabric.Suspended}},
+		q.text("cursor"), n)
+	if err != nil {
+		return err
+	}
+	out := approvalPage{Items: []approval{}, NextCursor: page.Cursor}
+	for _, x := range page.Items {
+		if x.ID.IsZero() {
+			continue
+		}
+		r, err := c.h.client.Suspension(c.ctx(), x.ID)
+		state, _ := flowfabric.Project(r.Code)
+		switch {
+		case errors.Is(err, flowfabric.ErrNotFound) || errors.Is(err, flowfabric.ErrResultPurged) || err == nil && state.Public != flowfabric.Suspended:
+			continue // it was answered meanwhile
+		case err != nil:
+			return err
+		}
+		open := approval{x.ID.String(), x.Route.Namespace, x.Route.Lane, x.Route.Kind, r.Name, r.Reason, utc(r.CreatedAt), utc(r.TimeoutAt), []waitpoint{}}
+		for _, p := range r.Waitpoints {
+			if p.State.Open() {
+				open.Waitpoints = append(open.Waitpoints, newWaitpoint(p))
+			}
+		}
+		out.Items = append(out.Items, open)
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
+
+// happening is an event of the feed.
+type happening struct {
+	Kind      string     `json:"kind" jsonschema:"end, lease or signal; also the name of the event"`
+	Execution string     `json:"execution"`
+	At        *time.Time `json:"at,omitempty"`
+	State     string     `json:"state,omitempty"`
+	Attempt   *int       `json:"attempt,omitempty"`
+	Worker    string     `json:"worker,omitempty"`
+	Signal    string     `json:"signal,omitempty" jsonschema:"the name of a signal"`
+	Effect    string     `json:"effect,omitempty"`
+}
+
+func (c *call) happenings() error {
+	q := c.query()
+	o := admin.SubscribeOptions{Ends: true, Leases: q.flag("leases"), Signals: q.flag("signals"), Lane: q.text("lane"), Kind: q.text("kind"), Tags: q.tags("tag")}
+	field, text := "after", q.text("after")
+	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
+		field, text = "Last-Event-ID", last
+	}
+	if text != "" {
+		var err error
+		var cursor []byte
+		if cursor, err = base64.RawURLEncoding.DecodeString(text); err == nil {
+			o.From, err = admin.ParseFeedCursor(string(cursor))
+		}
+		if err != nil {
+			q.wrong(field, "it is no id of an event")
+		}
+	}
+	if q.err != nil {
+		return q.err
+	}
+	var err error
+	if o.Namespace, err = c.namespace(q.text("namespace")); err != nil {
+		return err
+	}
+	feed, err := c.h.admin.Subscribe(c.ctx(), o)
+	if err != nil {
+		return err
+	}
+	out := newEventWriter(c)
+	defer out.close()
+	told := time.Time{}
+	for e, err := range feed.Events(c.ctx()) {
+		if errors.Is(err, flowfabric.ErrFeedGap) {
+			if out.emit("", "gap", struct {
+				Detail string `json:"detail"`
+			}{err.Error()}) != nil {
+				return nil
+			}
+			continue
+		}
+		if err != nil {
+			out.end(err)
+			return nil
+		}
+		id := ""
+		if time.Since(told) >= time.Second { // it is long, and costs more than the event
+			id, told = base64.RawURLEncoding.EncodeToString([]byte(feed.Cursor().String())), time.Now()
+		}
+		if out.emit(id, e.Kind, newHappening(e)) != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+func newHappening(e admin.FeedEvent) happening {
+	h := happening{Kind: e.Kind, Execution: e.Execution.String(), At: utc(e.At), State: string(e.State), Worker: instance(e.Session), Signal: e.Name, Effect: e.Effect}
+	if e.Attempt >= 0 && e.Name == "" {
+		h.Attempt = &e.Attempt
+	}
+	return h
+}
+
+type flowPage struct {
+	Items      []flowItem `json:"items"`
+	NextCursor string     `json:"next_cursor,omitempty"`
+}
+
+type flowItem struct {
+	ID        string         `json:"id"`
+	State     string         `json:"state"`
+	Namespace string         `json:"namespace"`
+	Kind      string         `json:"kind"`
+	CreatedAt *time.Time     `json:"created_at,omitempty"`
+	EndedAt   *time.Time     `json:"ended_at,omitempty"`
+	Members   int            `json:"members"`
+	Failing   int            `json:"failing" jsonschema:"nodes without dependants that ended without success"`
+	Count     map[string]int `json:"count,omitempty" jsonschema:"nodes by state"`
+}
+
+func counted(count map[flowfabric.PublicState]int) map[string]int {
+	out := map[string]int{}
+	for state, n := range count {
+		if n != 0 {
+			out[string(state)] = n
+		}
+	}
+	return out
+}
+
+func (c *call) flows() error {
+	q := c.query()
+	n := int(q.number("limit", 1, maxPage, defaultPage))
+	if q.err != nil {
+		return q.err
+	}
+	namespace, err := c.namespace(q.text("namespace"))
+	if err != nil {
+		return err
+	}
+	f := admin.FlowQuery{Namespace: namespace, Kind: q.text("kind")}
+	for _, state := range q.list("state") {
+		f.States = append(f.States, flowfabric.FlowState(state))
+	}
+	page, err := c.h.admin.FlowsPage(c.ctx(), f, q.text("cursor"), n)
+	if err != nil {
+		return err
+	}
+	out := flowPage{Items: []flowItem{}, NextCursor: page.Cursor}
+	for _, x := range page.Items {
+		if !x.ID.IsZero() && x.State != "" {
+			out.Items = append(out.Items, flowItem{x.ID.String(), string(x.State), x.Namespace, x.Kind, utc(x.CreatedAt), utc(x.EndedAt), x.Members, x.Failing, counted(x.Count)})
+		}
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
+
+type flowView struct {
+	flowItem
+	Creator  string            `json:"creator,omitempty"`
+	Tags     map[string]string `json:"tags,omitempty"`
+	Seal     string            `json:"seal,omitempty" jsonschema:"how it may grow"`
+	CancelBy string            `json:"cancelled_by,omitempty"`
+	Reason   string            `json:"cancel_reason,omitempty"`
+	Nodes    []flowNode        `json:"nodes" jsonschema:"each after those that it depends on"`
+}
+
+type flowNode struct {
+	ID        string     `json:"id"`
+	Name      string     `json:"name"`
+	State     string     `json:"state,omitempty" jsonschema:"absent if it was purged"`
+	Kind      string     `json:"kind,omitempty"`
+	Category  string     `json:"category,omitempty"`
+	StartedAt *time.Time `json:"started_at,omitempty"`
+	EndedAt   *time.Time `json:"ended_at,omitempty"`
+	DependsOn []string   `json:"depends_on,omitempty" jsonschema:"ids"`
+	Policy    string     `json:"policy,omitempty" jsonschema:"all, any or quorum"`
+}
+
+// flowOf is the flow that the path names, if the principal may see it.
+func (c *call) flowOf() (*client.Flow, flowfabric.FlowRecord, error) {
+	id, err := flowfabric.ParseFlowID(c.r.PathValue("id"))
+	if err != nil {
+		return nil, flowfabric.FlowRecord{}, invalid("id", "%.80q is no id of a flow", c.r.PathValue("id"))
+	}
+	f := c.h.client.Flow(id)
+	record, err := f.Describe(c.ctx())
+	if err == nil && !c.who.may(record.Namespace) || errors.Is(err, flowfabric.ErrResultPurged) && len(c.who.Namespaces) > 0 {
+		err = &problem{Status: http.StatusNotFound, Code: "flow_not_found", Detail: "the flow does not exist: it was never submitted, or it was purged"}
+	}
+	return f, record, err
+}
+
+func (c *call) flow() error {
+	f, _, err := c.flowOf()
+	if err != nil {
+		return err
+	}
+	s, err := f.Snapshot(c.ctx())
+	if err != nil {
+		return err
+	}
+	out := flowView{flowItem: flowItem{s.ID.String(), string(s.State), s.Namespace, s.Kind, utc(s.CreatedAt), utc(s.EndedAt), s.Members, s.Failing, counted(s.Count)},
+		Creator: s.Creator, Tags: s.Tags, Seal: s.Seal, CancelBy: s.CancelBy, Reason: s.Reason, Nodes: []flowNode{}}
+	for _, m := range s.Nodes {
+		n := flowNode{ID: m.ID.String(), Name: m.Node, State: string(m.State.Public), Kind: m.Kind, Category: m.Category, StartedAt: utc(m.StartedAt), EndedAt: utc(m.EndedAt)}
+		for _, e := range m.Edges {
+			n.DependsOn = append(n.DependsOn, e.From.String())
+		}
+		if m.Group != nil {
+			n.Policy = string(m.Group.Policy)
+		}
+		out.Nodes = append(out.Nodes, n)
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
+
+func (c *call) graph() error {
+	f, _, err := c.flowOf()
+	if err != nil {
+		return err
+	}
+	s, err := f.Snapshot(c.ctx())
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := s.Mermaid(&text); err != nil {
+		return err
+	}
+	c.w.Header().Set("Content-Type", "text/vnd.mermaid")
+	_, err = c.w.Write(text.Bytes())
+	return err
+}
+
+type flowCancel struct {
+	Policy string `json:"policy,omitempty" jsonschema:"cancel_all (default), cancel_pending or flow_only"`
+	Reason string `json:"reason,omitempty"`
+}
+
+func (c *call) cancelFlow() error {
+	var b flowCancel
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	f, _, err := c.flowOf()
+	if err != nil {
+		return err
+	}
+	policy := flowfabric.CancellationPolicy(b.Policy)
+	if policy == "" {
+		policy = flowfabric.CancelAll
+	}
+	if _, err := f.Cancel(c.ctx(), policy, c.by(), flowfabric.Reason(b.Reason)); err != nil {
+		return err
+	}
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+type flowReplay struct {
+	Nodes       []string `json:"nodes,omitempty" jsonschema:"these instead of all that did not succeed"`
+	FromScratch bool     `json:"from_scratch,omitempty"`
+	Force       bool     `json:"force,omitempty"`
+	Reason      string   `json:"reason,omitempty"`
+}
+
+type flowReplayed struct {
+	Runnable int      `json:"runnable"`
+	Blocked  int      `json:"blocked" jsonschema:"wait for what they depend on"`
+	Refused  []string `json:"refused,omitempty"`
+}
+
+func (c *call) replayFlow() error {
+	var b flowReplay
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	f, _, err := c.flowOf()
+	if err != nil {
+		return err
+	}
+	r, err := c.h.admin.ReplayFlow(c.ctx(), f.ID(), admin.FlowReplay{Nodes: b.Nodes, How: admin.Replay{FromScratch: b.FromScratch, Force: b.Force}}, c.by(), flowfabric.Reason(b.Reason))
+	if err != nil {
+		return err
+	}
+	out := flowReplayed{Runnable: r.Runnable, Blocked: r.Blocked}
+	for _, n := range r.Refused {
+		out.Refused = append(out.Refused, strings.TrimSpace(n.Node+": "+n.Err.Error()))
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
+
+type laneBody struct {
+	Namespace string `json:"namespace,omitempty"`
+	State     string `json:"state" jsonschema:"active, paused, draining or disabled"`
+}
+
+func (c *call) setLane() error {
+	var b laneBody
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	namespace, err := c.namespace(b.Namespace)
+	if err != nil {
+		return err
+	}
+	if err := c.h.admin.SetLane(c.ctx(), c.r.PathValue("key"), admin.LaneChange{Namespace: namespace, State: admin.LaneState(b.State)}, c.by()); err != nil {
+		return err
+	}
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+type markedDead struct {
+	Held int `json:"held" jsonschema:"executions that it held, which others take"`
+}
+
+func (c *call) markDead() error {
+	var b why
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	if err := c.everywhere(); err != nil {
+		return err
+	}
+	held, err := c.h.admin.MarkWorkerDead(c.ctx(), c.r.PathValue("key"), c.by(), flowfabric.Reason(b.Reason))
+	if err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, markedDead{held})
+}
+
+type scheduleList struct {
+	Items []scheduleItem `json:"items"`
+}
+
+type scheduleItem struct {
+	Name      string      `json:"name"`
+	Namespace string      `json:"namespace,omitempty"`
+	Lane      string      `json:"lane,omitempty"`
+	Kind      string      `json:"kind,omitempty"`
+	Spec      string      `json:"spec,omitempty"`
+	Error     string      `json:"error,omitempty" jsonschema:"why it cannot be read"`
+	Next      *time.Time  `json:"next,omitempty"`
+	NextRuns  []time.Time `json:"next_runs,omitempty"`
+	LastDue   *time.Time  `json:"last_due,omitempty"`
+	LastID    string      `json:"last_execution,omitempty"`
+	Fired     uint64      `json:"fired"`
+	Missed    uint64      `json:"missed"`
+	Paused    bool        `json:"paused"`
+	PausedBy  string      `json:"paused_by,omitempty"`
+}
+
+func (c *call) schedules() error {
+	list, err := c.h.admin.Schedules(c.ctx())
+	if err != nil {
+		return err
+	}
+	out := scheduleList{Items: []scheduleItem{}}
+	for _, s := range list {
+		if !c.who.may(s.Definition.Item.Namespace) {
+			continue
+		}
+		x := scheduleItem{Name: s.Name, Namespace: s.Definition.Item.Namespace, Lane: s.Definition.Item.Lane, Kind: s.Definition.Item.Kind, Next: utc(s.Next), LastDue: utc(s.LastDue),
+			Fired: s.Fired, Missed: s.Missed, Paused: s.Paused, PausedBy: s.PausedBy}
+		if s.Err != nil {
+			x.Error = s.Err.Error()
+		} else {
+			x.Spec = s.Definition.Spec.String()
+			for _, at := range s.NextRuns(5) {
+				x.NextRuns = append(x.NextRuns, at.UTC())
+			}
+		}
+		if !s.LastID.IsZero() {
+			x.LastID = s.LastID.String()
+		}
+		out.Items = append(out.Items, x)
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
+
+// schedule is the one that the path names, if the principal may see it.
+func (c *call) schedule() (string, error) {
+	name := c.r.PathValue("key")
+	s, err := c.h.admin.GetSchedule(c.ctx(), name)
+	if err == nil && !c.who.may(s.Definition.Item.Namespace) {
+		err = &problem{Status: http.StatusNotFound, Code: "schedule_not_found", Detail: "no schedule has this name"}
+	}
+	return name, err
+}
+
+func (c *call) changeSchedule(do func(name string) error) error {
+	if c.r.Method == http.MethodPost {
+		if err := c.body(&nothing{}); err != nil {
+			return err
+		}
+	}
+	name, err := c.schedule()
+	if err == nil {
+		err = do(name)
+	}
+	if err != nil {
+		return err
+	}
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (c *call) pauseSchedule() error {
+	return c.changeSchedule(func(name string) error { return c.h.admin.PauseSchedule(c.ctx(), name, c.by()) })
+}
+
+func (c *call) resumeSchedule() error {
+	return c.changeSchedule(func(name string) error { return c.h.admin.ResumeSchedule(c.ctx(), name, c.by()) })
+}
+
+func (c *call) removeSchedule() error {
+	return c.changeSchedule(func(name string) error {
+		_, err := c.h.admin.RemoveSchedule(c.ctx(), name, nil)
+		return err
+	})
+}
+
+type budgetList struct {
+	Items []budget `json:"items"`
+}
+
+type budget struct {
+	Name      string           `json:"name"`
+	Used      map[string]int64 `json:"used,omitempty"`
+	Hard      map[string]int64 `json:"hard,omitempty" jsonschema:"limits that stop work, by dimension"`
+	Soft      map[string]int64 `json:"soft,omitempty" jsonschema:"limits that warn"`
+	Exhausted []string         `json:"exhausted,omitempty" jsonschema:"dimensions without room"`
+	NextReset *time.Time       `json:"next_reset,omitempty"`
+	Waiting   int              `json:"waiting" jsonschema:"queues that wait for it"`
+}
+
+func (c *call) budgets() error {
+	if err := c.everywhere(); err != nil {
+		return err
+	}
+	list, err := c.h.admin.Budgets(c.ctx())
+	if err != nil {
+		return err
+	}
+	out := budgetList{Items: []budget{}}
+	for _, b := range list {
+		x := budget{Name: b.Name, Used: b.Used, Hard: map[string]int64{}, Soft: map[string]int64{}, Exhausted: b.Exhausted(), NextReset: utc(b.NextReset), Waiting: b.Waiting}
+		for dimension, l := range b.Limits {
+			if l.Hard > 0 {
+				x.Hard[dimension] = l.Hard
+			}
+			if l.Soft > 0 {
+				x.Soft[dimension] = l.Soft
+			}
+		}
+		out.Items = append(out.Items, x)
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
+
+type quotaList struct {
+	Items []quota `json:"items"`
+}
+
+type quota struct {
+	Name     string `json:"name"`
+	Rate     int    `json:"rate,omitempty" jsonschema:"starts within window_ms"`
+	WindowMs int64  `json:"window_ms,omitempty"`
+	Cap      int    `json:"cap,omitempty" jsonschema:"how many run at once"`
+	Started  int    `json:"started"`
+	Held     int    `json:"held"`
+	Waiting  int    `json:"waiting" jsonschema:"queues that wait for it"`
+}
+
+func (c *call) quotas() error {
+	if err := c.everywhere(); err != nil {
+		return err
+	}
+	list, err := c.h.admin.Quotas(c.ctx())
+	if err != nil {
+		return err
+	}
+	out := quotaList{Items: []quota{}}
+	for _, q := range list {
+		out.Items = append(out.Items, quota{q.Name, q.Rate, q.Window.Milliseconds(), q.Cap, q.Started, q.Held, q.ForSlots + q.ForRate})
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
