@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flowfabric/flowfabric-go/benchmarks/gateway"
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
 	"github.com/flowfabric/flowfabric-go/benchmarks/tenants"
 )
@@ -18,6 +19,7 @@ var commands = map[string]func(ctx context.Context, args []string, out, progress
 	"report":  writeReport,
 	"compare": compareRuns,
 	"guard":   guardRatios,
+	"http":    measureHTTP,
 	"tenants": measureTenants,
 }
 
@@ -69,6 +71,20 @@ func measureTenants(ctx context.Context, args []string, out, progress io.Writer)
 		return err
 	}
 	return tenants.Submitted(ctx, o, out)
+}
+
+func measureHTTP(ctx context.Context, args []string, out, progress io.Writer) error {
+	var o gateway.Options
+	if _, err := command("http", "[-server redis-server] [-submits 20000] [-readers 1000] [-many 10000] [-waits 5000]", args, progress, func(f *flag.FlagSet) {
+		f.StringVar(&o.Server, "server", "redis-server", "program to start")
+		f.IntVar(&o.Submits, "submits", 20_000, "submissions of each kind and round")
+		f.IntVar(&o.Readers, "readers", 1000, "readers of one execution")
+		f.IntVar(&o.Many, "many", 10_000, "readers of 100 executions")
+		f.IntVar(&o.Waits, "waits", 5000, "results that are waited for at once")
+	}); err != nil {
+		return err
+	}
+	return gateway.Run(ctx, o, out)
 }
 
 func compareRuns(_ context.Context, args []string, out, progress io.Writer) error {

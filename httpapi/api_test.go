@@ -41,6 +41,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type api struct {
 	t       *testing.T
 	h       *Handler
+	store   *embedded.Server
 	server  *httptest.Server
 	client  *client.Client
 	release chan struct{} // lets a handler of kind "stuck" go on
@@ -107,7 +108,7 @@ func newAPI(t *testing.T, change ...func(*Config)) *api {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &api{t: t, client: c, release: make(chan struct{}), logs: &lockedBuffer{}, seen: map[string]bool{}}
+	a := &api{t: t, store: dev, client: c, release: make(chan struct{}), logs: &lockedBuffer{}, seen: map[string]bool{}}
 	echo := handler.Define[json.RawMessage, json.RawMessage]("echo")
 	fails := handler.Define[json.RawMessage, json.RawMessage]("fails")
 	talks := handler.Define[int, string]("talks")

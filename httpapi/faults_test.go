@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,8 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
 )
 
 // Whatever is wrong with a request is refused with its place, and nothing is made.
@@ -185,6 +188,69 @@ func TestManyReaders(t *testing.T) {
 	close(bad)
 	for got := range bad {
 		t.Errorf("a reader has %q", got)
+	}
+}
+
+// A reader that was cut off goes on at another process, in which nobody knows it, while its execution loses the worker: nothing is
+// lost or repeated within an attempt, and the new attempt is announced.
+func TestResumeElsewhere(t *testing.T) {
+	a := newAPI(t)
+	path := a.submit(`{"kind":"stuck"}`)
+	seen, _ := a.follow(path+"/events", nil, func(e sse) bool { return e.name == "frame" })
+	if names(seen) != "attempt frame" {
+		t.Fatalf("%s", names(seen))
+	}
+	a.as("operator", "POST", path+":revoke", `{"reason":"as if it were lost"}`, 204)
+	c, err := client.Connect(t.Context(), client.Config{URL: a.store.URL(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	cfg := a.h.cfg
+	cfg.Admin = admin.New(c)
+	other, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := httptest.NewServer(other)
+	defer elsewhere.Close()
+	first := a.server
+	a.server = elsewhere
+	defer func() { a.server = first }()
+	released := false
+	rest, _ := a.follow(path+"/events", http.Header{"Last-Event-ID": {seen[1].id}}, func(e sse) bool {
+		if e.name == "frame" && !released {
+			released = true
+			close(a.release)
+		}
+		return e.name == "end"
+	})
+	got := strings.ReplaceAll(names(rest), "retry ", "") // told if it is still waited for
+	if got != "attempt_end attempt frame frame attempt_end end" {
+		t.Fatalf("%s", got)
+	}
+	for _, e := range rest {
+		switch {
+		case e.name == "attempt" && (e.data.Attempt != 1 || e.data.Type != "reclaim"), e.name == "frame" && e.data.Attempt != 1,
+			e.name == "end" && e.data.State != "completed":
+			t.Errorf("%+v", e)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// While the store is away requests are 503 with Retry-After, the process lives and is not ready.
+func TestStoreGone(t *testing.T) {
+	a := newAPI(t)
+	path := a.submit(`{"kind":"echo","input":1}`)
+	a.until(path, "completed")
+	a.store.Close()
+	a.as("", "GET", "/healthz", "", 200)
+	if g := a.as("", "GET", "/readyz", "", 503); g.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	if g := a.as("viewer", "GET", path, "", 503); into[problem](t, g).Code != "transport" || g.header.Get("Retry-After") == "" {
+		t.Errorf("%s", g.body)
 	}
 }
 
