@@ -57,7 +57,7 @@ soak: ## the full counts of what `make test` samples: random calls, concurrent h
 mutants: ## seed over 1,000 bugs one by one, each of which the tests must catch (an hour); BUGS='-run ^tick:' narrows it down
 	$(GO) run ./internal/mutants $(BUGS)
 
-browser: ## the approval page in a headless Chromium (as root on Debian it first installs one); leaves screenshots in tools/browser
+browser: ## the approval page, and a stream that survives a reload and a kill, in a headless Chromium (as root on Debian it first installs one); leaves screenshots in tools/browser
 	@./tools/install-chromium
 	cd tools/browser && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) test -race -count=1 ./...
 

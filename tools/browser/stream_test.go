@@ -1,0 +1,194 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/httpapi"
+	"github.com/flowfabric/flowfabric-go/runtime"
+)
+
+// counting writes so many numbered frames, one after the other, and slowly enough that somebody can reload and kill in between.
+const counting = 60
+
+var count = handler.Define[int, int]("count", handler.NoRetry())
+
+// workerURL is set in the process of a worker.
+const workerURL = "FLOWFABRIC_BROWSER_WORKER"
+
+// TestWorkerProcess is the worker that the test kills: this program, in a process of its own.
+func TestWorkerProcess(t *testing.T) {
+	url := os.Getenv(workerURL)
+	if url == "" {
+		t.Skip("it is run by TestStreamSurvivesReloadAndKill")
+	}
+	w, err := runtime.New(runtime.Config{URL: url, LeaseTTL: time.Second, Logger: slog.New(slog.DiscardHandler)},
+		handler.Bind(count, func(ctx context.Context, t *handler.Task, n int) (int, error) {
+			for i := range n {
+				if err := t.Frame(ctx, "number", strconv.Itoa(i)); err != nil {
+					return 0, err
+				}
+				select {
+				case <-time.After(30 * time.Millisecond):
+				case <-ctx.Done():
+					return 0, context.Cause(ctx)
+				}
+			}
+			return n, nil
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func startWorker(t *testing.T, url string) *exec.Cmd {
+	t.Helper()
+	command := exec.Command(os.Args[0], "-test.run", "^TestWorkerProcess$", "-test.timeout", "2m")
+	command.Env = append(os.Environ(), workerURL+"="+url)
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
+	return command
+}
+
+// page follows an execution and keeps what it has seen, and where it was, for the case that it is loaded again.
+const page = `<!doctype html><title>following</title><script>
+const seen = JSON.parse(sessionStorage.getItem("seen") || '{"list":[],"last":""}')
+const source = new EventSource("/v1/executions/%s/events?access_token=%s&after=" + seen.last)
+function note(text, e) {
+  seen.list.push(text)
+  seen.last = e.lastEventId
+  sessionStorage.setItem("seen", JSON.stringify(seen))
+}
+for (const kind of ["attempt", "frame", "gap", "attempt_end", "retry", "end"])
+  source.addEventListener(kind, e => {
+    const d = JSON.parse(e.data)
+    note([d.kind, d.attempt, d.frame ? d.frame.text : d.attempt_type || d.reason || d.state || ""].join(" "), e)
+    if (kind === "end") { source.close(); document.title = "ended" }
+  })
+</script>`
+
+// A page that is loaded again in the middle of a stream, while the worker is killed, has everything of every attempt once, and is told of the
+// new attempt.
+func TestStreamSurvivesReloadAndKill(t *testing.T) {
+	b := openBrowser(t)
+	ctx := b.ctx
+	silent := slog.New(slog.DiscardHandler)
+	store, err := embedded.Start(t.Context(), embedded.Config{Addr: "127.0.0.1:0", Logger: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	c, err := client.Connect(t.Context(), client.Config{URL: store.URL(), Logger: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	api, err := httpapi.New(httpapi.Config{Admin: admin.New(c), Authorize: httpapi.Open, Logger: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", api)
+	mux.HandleFunc("GET /page", func(w http.ResponseWriter, q *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, page, q.URL.Query().Get("id"), q.URL.Query().Get("token"))
+	})
+	web := httptest.NewServer(mux)
+	defer web.Close()
+	defer web.CloseClientConnections()
+
+	first := startWorker(t, store.URL())
+	exec, err := client.Submit(ctx, c, count, counting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.Post(web.URL+"/v1/executions/"+exec.ID().String()+"/stream-token", "application/json", strings.NewReader(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made struct {
+		Token string `json:"access_token"`
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&made); err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	list := func() (seen []string) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(b.text(`JSON.stringify(seen.list)`)), &seen); err != nil {
+			t.Fatal(err)
+		}
+		return seen
+	}
+	until := func(what string) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !slices.Contains(list(), what); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("no %q in %q", what, list())
+			}
+		}
+	}
+	link := web.URL + "/page?id=" + exec.ID().String() + "&token=" + made.Token
+	b.do(chromedp.Navigate(link))
+	until("frame 0 10")
+	if err := first.Process.Kill(); err != nil { // SIGKILL
+		t.Fatal(err)
+	}
+	b.do(chromedp.Navigate(link)) // the same page again: only its session storage is left
+	startWorker(t, store.URL())
+	until("frame 1 5")
+	b.do(chromedp.Navigate(link)) // the same page again: only its session storage is left
+	until("end 1 completed")
+
+	seen, at := list(), 0
+	want := func(text string) {
+		t.Helper()
+		if at >= len(seen) || seen[at] != text {
+			t.Fatalf("event %d is not %q: %q", at, text, seen)
+		}
+		at++
+	}
+	want("attempt 0 initial")
+	frames := 0
+	for ; at < len(seen) && strings.HasPrefix(seen[at], "frame 0 "); frames++ {
+		want(fmt.Sprint("frame 0 ", frames))
+	}
+	if frames < 11 || frames >= counting {
+		t.Errorf("the first attempt had %d frames when it was killed", frames)
+	}
+	want("attempt_end 0 lease_expired")
+	if at < len(seen) && strings.HasPrefix(seen[at], "retry ") {
+		want("retry 1 reclaim")
+	}
+	want("attempt 1 reclaim")
+	for i := range counting {
+		want(fmt.Sprint("frame 1 ", i))
+	}
+	want("attempt_end 1 attempt_success")
+	want("end 1 completed")
+	if at != len(seen) {
+		t.Errorf("more came: %q", seen[at:])
+	}
+}
