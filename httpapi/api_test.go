@@ -632,6 +632,42 @@ func (a *api) flowsAndSchedules() {
 	if _, err := client.Schedule(ctx, a.client, "night:ly", schedule.Cron("0 3 * * *", "UTC"), echo, 1); err != nil {
 		t.Fatal(err)
 	}
+	const graph = `{"kind":"shape","idempotency_key":"g1","tags":{"a.b":"c"},"nodes":[{"name":"a","kind":"echo","input":1},{"name":"b","kind":"fails","input":2,"retries":0},
+		{"name":"c","kind":"echo","input":3,"after":["a","b"],"policy":"any","cancel_rest":true},{"name":"d","kind":"echo","inputs":{"left":"a"},"after":["c"],"priority":3}]}`
+	shape := into[flowMade](t, a.as("producer", "POST", "/v1/flows", graph, 201))
+	if len(shape.Nodes) != 4 || shape.Duplicate {
+		t.Errorf("%+v", shape)
+	}
+	if again := into[flowMade](t, a.as("producer", "POST", "/v1/flows", graph, 200)); again.ID != shape.ID || !again.Duplicate {
+		t.Errorf("%+v", again)
+	}
+	a.until("/v1/executions/"+shape.Nodes["d"], "completed")
+	if v := into[flowView](t, a.as("viewer", "GET", "/v1/flows/"+shape.ID, "", 200)); v.State != "completed" || v.Nodes[2].Policy != "any" || v.Tags["a.b"] != "c" || v.Creator != "the-producer" {
+		t.Errorf("%+v", v)
+	}
+	for body, field := range map[string]string{
+		`{"kind":"s","nodes":[]}`: "/nodes",
+		`{"kind":"s","nodes":[{"name":"a","kind":"echo","after":["b"]},{"name":"b","kind":"echo"}]}`:                         "/nodes/0/after/0",
+		`{"kind":"s","nodes":[{"name":"a","kind":"echo"},{"name":"a","kind":"echo"}]}`:                                       "/nodes/1/name",
+		`{"kind":"s","nodes":[{"name":"a","kind":"echo","inputs":{"x":"y"}}]}`:                                               "/nodes/0/inputs/x",
+		`{"kind":"s","nodes":[{"name":"a","kind":"echo","policy":"some"}]}`:                                                  "/nodes/0/policy",
+		`{"kind":"s","nodes":[{"name":"a","kind":"echo","k":2}]}`:                                                            "/nodes/0/policy",
+		`{"kind":"s","nodes":[{"name":"a","kind":"echo"},{"name":"b","kind":"echo","after":["a"],"policy":"quorum","k":2}]}`: "",
+	} {
+		if p := into[problem](t, a.as("producer", "POST", "/v1/flows", body, 400)); p.Field != field {
+			t.Errorf("%s: %+v", body, p)
+		}
+	}
+	if s := into[scheduleMade](t, a.as("operator", "PUT", "/v1/schedules/hourly", `{"every_ms":3600000,"kind":"echo","input":5,"overlap":"skip","lane":"side"}`, 200)); !s.Changed || s.Next == nil {
+		t.Errorf("%+v", s)
+	}
+	if s := into[scheduleMade](t, a.as("operator", "PUT", "/v1/schedules/hourly", `{"every_ms":3600000,"kind":"echo","input":5,"overlap":"skip","lane":"side"}`, 200)); s.Changed {
+		t.Errorf("%+v", s)
+	}
+	a.as("blue", "PUT", "/v1/schedules/hourly", `{"cron":"0 3 * * *","kind":"echo"}`, 409)
+	a.as("operator", "PUT", "/v1/schedules/hourly", `{"cron":"0 3 * *","kind":"echo"}`, 400)
+	a.as("operator", "PUT", "/v1/schedules/hourly", `{"kind":"echo"}`, 400)
+	a.as("operator", "DELETE", "/v1/schedules/hourly", "", 204)
 	if l := into[scheduleList](t, a.as("viewer", "GET", "/v1/schedules", "", 200)); len(l.Items) != 1 || l.Items[0].Kind != "echo" || len(l.Items[0].NextRuns) != 5 {
 		t.Errorf("%+v", l)
 	}

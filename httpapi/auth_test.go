@@ -32,7 +32,7 @@ func TestRolesAndRoutes(t *testing.T) {
 				q.role, q.header = "", http.Header{"Authorization": {"Bearer fft_nonsense"}}
 				a.h.failed = newLimiter()
 			}
-			if r.method == "POST" {
+			if r.method == "POST" || r.method == "PUT" {
 				q.body = `{}`
 			}
 			g := a.do(q)

@@ -48,7 +48,7 @@ func TestBadRequests(t *testing.T) {
 		{"POST", submit, `{"kind":"a","unique_key":"k","idempotency_key":"k"}`, 400, "", "one key"},
 		{"POST", submit, `{"kind":"a","budgets":["none"]}`, 404, "", "budget"},
 		{"POST", submit, `{"kind":"a","input":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "", "1048576"},
-		{"POST", submit, `{"kind":"a","input":"` + strings.Repeat("x", 2<<20) + `"}`, 413, "", "bytes"},
+		{"POST", submit, `{"kind":"a","input":"` + strings.Repeat("x", 2<<20) + `"}`, 413, "", "the body has more than"},
 		{"POST", submit + ":batch", `{"items":[]}`, 400, "/items", "1..1000"},
 		{"GET", submit + "?limit=0", "", 400, "limit", "1..1000"},
 		{"GET", submit + "?limit=10&limit=20", "", 400, "limit", "2 times"},

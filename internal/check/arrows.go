@@ -45,7 +45,7 @@ var beside = map[string]struct {
 	"internal/coalesce": {on: "internal/engine", also: []string{"internal/link"}},
 	"client":            {on: "handler", also: []string{"flow", "embedded", "internal/flowplan", "internal/flowdraw", "internal/coalesce", "internal/link"}},
 	"admin":             {on: "handler", also: []string{"client", "internal/explain", "internal/link", "internal/maintain"}},
-	"httpapi":           {on: "handler", also: []string{"client", "admin"}},
+	"httpapi":           {on: "handler", also: []string{"client", "admin", "flow"}},
 	"fftest":            {on: "handler", also: []string{"embedded", "internal/maintain", "client", "admin", "runtime"}},
 	"runtime":           {on: "handler", also: []string{"embedded", "internal/maintain"}},
 }

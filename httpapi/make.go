@@ -1,0 +1,245 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/schedule"
+)
+
+// flowBody is a graph: each node comes after those that it depends on.
+type flowBody struct {
+	Kind           string            `json:"kind" jsonschema:"what flows of this shape are called"`
+	Namespace      string            `json:"namespace,omitempty"`
+	IdempotencyKey string            `json:"idempotency_key,omitempty"`
+	Tags           map[string]string `json:"tags,omitempty"`
+	Nodes          []nodeBody        `json:"nodes" jsonschema:"1..1000, each after those that it depends on"`
+}
+
+type nodeBody struct {
+	Name         string            `json:"name"`
+	Kind         string            `json:"kind"`
+	Input        json.RawMessage   `json:"input,omitempty"`
+	After        []string          `json:"after,omitempty" jsonschema:"names of nodes that it depends on"`
+	Inputs       map[string]string `json:"inputs,omitempty" jsonschema:"results that its handler is given: the name of the input, and of the node it comes from"`
+	Policy       string            `json:"policy,omitempty" jsonschema:"how many of those must succeed: all (default), any or quorum"`
+	K            int               `json:"k,omitempty" jsonschema:"of a quorum"`
+	CancelRest   bool              `json:"cancel_rest,omitempty" jsonschema:"cancel the others once enough have succeeded"`
+	Lane         string            `json:"lane,omitempty"`
+	Priority     int               `json:"priority,omitempty"`
+	DelayMs      int64             `json:"delay_ms,omitempty"`
+	DeadlineMs   int64             `json:"deadline_ms,omitempty"`
+	TimeoutMs    int64             `json:"timeout_ms,omitempty"`
+	Retries      *int              `json:"retries,omitempty"`
+	Capabilities []string          `json:"capabilities,omitempty"`
+	Tags         map[string]string `json:"tags,omitempty"`
+	Budgets      []string          `json:"budgets,omitempty"`
+	Quotas       []string          `json:"quotas,omitempty"`
+}
+
+type flowMade struct {
+	ID        string            `json:"id"`
+	Duplicate bool              `json:"duplicate"`
+	Nodes     map[string]string `json:"nodes" jsonschema:"the executions of the nodes"`
+}
+
+// maxNodes is how many nodes a flow of one request has.
+const maxNodes = 1000
+
+// options are what a node says; nodes are those before it.
+func (n *nodeBody) options(place string, nodes map[string]*flow.Node[[]byte]) ([]flow.NodeOption, error) {
+	opts := []flow.NodeOption{flowfabric.Priority(n.Priority), flowfabric.Capabilities(n.Capabilities...), flowfabric.Tags(n.Tags),
+		flowfabric.Budgets(n.Budgets...), flowfabric.Quotas(n.Quotas...)}
+	given := map[string]bool{}
+	for name, from := range n.Inputs {
+		node := nodes[from]
+		if node == nil {
+			return nil, invalid(place+"/inputs/"+name, "no node before it is called %.64q", from)
+		}
+		given[from] = true
+		opts = append(opts, flow.NewInput[[]byte](name).From(node))
+	}
+	for i, from := range n.After {
+		node := nodes[from]
+		if node == nil {
+			return nil, invalid(fmt.Sprintf("%s/after/%d", place, i), "no node before it is called %.64q", from)
+		}
+		if !given[from] {
+			given[from] = true
+			opts = append(opts, flow.After(node))
+		}
+	}
+	switch n.Policy {
+	case "", "all":
+		if n.K != 0 || n.CancelRest {
+			return nil, invalid(place+"/policy", "k and cancel_rest belong to any and quorum")
+		}
+	case "any", "quorum":
+		if n.Policy == "any" {
+			opts = append(opts, flow.AnyOf())
+		} else {
+			opts = append(opts, flow.Quorum(n.K))
+		}
+		if n.CancelRest {
+			opts = append(opts, flow.CancelRemaining())
+		}
+	default:
+		return nil, invalid(place+"/policy", "it is %.32q, want all, any or quorum", n.Policy)
+	}
+	if n.Lane != "" {
+		opts = append(opts, flowfabric.Lane(n.Lane))
+	}
+	if n.DelayMs != 0 {
+		opts = append(opts, flowfabric.Delay(ms(n.DelayMs)))
+	}
+	if n.DeadlineMs != 0 {
+		opts = append(opts, flowfabric.Deadline(ms(n.DeadlineMs)))
+	}
+	if n.TimeoutMs != 0 {
+		opts = append(opts, flowfabric.Timeout(ms(n.TimeoutMs)))
+	}
+	if n.Retries != nil {
+		opts = append(opts, flowfabric.Retries(*n.Retries))
+	}
+	return opts, nil
+}
+
+func (c *call) submitFlow() error {
+	var b flowBody
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	if len(b.Nodes) < 1 || len(b.Nodes) > maxNodes {
+		return invalid("/nodes", "there are %d, want 1..%d", len(b.Nodes), maxNodes)
+	}
+	namespace, err := c.namespace(b.Namespace)
+	if err != nil {
+		return err
+	}
+	f, nodes := flow.New(b.Kind), map[string]*flow.Node[[]byte]{}
+	for i := range b.Nodes {
+		n, place := &b.Nodes[i], fmt.Sprintf("/nodes/%d", i)
+		opts, err := n.options(place, nodes)
+		if err != nil {
+			return err
+		}
+		if nodes[n.Name] != nil {
+			return invalid(place+"/name", "another node is called %.64q", n.Name)
+		}
+		if n.Input == nil {
+			n.Input = json.RawMessage("null")
+		}
+		nodes[n.Name] = flow.Add(f, n.Name, handler.Define[[]byte, []byte](n.Kind), []byte(n.Input), opts...)
+	}
+	opts := []client.FlowOption{flowfabric.Tags(b.Tags), flowfabric.Creator(c.who.Name)}
+	if namespace != "" {
+		opts = append(opts, flowfabric.Namespace(namespace))
+	}
+	if b.IdempotencyKey != "" {
+		opts = append(opts, flowfabric.IdempotencyKey(b.IdempotencyKey))
+	}
+	made, err := client.SubmitFlow(c.ctx(), c.h.client, f, opts...)
+	if err != nil {
+		return err
+	}
+	out := flowMade{ID: made.ID().String(), Duplicate: made.Duplicate(), Nodes: map[string]string{}}
+	for name := range nodes {
+		out.Nodes[name] = made.Member(name).String()
+	}
+	c.w.Header().Set("Location", "/v1/flows/"+out.ID)
+	if out.Duplicate {
+		return c.answerJSON(http.StatusOK, out)
+	}
+	return c.answerJSON(http.StatusCreated, out)
+}
+
+// scheduleBody is what is submitted when.
+type scheduleBody struct {
+	Cron       string            `json:"cron,omitempty" jsonschema:"minute hour day month weekday"`
+	Zone       string            `json:"zone,omitempty" jsonschema:"of the cron expression, such as Europe/Berlin; default UTC"`
+	EveryMs    int64             `json:"every_ms,omitempty" jsonschema:"instead of cron"`
+	Kind       string            `json:"kind"`
+	Input      json.RawMessage   `json:"input,omitempty"`
+	Namespace  string            `json:"namespace,omitempty"`
+	Lane       string            `json:"lane,omitempty"`
+	Priority   int               `json:"priority,omitempty"`
+	DeadlineMs int64             `json:"deadline_ms,omitempty"`
+	TimeoutMs  int64             `json:"timeout_ms,omitempty"`
+	Retries    *int              `json:"retries,omitempty"`
+	Tags       map[string]string `json:"tags,omitempty"`
+	Overlap    string            `json:"overlap,omitempty" jsonschema:"allow (default) or skip, while the last one has not ended"`
+	CatchUp    string            `json:"catch_up,omitempty" jsonschema:"last (default), all or none of the instants that were missed"`
+}
+
+type scheduleMade struct {
+	Revision uint64     `json:"revision"`
+	Changed  bool       `json:"changed"`
+	Next     *time.Time `json:"next,omitempty"`
+}
+
+func (c *call) putSchedule() error {
+	var b scheduleBody
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	var spec schedule.Spec
+	switch {
+	case (b.Cron == "") == (b.EveryMs == 0):
+		return invalid("/cron", "want either cron or every_ms")
+	case b.Cron != "":
+		zone := b.Zone
+		if zone == "" {
+			zone = "UTC"
+		}
+		spec = schedule.Cron(b.Cron, zone)
+	default:
+		spec = schedule.Every(ms(b.EveryMs), time.Time{})
+	}
+	namespace, err := c.namespace(b.Namespace)
+	if err != nil {
+		return err
+	}
+	name := c.r.PathValue("key")
+	if len(c.who.Namespaces) > 0 { // another's schedule is not changed
+		if s, err := c.h.admin.GetSchedule(c.ctx(), name); err == nil && !c.who.may(s.Definition.Item.Namespace) {
+			return &problem{Status: http.StatusConflict, Code: "schedule_changed", Field: "key", Detail: "the name is taken elsewhere"}
+		}
+	}
+	opts := []client.ScheduleOption{flowfabric.Priority(b.Priority), flowfabric.Tags(b.Tags), flowfabric.Creator(c.who.Name)}
+	add := func(o client.ScheduleOption) { opts = append(opts, o) }
+	if namespace != "" {
+		add(flowfabric.Namespace(namespace))
+	}
+	if b.Lane != "" {
+		add(flowfabric.Lane(b.Lane))
+	}
+	if b.DeadlineMs != 0 {
+		add(flowfabric.Deadline(ms(b.DeadlineMs)))
+	}
+	if b.TimeoutMs != 0 {
+		add(flowfabric.Timeout(ms(b.TimeoutMs)))
+	}
+	if b.Retries != nil {
+		add(flowfabric.Retries(*b.Retries))
+	}
+	if b.Overlap != "" {
+		add(client.Overlap(schedule.Overlap(b.Overlap)))
+	}
+	if b.CatchUp != "" {
+		add(client.CatchUp(schedule.CatchUp(b.CatchUp)))
+	}
+	if b.Input == nil {
+		b.Input = json.RawMessage("null")
+	}
+	set, err := client.Schedule(c.ctx(), c.h.client, name, spec, handler.Define[[]byte, []byte](b.Kind), []byte(b.Input), opts...)
+	if err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, scheduleMade{set.Revision, !set.Already, utc(set.Next)})
+}

@@ -1,0 +1,40 @@
+package main
+
+// api runs tests of the HTTP API.
+func api(tests string) Test { return in("httpapi", tests) }
+
+// apiMutants are bugs of the HTTP API.
+var apiMutants = []Mutant{
+	{"api: every role may do everything", "httpapi.call.authorize",
+		`	if !slices.Contains(c.route.need, who.Role) {`, `	if !slices.Contains(c.route.need, who.Role) && who.Role == "" {`, api("^TestRolesAndRoutes$")},
+	{"api: without a token everything is open", "httpapi.call.authorize",
+		`	if len(c.route.need) == 0 {`, `	if len(c.route.need) == 0 || c.r.Header.Get("Authorization") == "" {`, api("^TestRolesAndRoutes$")},
+	{"api: any secret will do", "httpapi.Tokens.Authorize",
+		`subtle.ConstantTimeCompare(list[i].sum[:], sum[:]) == 1`, `subtle.ConstantTimeCompare(list[i].sum[:], sum[:]) >= 0`, api("^TestRolesAndRoutes$")},
+	{"api: what lies elsewhere is seen", "httpapi.Principal.may",
+		`slices.Contains(p.Namespaces, namespace)`, `namespace != ""`, api("^TestNamespacesBound$")},
+	{"api: a stream token opens every execution", "httpapi.Handler.streamMAC",
+		`"flowfabric stream token\n" + id + "\n" + until`, `"flowfabric stream token\n" + until`, api("^TestStreamTokens$")},
+	{"api: a stream token is good for ever", "httpapi.Handler.streamTokenValid",
+		`now.Unix() < until`, `until != 0`, api("^TestStreamTokens$")},
+	{"api: wrong tokens are not counted", "httpapi.limiter.fail",
+		`	f.n++`, ``, api("^TestWrongTokensAreLimited$")},
+	{"api: members that it does not know are taken", "httpapi.call.body",
+		`json.RejectUnknownMembers(true)`, `json.RejectUnknownMembers(false)`, api("^TestBadRequests$")},
+	{"api: a body of any size", "httpapi.call.body",
+		`c.r.Body, maxBody)`, `c.r.Body, 1<<40)`, api("^TestBadRequests$")},
+	{"api: who comes back begins anew", "httpapi.call.events",
+		`		field, text = "Last-Event-ID", last`, `		field = "Last-Event-ID"`, api("^TestResumeElsewhere$")},
+	{"api: a browser comes back to what has ended for ever", "httpapi.call.nothingAfter",
+		`	c.w.WriteHeader(http.StatusNoContent)
+	return true, nil`, `	return false, nil`, api("^TestEveryRoute$")},
+	{"api: a silent stream looks dead", "httpapi.eventWriter.comment",
+		`	o.write(": \n\n")
+`, ``, api("^TestHeartbeat$")},
+	{"api: a page of another origin may call", "httpapi.Handler.crossed",
+		`	if err := h.cross.Check(q); err != nil {`, `	if err := h.cross.Check(q); err != nil && q.URL.Path == "" {`, api("^TestOrigins$")},
+	{"api: a store that is away is our bug", "httpapi.problemOf",
+		`	p.retry = p.Status == http.StatusServiceUnavailable`, ``, api("^TestStore")},
+	{"api: the preference to wait is ignored", "httpapi.call.prefers",
+		`		return min(time.Duration(seconds)*time.Second, maxWait), nil`, `		return 0 * min(time.Duration(seconds)*time.Second, maxWait), nil`, api("^TestEveryRoute$")},
+}
