@@ -21,7 +21,14 @@ import (
 // type are refused with the place where they are. An empty body is an empty object.
 func (c *call) body(into any) error {
 	kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	control := http.NewResponseController(c.w)
+	_ = control.SetReadDeadline(time.Now().Add(c.h.slow)) // not every writer knows how
 	text, readErr := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
+	if readErr == nil {
+		_ = control.SetReadDeadline(time.Time{}) // or it would end what lasts longer
+	} else {
+		c.w.Header().Set("Connection", "close") // what is left of the body is not waited for either
+	}
 	if readErr != nil {
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](readErr); tooLarge {
 			return readErr

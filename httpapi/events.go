@@ -175,6 +175,7 @@ func (o *eventWriter) close() {
 	defer o.mu.Unlock()
 	o.closed = true
 	o.beat.Stop()
+	_ = o.control.SetWriteDeadline(time.Time{}) // the connection may answer other requests
 }
 
 type streamTokenRequest struct {

@@ -111,6 +111,7 @@ func TestBadRequests(t *testing.T) {
 // A reader that has nothing to read hears that the stream lives; one that leaves is forgotten.
 func TestHeartbeat(t *testing.T) {
 	a := newAPI(t, func(c *Config) { c.Heartbeat = time.Second })
+	a.h.slow = 300 * time.Millisecond // is for bodies, and must not end a stream
 	path := a.submit(`{"kind":"echo","delay_ms":3600000}`)
 	r, _ := http.NewRequestWithContext(t.Context(), "GET", a.server.URL+path+"/events", nil)
 	r.Header.Set("Authorization", "Bearer "+secrets["viewer"])
@@ -127,6 +128,27 @@ func TestHeartbeat(t *testing.T) {
 	}
 	if comments != 2 {
 		t.Errorf("%d comments: %v", comments, lines.Err())
+	}
+}
+
+// A body that does not come is not waited for.
+func TestSlowBody(t *testing.T) {
+	a := newAPI(t)
+	a.h.slow = 200 * time.Millisecond
+	conn, err := net.Dial("tcp", a.server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /v1/executions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\nAuthorization: Bearer %s\r\n\r\n{", secrets["producer"])
+	_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusBadRequest {
+		t.Errorf("%d", answer.StatusCode)
 	}
 }
 
@@ -286,7 +308,7 @@ func FuzzBody(f *testing.F) {
 		q := httptest.NewRequest("POST", "/v1/executions", strings.NewReader(text))
 		q.Header.Set("Content-Type", "application/json")
 		var s submission
-		err := (&call{w: httptest.NewRecorder(), r: q}).body(&s)
+		err := (&call{h: &Handler{slow: time.Second}, w: httptest.NewRecorder(), r: q}).body(&s)
 		if err != nil {
 			if p := problemOf(err); p.Status < 400 || p.Status > 415 || p.Code == "internal" {
 				t.Fatalf("%q: %+v", text, p)

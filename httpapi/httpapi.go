@@ -62,6 +62,7 @@ type Handler struct {
 	actions map[string]map[string]*route // by pattern without its action, then by action
 	cross   *http.CrossOriginProtection
 	failed  *limiter
+	slow    time.Duration // how long a body may take
 }
 
 // New makes the API. Errors wrap flowfabric.ErrConfig and name the field.
@@ -98,7 +99,7 @@ func New(cfg Config) (*Handler, error) {
 		cfg.Logger = slog.Default()
 	}
 	h := &Handler{cfg: cfg, admin: cfg.Admin, client: cfg.Admin.Client(), mux: http.NewServeMux(), actions: map[string]map[string]*route{},
-		cross: http.NewCrossOriginProtection(), failed: newLimiter()}
+		cross: http.NewCrossOriginProtection(), failed: newLimiter(), slow: readTimeout}
 	for _, origin := range cfg.AllowedOrigins {
 		if err := h.cross.AddTrustedOrigin(origin); err != nil {
 			return bad("AllowedOrigins: %v", err)
@@ -233,7 +234,6 @@ func (h *Handler) serve(w http.ResponseWriter, q *http.Request, r *route) {
 		h.fail(w, q, err)
 		return
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTimeout)) // of the body; not every writer knows how
 	if err := r.handle(c); err != nil {
 		if errors.Is(err, context.Canceled) && q.Context().Err() != nil {
 			return // nobody is there any more

@@ -211,6 +211,7 @@ func newGateway(cfg gatewayConfig) (*gateway, error) {
 	mux.Handle("/approve", suspend.HTTPHandler(suspend.HTTPConfig{Deliver: cfg.client, Logger: cfg.logger}))
 	base, end := context.WithCancel(context.Background())
 	return &gateway{end: end, connections: cfg.connections, server: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		WriteTimeout:   2 * time.Minute, // streams set one of their own with every event
 		MaxHeaderBytes: 64 << 10, BaseContext: func(net.Listener) context.Context { return base },
 		ErrorLog: slog.NewLogLogger(cfg.logger.Handler(), slog.LevelDebug)}}, nil
 }
