@@ -490,6 +490,33 @@ var quotaScenarios = []scenario{
 		g.wake(wake)
 		same(w, "a larger quota wakes who waits", words(len(g.closings()), len(k.grants(10))), "0 2")
 	}},
+	{name: "a closed route is woken though what had been granted before was admitted", run: func(w *env) {
+		g := newGates(w)
+		q := g.quota(admission.Quota{Cap: 1})
+		w.createN(3, asking(flowfabric.QuotaGate(q)))
+		k := g.asker("w1")
+		early := g.asker("w2")
+		first := g.start(early, 1, q)[0]
+		late, refused := early.grants(1), k.grants(1)
+		refuse := func(list []engine.Grant) {
+			a := g.admit(q, 0, list...)
+			g.refuse(k, false, a.Retry, "quota "+q+" cap", list...)
+			g.advance(2 * time.Millisecond)
+		}
+		for i := range 3 { // who has waited longest; a free slot wakes three
+			w.create(asking(flowfabric.QuotaGate(q)), kind("k"+words(i)))
+			refuse(k.grants(1))
+		}
+		refuse(refused)
+		w.complete(first.Fence, "")
+		g.deliver()
+		g.admit(q, 1, late...)
+		second := early.granted(late...)[0]
+		same(w, "the route is closed still", words(len(g.closings()), g.closings()[0].Route.ID), words(1, late[0].Route))
+		w.complete(second.Fence, "")
+		g.deliver()
+		same(w, "closed", len(g.closings()), 0)
+	}},
 	{name: "an execution asks every quota and holds a slot of all or of none", run: func(w *env) {
 		g := newGates(w)
 		a, b := g.quota(admission.Quota{Cap: 2}), g.quota(admission.Quota{Rate: 1, Window: time.Hour})

@@ -87,9 +87,11 @@ func (q *quotaTruth) admit(partition uint16, route uint64, ttl time.Duration, ho
 	}
 	who := fmt.Sprintf("%d %d", partition, route)
 	switch a.Why {
-	case "": // he waits no longer
+	case "":
 		delete(q.forRate, who)
-		delete(q.forSlots, who)
+		if len(holds) == 0 { // he opens his route now; what is admitted may be of a route that was closed meanwhile
+			delete(q.forSlots, who)
+		}
 	case "rate":
 		q.forRate.add(now, partition, route)
 		a.Retry = q.retry(who, now)

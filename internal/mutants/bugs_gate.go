@@ -157,6 +157,8 @@ var gateMutants = []Mutant{
 		`    if not known then`, `    if true then`, admitted},
 	{"admit: who is refused is not woken", "ff_admit",
 		`    quota.wait(ctx, rule, keys.cap_waiters(ctx.r, name), q.partition, q.route, retry)`, ``, admitted},
+	{"admit: work that is admitted takes away that its route waits", "ff_admit",
+		`if not why and #holds == 0 then redis`, `if not why then redis`, gates},
 	{"admit: nobody asks about suspects", "ff_admit",
 		`suspects = quota.suspects(ctx, rule)`, `suspects = {}`, admitted},
 	{"quota: a start at the edge of the window counts", "quota.started",

@@ -58,10 +58,10 @@ local function ff_admit(ctx, argv)
   end
   if #taken > 0 and rule.cap > 0 then redis.call('ZADD', slots, unpack(taken)) end
   local retry, suspects = 0, {}
-  if not why then
-    redis.call('ZREM', keys.cap_waiters(ctx.r, name), who)
-    redis.call('ZREM', keys.rate_waiters(ctx.r, name), who)
-  end
+  -- Who asks whether there is room opens the route. What is admitted was perhaps granted before the route was closed, which stays
+  -- closed, so that its wish for a slot must stay, too. A window wakes by time alone.
+  if not why and #holds == 0 then redis.call('ZREM', keys.cap_waiters(ctx.r, name), who) end
+  if not why then redis.call('ZREM', keys.rate_waiters(ctx.r, name), who) end
   if why == 'rate' then
     quota.wait(ctx, rule, keys.rate_waiters(ctx.r, name), q.partition, q.route, rule.window)
     retry = quota.until_rate(ctx, rule, who)
