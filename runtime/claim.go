@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/offer"
 )
 
 const (
@@ -31,7 +32,7 @@ type claimer struct {
 	sched   *scheduler
 	slots   *slots
 	jobs    *jobs
-	offer   offer
+	offer   offer.Offer
 	log     *slog.Logger
 	metrics *metrics
 	health  *health
@@ -73,7 +74,7 @@ func (c *claimer) claim(p *partition, n int) (claims []*keeper.Held, again bool,
 	defer cancel()
 	began := time.Now()
 	reply, err := c.keeper.Claim(ctx, engine.ClaimRequest{
-		Partition: p.id, Max: n, Subscription: p.digest, Table: p.version, Wait: !p.ahead, Rotation: p.rotation,
+		Partition: p.id, Max: n, Subscription: p.digest, Table: p.table.Version, Wait: !p.ahead, Rotation: p.rotation,
 	})
 	if err != nil {
 		c.metrics.claimFailed()
@@ -115,7 +116,7 @@ func (c *claimer) learned(p *partition, reply keeper.Reply) bool {
 	p.rotation++
 	p.more = reply.More
 	p.learn(reply.ClaimReply)
-	subscription := c.offer.subscription(p.table)
+	subscription := c.offer.Subscription(&p.table)
 	if reply.Gated && !p.gated {
 		c.sched.gates(p)
 	}
@@ -163,7 +164,7 @@ func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion, 
 	defer cancel()
 	began := time.Now()
 	reply, made, err := c.keeper.ClaimWith(ctx, engine.ClaimRequest{
-		Partition: p.id, Max: slots, Subscription: p.digest, Table: p.version, Wait: !registered, Rotation: p.rotation,
+		Partition: p.id, Max: slots, Subscription: p.digest, Table: p.table.Version, Wait: !registered, Rotation: p.rotation,
 	}, func(ctx context.Context, req engine.ClaimRequest) (next engine.ClaimReply, err error) {
 		var answer *engine.ClaimReply
 		if settled, answer, err = c.store.CompleteExecutions(ctx, partition, items, &req); answer != nil {
@@ -204,7 +205,7 @@ func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion, 
 func (c *claimer) declare(p *partition) error {
 	ctx, cancel := context.WithTimeout(c.ctx, roundTimeout)
 	defer cancel()
-	digest, err := c.store.SetSubscription(ctx, p.id, p.subscription, c.offer.spaces()...)
+	digest, err := c.store.SetSubscription(ctx, p.id, p.subscription, c.offer.Spaces()...)
 	if err == nil {
 		p.digest = digest
 	}
@@ -216,14 +217,14 @@ func (c *claimer) declare(p *partition) error {
 func (c *claimer) start(p *partition, claims []*keeper.Held, slots int) (used int) {
 	now := time.Now()
 	for _, held := range claims {
-		route, known := p.route(held.Claim().Route)
+		route, known := p.table.Route(held.Claim().Route)
 		switch {
 		case !known: // never seen: read the table anew
 			c.log.Error("flowfabric: claimed an execution of an unknown route", "execution", held.Fence().Execution.String(), "route", held.Claim().Route)
-			p.version, p.digest = 0, ""
+			p.table.Version, p.digest = 0, ""
 			c.jobs.handBack(held)
 			continue
-		case !c.offer.serves(route): // a failover gave the id of a route of ours to another one
+		case !c.offer.Serves(route): // a failover gave the id of a route of ours to another one
 			c.log.Warn("flowfabric: claimed an execution of another's route, handing it back", "execution", held.Fence().Execution.String(), "kind", route.Kind)
 			p.digest = ""
 			c.jobs.handBack(held)

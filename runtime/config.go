@@ -117,7 +117,6 @@ type Config struct {
 const (
 	maxConcurrency  = 10_000
 	maxNamespaces   = 256
-	allNamespaces   = "*"
 	maxDrainTimeout = time.Hour
 	stopGrace       = 5 * time.Second // StopTimeout − DrainTimeout
 

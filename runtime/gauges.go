@@ -96,13 +96,13 @@ func (c *gaugeCollector) Collect(out chan<- prometheus.Metric) {
 		overdue = max(overdue, int(r.polls.late.Load()))
 		all.add(r.samples, now)
 		r.samples.ask()
-		for kind := range r.claims.offer.kinds {
+		for kind := range r.claims.offer.Kinds {
 			stuck[kind] += 0 // so that an alert sees it go down
 		}
 		r.watch.kinds(stuck)
-		for namespace := range r.claims.offer.namespaces {
-			for lane := range r.claims.offer.lanes {
-				for kind := range r.claims.offer.kinds {
+		for namespace := range r.claims.offer.Namespaces {
+			for lane := range r.claims.offer.Lanes {
+				for kind := range r.claims.offer.Kinds {
 					serving[work{namespace, lane, kind}]++
 				}
 			}

@@ -108,28 +108,6 @@ func TestCompletionBatchBytes(t *testing.T) {
 	}
 }
 
-func TestOffer(t *testing.T) {
-	o := newOffer(Config{Namespace: "n", Lanes: []string{"a", "b"}, Capabilities: []string{"x", "y"}}, []string{"k"})
-	table := map[uint64]engine.Route{
-		9: {Namespace: "n", Lane: "a", Kind: "k"}, 2: {Namespace: "n", Lane: "b", Kind: "k", Capabilities: []string{"y"}},
-		3: {Namespace: "m", Lane: "a", Kind: "k"}, 4: {Namespace: "n", Lane: "c", Kind: "k"}, 5: {Namespace: "n", Lane: "a", Kind: "j"},
-		6: {Namespace: "n", Lane: "a", Kind: "k", Capabilities: []string{"x", "z"}},
-	}
-	if got := o.subscription(table); !slices.Equal(got, []uint64{2, 3, 9}) { // of a class, whatever its own namespace is
-		t.Errorf("interest %v, want [2 3 9]", got)
-	}
-	p := newPartition(0)
-	p.learn(engine.ClaimReply{Table: 9, TableFull: true, Routes: []engine.Route{{ID: 9}}})
-	p.learn(engine.ClaimReply{Table: 10, Routes: []engine.Route{{ID: 10}}})
-	if len(p.table) != 2 || p.version != 10 {
-		t.Errorf("after a delta: %v, version %d", p.table, p.version)
-	}
-	p.learn(engine.ClaimReply{Table: 4})
-	if len(p.table) != 0 || p.version != 0 {
-		t.Errorf("after a failover: %v, version %d", p.table, p.version)
-	}
-}
-
 // Slots are taken before a claim round, at most half of them for one, and never exceeded. A claim round that would get
 // fewer waits a moment while other claim rounds are under way.
 func TestSchedulerSharesSlots(t *testing.T) {

@@ -133,7 +133,7 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	p.ahead, p.dry = free == 0, false
 	p.queued, p.claiming, p.rung, p.owed = false, true, false, time.Time{}
 	if p.stale { // a lossy failover may have given a lost id to another route: read the table anew
-		p.stale, p.version, p.digest = false, 0, ""
+		p.stale, p.table.Version, p.digest = false, 0, ""
 	}
 	s.rounds++
 	s.gathering = time.Time{}
