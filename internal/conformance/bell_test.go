@@ -216,6 +216,30 @@ var bellScenarios = []scenario{
 		ear.hears("l")
 		same(w, "notices", len(w.renew(k, 0).Lost), 2)
 	}},
+	{name: "one process listens for many workers", run: func(w *env) {
+		w.tick()
+		w.complete(w.worker("other").one(w.create()).Fence, "")
+		k := w.worker("gate~w1")
+		k.nothing()
+		ear, deaf := w.listen(engine.BellChannel(w.p, "gate")), w.listen(engine.BellChannel(w.p, "w1"))
+		id := w.create(reclaims(1))
+		ear.hears("w")
+		k.one(id)
+		x := w.read(id)
+		same(w, "who has it", x.Worker(), "w1")
+		b := w.create()
+		k.one(b)
+		w.cancel(b)
+		ear.hears("l")
+		deaf.silent()
+		w.advance(ttl)
+		w.tick()
+		w.worker("gate~w2").one(id)
+		w.advance(ttl)
+		w.tick()
+		x = w.read(id)
+		same(w, "whose loss it was", x.FailureReason, "worker w2 was lost while it ran this, loss 2 of a worker: its handler may be the cause")
+	}},
 }
 
 // ear hears one channel. Silence is proven without waiting: a message sent by the test arrives next.

@@ -81,12 +81,13 @@ func crc16(text []byte) uint16 {
 	return crc
 }
 
-// Worker is the worker instance of a session: the text before its last "~".
+// Worker is the worker instance of a session: "<instance>~<random>", or "<bell>~<instance>~<random>" where one process listens for many.
 func Worker(session string) string {
-	if i := strings.LastIndexByte(session, '~'); i >= 0 {
-		return session[:i]
+	first, rest, _ := strings.Cut(session, "~")
+	if second, _, found := strings.Cut(rest, "~"); found {
+		return second
 	}
-	return session
+	return first
 }
 
 // ParseUUID reads a canonical lower-case UUID (36 bytes) and nothing else.

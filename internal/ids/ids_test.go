@@ -68,7 +68,7 @@ func TestKeyed(t *testing.T) {
 }
 
 func TestWorker(t *testing.T) {
-	for session, want := range map[string]string{"web-1~0a1b": "web-1", "a~b~c": "a~b", "plain": "plain", "": ""} {
+	for session, want := range map[string]string{"web-1~0a1b": "web-1", "gate~b~c": "b", "plain": "plain", "": ""} {
 		if got := ids.Worker(session); got != want {
 			t.Errorf("%q: %q, want %q", session, got, want)
 		}

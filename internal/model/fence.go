@@ -58,10 +58,8 @@ func (x *Execution) released(op string, f Fence) (slot string, ok bool) {
 	return x.Released.Slot, x.made(x.Released.By, f)
 }
 
-// instance is the worker instance of a session "<instance>~<suffix>".
+// instance is the worker instance of a session "<instance>~<suffix>", or "<who listens>~<instance>~<suffix>".
 func instance(session string) string {
-	if i := strings.LastIndexByte(session, '~'); i >= 0 {
-		return session[:i]
-	}
-	return session
+	parts := strings.Split(session, "~")
+	return parts[max(0, len(parts)-2)]
 }

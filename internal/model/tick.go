@@ -134,8 +134,7 @@ func (p *Partition) requeue(x *Execution, why string, n *counts) {
 	}
 	last := x.Reclaims >= cmp.Or(x.Policy.MaxReclaims, limits.DefaultMaxReclaims)
 	if last && x.Code == "A1" && said == "" {
-		instance, _, _ := strings.Cut(x.Held.Session, "~")
-		said = fmt.Sprintf("worker %s was lost while it ran this, loss %d of a worker: its handler may be the cause", instance, x.Reclaims+1)
+		said = fmt.Sprintf("worker %s was lost while it ran this, loss %d of a worker: its handler may be the cause", instance(x.Held.Session), x.Reclaims+1)
 	}
 	x.end(p.Now, "interrupted_reclaimed", why, said)
 	if last {

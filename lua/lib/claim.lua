@@ -333,10 +333,9 @@ local function tell(ctx, h, q, room, out)
   end
 end
 
--- idle registers the instance as a waiter and keeps its interest alive. An interest that has waiters is listed.
+-- idle registers who listens for the session as a waiter and keeps its interest alive. An interest that has waiters is listed.
 local function idle(ctx, q)
-  local instance = session.instance(q.session)
-  if redis.call('ZADD', keys.waiters(ctx.r, q.interest), reply.int(ctx.now + 180000), instance) == 1 then
+  if redis.call('ZADD', keys.waiters(ctx.r, q.interest), reply.int(ctx.now + 180000), session.bell(q.session)) == 1 then
     redis.call('SADD', keys.digests(ctx.r), q.interest)
   end
   redis.call('EXPIRE', keys.interest(ctx.r, q.interest), 600)

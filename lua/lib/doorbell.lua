@@ -92,7 +92,7 @@ function doorbell.vacate(ctx, instance)
   local tried = { [instance] = true }
   local function heard(list)
     for i = 1, #list do
-      local other = session.instance(list[i])
+      local other = session.bell(list[i])
       if not tried[other] then
         tried[other] = true
         if publish.to(keys.doorbell(ctx.r, other), 't') > 0 then return true end

@@ -35,15 +35,21 @@ function session.cut(ctx, id, s)
   return s.exp
 end
 
--- instance is the worker instance of a session id "<instance>~<random>".
-function session.instance(id)
-  return string.match(id, '^(.*)~[^~]*$') or id
+-- bell is who is woken for a session: its id is "<instance>~<random>", or "<bell>~<instance>~<random>" where one process listens for many
+-- instances.
+function session.bell(id)
+  return string.match(id, '^([^~]*)~') or id
 end
 
--- valid: 3..64 printable bytes with a "~" between instance and suffix. Checked where a session is opened; elsewhere
+-- instance is the worker instance of a session.
+function session.instance(id)
+  return string.match(id, '^[^~]*~([^~]*)~') or session.bell(id)
+end
+
+-- valid: 3..64 printable bytes of two or three parts. Checked where a session is opened; elsewhere
 -- an id that was never opened simply has no record.
 function session.valid(id)
-  return args.name(id, 64) and string.find(id, '^.+~[^~]+$') and true or nil
+  return args.name(id, 64) and (string.find(id, '^[^~]+~[^~]+$') or string.find(id, '^[^~]+~[^~]+~[^~]+$')) and true or nil
 end
 
 -- lost tells a holder that an execution was taken from it: a notice that the next renewal carries, and a wake-up.
@@ -52,5 +58,5 @@ function session.lost(ctx, id, execution, epoch, cause)
   if not s.alive then return end
   s.lg = redis.call('HINCRBY', keys.session(ctx.r, id), 'lg', 1)
   redis.call('RPUSH', keys.lost(ctx.r, id), execution .. ' ' .. epoch .. ' ' .. cause)
-  publish.to(keys.doorbell(ctx.r, session.instance(id)), 'l')
+  publish.to(keys.doorbell(ctx.r, session.bell(id)), 'l')
 end

@@ -14,9 +14,9 @@ local function ff_mark_session_dead(ctx, argv)
   if not s.exp then return reply.err('session_not_found') end
   redis.call('HSET', keys.session(ctx.r, id), 'dead', '1', 'why', reason)
   redis.call('ZADD', keys.sessions(ctx.r), reply.int(math.min(s.exp, ctx.now)), id)
-  local instance = session.instance(id)
-  doorbell.vacate(ctx, instance)
+  local bell = session.bell(id)
+  doorbell.vacate(ctx, bell)
   root.need(ctx, ctx.now)
-  publish.to(keys.doorbell(ctx.r, instance), 'l')
+  publish.to(keys.doorbell(ctx.r, bell), 'l')
   return reply.ok('dead', reply.int(redis.call('ZCARD', keys.held(ctx.r, id))))
 end
