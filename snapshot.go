@@ -17,7 +17,7 @@ type Snapshot struct {
 	Attempts        uint32 // attempts started so far; the index of the last one (handler.Task.Attempt) is one less
 	AttemptType     AttemptType
 	Epoch           uint64
-	Session         string // last holder; its instance is the part before "~"
+	Session         string // last holder: "<instance>~<random>", or "<gateway>~<worker>~<random>" over HTTP
 	LeaseExpiresAt  time.Time
 	Retries         int // used so far; a replay starts over at 0
 	Reclaims        int // likewise

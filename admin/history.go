@@ -21,7 +21,7 @@ type Event struct {
 	Kind    string
 	Attempt uint32 // the attempt it belongs to; meaningless before the first
 	Epoch   uint64
-	Session string // who held it: the instance, "~" and a number
+	Session string // who held it: "<instance>~<random>", or "<gateway>~<worker>~<random>" over HTTP
 	By      string // who asked for it
 	Code    flowfabric.Code
 	Detail  string

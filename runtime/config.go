@@ -62,7 +62,7 @@ type Config struct {
 	Capabilities []string
 	// Worker is the name of the pool, shown in logs: 1..64 bytes. Default "worker".
 	Worker string
-	// Instance names this process among all that run at this moment: 1..48 bytes. Default
+	// Instance names this process among all that run at this moment: 1..48 bytes without "~". Default
 	// "<host>-<pid>-<random>". A name that stays the same, such as a pod's of a StatefulSet, makes the successor of a
 	// process that was killed wait for up to LeaseTTL; after a drain it does not wait. See [Worker.Run].
 	Instance string
@@ -175,6 +175,8 @@ func (cfg Config) Validate() error {
 		return outside("Labels", fmt.Sprintf("%d labels", len(cfg.Labels)), "at most 64")
 	case len(cfg.Instance) > limits.MaxInstance:
 		return outside("Instance", fmt.Sprintf("%d bytes long", len(cfg.Instance)), "1..48 bytes")
+	case strings.Contains(cfg.Instance, "~"):
+		return outside("Instance", strconv.Quote(cfg.Instance), "no \"~\"")
 	case !metricPrefix.MatchString(cfg.MetricPrefix):
 		return outside("MetricPrefix", strconv.Quote(cfg.MetricPrefix), "letters, digits and _ with _ at the end, at most 64")
 	}

@@ -23,6 +23,7 @@ func TestConfigIsValidatedBeforeIO(t *testing.T) {
 		{"empty url", func(c *runtime.Config) { c.URL = "" }, []string{"Config.URL", "FLOWFABRIC_URL", "embedded://"}},
 		{"concurrency", func(c *runtime.Config) { c.Concurrency = -1 }, []string{"Config.Concurrency is -1", "1..10000"}},
 		{"concurrency above", func(c *runtime.Config) { c.Concurrency = 10_001 }, []string{"10001", "1..10000"}},
+		{"instance with the separator of sessions", func(c *runtime.Config) { c.Instance = "a~b" }, []string{"Instance", "a~b"}},
 		{"ttl", func(c *runtime.Config) { c.LeaseTTL = 999 * time.Millisecond }, []string{"Config.LeaseTTL is 999ms", "1s..1h"}},
 		{"ttl above", func(c *runtime.Config) { c.LeaseTTL = time.Hour + 1 }, []string{"Config.LeaseTTL", "1s..1h"}},
 		{"drain", func(c *runtime.Config) { c.DrainTimeout = 2 * time.Hour }, []string{"Config.DrainTimeout", "1h"}},

@@ -158,7 +158,7 @@ func FuzzParseStreamID(f *testing.F) {
 }
 
 func TestSessionIDs(t *testing.T) {
-	for session, want := range map[string]string{"w1~abc": "w1", "a~b~c": "a~b", "plain": "plain", "": "", "~x": ""} {
+	for session, want := range map[string]string{"w1~abc": "w1", "gate~b~c": "b", "plain": "plain", "": "", "~x": ""} {
 		if got := Instance(session); got != want {
 			t.Errorf("Instance(%q) = %q, want %q", session, got, want)
 		}

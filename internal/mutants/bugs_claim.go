@@ -86,7 +86,7 @@ var claimMutants = []Mutant{
 	{"claim: a waiting worker's interest is not listed", "claim/idle",
 		`  redis.call('SADD', keys.digests(ctx.r), q.interest)`, ``, suite("bell")},
 	{"claim: a waiting worker is not registered", "claim/idle",
-		`  if redis.call('ZADD', keys.waiters(ctx.r, q.interest), reply.int(ctx.now + 180000), instance) == 1 then`, `  if true then`, suite("bell")},
+		`  if redis.call('ZADD', keys.waiters(ctx.r, q.interest), reply.int(ctx.now + 180000), session.bell(q.session)) == 1 then`, `  if true then`, suite("bell")},
 	{"claim: an idle worker's interest expires", "claim/idle",
 		`  redis.call('EXPIRE', keys.interest(ctx.r, q.interest), 600)`, ``, suite("edge cases")},
 	{"claim: what is left rings nobody", "claim.run",

@@ -58,11 +58,11 @@ var workerMutants = []Mutant{
 	{"runtime: what was refused in a batch counts as settled", "runtime.jobs.completed",
 		`			refused = answers[i].Err`, `			_ = answers[i].Err`, in("runtime", "^TestCompletedBatch$")},
 	{"runtime: runs another kind under a lost route id", "runtime.claimer.start",
-		`case !c.offer.serves(route):`, `case false:`, in("runtime", "^TestAnotherKindUnderALostRouteID$")},
+		`case !c.offer.Serves(route):`, `case false:`, in("runtime", "^TestAnotherKindUnderALostRouteID$")},
 	{"runtime: a frozen partition fails a handler that reports progress", "runtime.job.UpdateProgress",
 		`if flowfabric.ClassOf(err) == flowfabric.ClassRetry && ctx.Err() == nil {`, `if false {`, in("runtime", "^TestProgressOfAFrozenPartition$")},
-	{"runtime: offers what it cannot run", "runtime.offer.class",
-		`return !o.capabilities[c] })`, `return o.capabilities[c] })`, in("runtime", "^TestOffer$")},
+	{"runtime: offers what it cannot run", "internal/offer.Offer.class",
+		`return !o.Capabilities[c] })`, `return o.Capabilities[c] })`, in("internal/offer", "^TestOffer$")},
 	{"runtime: a claim after the drain began is run", "runtime.claimer.start",
 		`		case c.draining.Load():
 			c.jobs.handBack(held)
