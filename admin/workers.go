@@ -75,6 +75,8 @@ type WorkerInfo struct {
 	Labels       map[string]string // of the application
 	StartedAt    time.Time
 	Truncated    bool // lists were cut, because they are too long
+	// LeaseMs is how long a worker in another language has an execution without renewing it; 0 for others, which have a lease for all they do.
+	LeaseMs int64
 }
 
 // Workers lists the worker processes by instance name: those that are registered, those lost for up to an hour, and those

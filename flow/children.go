@@ -114,19 +114,31 @@ func (s *ChildSet) Wait(ctx context.Context, t *handler.Task) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	id := func(node string) flowfabric.ExecutionID { return t.ID().Child(s.wait, node) }
-	members, _, err := s.members(id, flowplan.Defaults{Namespace: t.Namespace(), Creator: t.ID().String()})
+	q, err := s.plan(t.ID(), t.Namespace())
 	if err != nil {
 		return handler.Permanent(err)
 	}
-	if len(members) == 0 {
+	if len(q.Children) == 0 {
 		s.answer(nil)
 		return nil
 	}
-	for i := range members {
-		members[i].Tags = taskhook.ChildrenOf(t).Traced(members[i].Tags)
+	for i := range q.Children {
+		q.Children[i].Tags = taskhook.ChildrenOf(t).Traced(q.Children[i].Tags)
 	}
-	return taskhook.ChildrenOf(t).Want(engine.ChildWait{Name: s.wait, Mode: s.mode, Leave: s.leave, Park: true, Children: members})
+	return taskhook.ChildrenOf(t).Want(q)
+}
+
+// plan is what the execution asks for. It changes nothing.
+func (s *ChildSet) plan(parent flowfabric.ExecutionID, namespace string) (engine.ChildWait, error) {
+	id := func(node string) flowfabric.ExecutionID { return parent.Child(s.wait, node) }
+	members, _, err := s.members(id, flowplan.Defaults{Namespace: namespace, Creator: parent.String()})
+	return engine.ChildWait{Name: s.wait, Mode: s.mode, Leave: s.leave, Park: true, Children: members}, err
+}
+
+func init() {
+	flowplan.ChildrenOf = func(set any, parent flowfabric.ExecutionID, namespace string) (engine.ChildWait, error) {
+		return set.(*ChildSet).plan(parent, namespace)
+	}
 }
 
 // answer remembers how the children ended.

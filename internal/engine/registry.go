@@ -11,9 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -41,6 +43,7 @@ type WorkerInfo struct {
 	Labels       map[string]string `json:"labels,omitempty"`   // of the application
 	StartedAt    time.Time         `json:"started,omitzero"`
 	Truncated    bool              `json:"truncated,omitempty"` // lists were cut, because they exceed MaxWorkerInfo
+	LeaseMs      int64             `json:"lease_ms,omitempty"`  // of what is claimed for it, if a gateway does that
 }
 
 // Serves tells whether the worker takes work of a namespace.
@@ -250,6 +253,23 @@ func once[T any](rows []T, name func(T) string) []T {
 	rows = slices.CompactFunc(rows, func(a, b T) bool { return name(a) == name(b) })
 	slices.Reverse(rows)
 	return rows
+}
+
+// ReadWorker reads what a worker instance said of itself, and the token under which it did; found is false if nobody of that name is
+// known. It does not tell whether the worker lives: [Engine.RegisterWorker] does.
+func (e *Engine) ReadWorker(ctx context.Context, instance string) (info WorkerInfo, token string, found bool, err error) {
+	key := keys.Of(e.registryOf(instance)).Worker(instance)
+	fields, err := e.plain(ctx, func(c rueidis.Client) rueidis.Completed { return c.B().Hmget().Key(key).Field("token", "info").Build() }).AsStrSlice()
+	if err != nil {
+		return info, "", false, callError("read worker", err)
+	}
+	if len(fields) != 2 || fields[0] == "" {
+		return info, "", false, nil
+	}
+	if err := json.Unmarshal([]byte(fields[1]), &info); err != nil {
+		return info, "", false, fmt.Errorf("read worker: %w: %w", flowfabric.ErrCorrupt, err)
+	}
+	return info, fields[0], true, nil
 }
 
 // listWorkers reads a page of one partition's registry (lua/operate/ff_list_workers.lua).

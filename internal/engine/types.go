@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -157,6 +158,26 @@ type Lost struct {
 	Execution flowfabric.ExecutionID
 	Epoch     uint64
 	Cause     string // cancelled, expired, attempt_timeout, revoked, over_budget
+}
+
+// errRevoked is the cause after an operator took the lease: it matches both what happened and how it came about.
+var errRevoked = fmt.Errorf("%w (%w)", flowfabric.ErrLeaseLost, flowfabric.ErrLeaseRevoked)
+
+// Err is the cause of a handler's context after the notice.
+func (l Lost) Err() error {
+	switch l.Cause {
+	case "cancelled":
+		return flowfabric.ErrCancelled
+	case "expired":
+		return flowfabric.ErrDeadline
+	case "attempt_timeout":
+		return flowfabric.ErrAttemptTimeout
+	case "over_budget":
+		return flowfabric.ErrOverBudget
+	case "revoked":
+		return errRevoked
+	}
+	return flowfabric.ErrLeaseLost
 }
 
 // Renewal is the answer to RenewSession.

@@ -27,3 +27,7 @@ type Plan struct {
 // Of checks a *flow.Flow and gives its members the ids that they have in flow id. It changes nothing, and may be called again. The errors
 // are those of flow.Flow.Err, and flowfabric.ErrInvalidInput for the zero id. Package flow sets it when it is initialised.
 var Of func(flow any, id flowfabric.FlowID, d Defaults) (Plan, error)
+
+// ChildrenOf checks a *flow.ChildSet of an execution in a namespace, and is what the execution asks the server for. It changes nothing. The errors are
+// those of flow.ChildSet.Wait. Package flow sets it when it is initialised.
+var ChildrenOf func(set any, parent flowfabric.ExecutionID, namespace string) (engine.ChildWait, error)

@@ -229,7 +229,7 @@ func (k *Keeper) hold(s *session, claim *engine.Claim) *Held {
 	s.held.add(h)
 	k.executions[id] = h
 	if lost, ok := s.early[id]; ok && lost.Epoch == claim.Fence.Epoch {
-		h.lose(causeOf(lost.Cause))
+		h.lose(lost.Err())
 	}
 	return h
 }

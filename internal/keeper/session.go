@@ -1,7 +1,6 @@
 package keeper
 
 import (
-	"fmt"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -107,7 +106,7 @@ func (s *session) idle() bool { return s.held.count == 0 && !s.pending && !s.cla
 // notice acts on one lost notice. The execution may not be known yet: its claim may still be in flight.
 func (s *session) notice(lost engine.Lost) {
 	if h := s.keeper.executions[lost.Execution]; h != nil && h.session == s && h.claim.Fence.Epoch == lost.Epoch {
-		h.lose(causeOf(lost.Cause))
+		h.lose(lost.Err())
 		return
 	}
 	if s.claiming || s.pending {
@@ -116,24 +115,4 @@ func (s *session) notice(lost engine.Lost) {
 		}
 		s.early[lost.Execution] = lost
 	}
-}
-
-// errRevoked is the cause after an operator took the lease: it matches both what happened and how it came about.
-var errRevoked = fmt.Errorf("%w (%w)", flowfabric.ErrLeaseLost, flowfabric.ErrLeaseRevoked)
-
-// causeOf translates the cause of a lost notice into the cause of a handler's context.
-func causeOf(cause string) error {
-	switch cause {
-	case "cancelled":
-		return flowfabric.ErrCancelled
-	case "expired":
-		return flowfabric.ErrDeadline
-	case "attempt_timeout":
-		return flowfabric.ErrAttemptTimeout
-	case "over_budget":
-		return flowfabric.ErrOverBudget
-	case "revoked":
-		return errRevoked
-	}
-	return flowfabric.ErrLeaseLost
 }

@@ -21,7 +21,7 @@ var holdingMutants = []Mutant{
 `, ``, in("internal/keeper", "^TestNewerHoldWins$")},
 	{"lease: a notice that overtakes its claim is lost", "internal/keeper.session.notice",
 		`		s.early[lost.Execution] = lost`, `		s.early = nil`, in("internal/keeper", "^TestLostNoticeOvertakesClaim$")},
-	{"lease: an expired execution looks cancelled", "internal/keeper.causeOf",
+	{"lease: an expired execution looks cancelled", "internal/engine.Lost.Err",
 		`		return flowfabric.ErrDeadline`, `		return flowfabric.ErrCancelled`, in("internal/keeper", "^TestLostNotices$")},
 	{"lease: acknowledges a notice that is still to come", "internal/keeper.Keeper.renewOnce",
 		`s.generation = reply.Generation //`, `s.generation = reply.Generation + 1 //`, in("internal/keeper", "^TestLostNotices$")},
