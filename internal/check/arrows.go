@@ -24,7 +24,7 @@ var levels = [][]string{
 	{"suspend", "admission", "lease", "internal/calendar"},
 	{"stream"},
 	{"internal/engine"},
-	{"internal/keeper", "internal/framelog", "internal/tokenkeys", "internal/admit"},
+	{"internal/keeper", "internal/framelog", "internal/tokenkeys", "internal/admit", "internal/offer"},
 	{"internal/waits"},
 	{"internal/taskhook"},
 	{"handler"},
@@ -45,7 +45,8 @@ var beside = map[string]struct {
 	"internal/coalesce": {on: "internal/engine", also: []string{"internal/link"}},
 	"client":            {on: "handler", also: []string{"flow", "embedded", "internal/flowplan", "internal/flowdraw", "internal/coalesce", "internal/link"}},
 	"admin":             {on: "handler", also: []string{"client", "internal/explain", "internal/link", "internal/maintain"}},
-	"httpapi":           {on: "handler", also: []string{"client", "admin", "flow"}},
+	"internal/gateway":  {on: "handler"},
+	"httpapi":           {on: "handler", also: []string{"client", "admin", "flow", "internal/flowplan", "internal/link", "internal/gateway"}},
 	"fftest":            {on: "handler", also: []string{"embedded", "internal/maintain", "client", "admin", "runtime"}},
 	"runtime":           {on: "handler", also: []string{"embedded", "internal/maintain"}},
 }

@@ -1,0 +1,242 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/admit"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/offer"
+)
+
+const (
+	// MaxWorker is how long the name of a worker may be: a session has 64 bytes.
+	MaxWorker = 64 - 1 - nameLength - 1 - suffixLength
+	// MaxClaim is how many executions a claim may ask for.
+	MaxClaim = 100
+
+	nameLength   = 12
+	suffixLength = 12
+
+	callTimeout = 3 * time.Second // of one claim, which is the gateway's: it must be answered even if the worker has gone
+	lastTimeout = 5 * time.Second // to give back what nobody takes
+	sweepEvery  = time.Second
+	pollSweeps  = 5               // sweeps from one look at all partitions to the next
+	registered  = time.Minute     // after that a registration is made again; the server forgets it after three
+	forgotten   = 4 * time.Minute // an offer that nobody makes any more is forgotten
+	patience    = 2 * time.Second // to wait for the first subscription, without which a registration is in vain
+	backoffMax  = 5 * time.Second // of a partition that does not answer
+	backoffMin  = 100 * time.Millisecond
+)
+
+// Engine is what a gateway needs of the server; *engine.Engine is one.
+type Engine interface {
+	admit.Engine
+	Partitions() uint16
+	Cluster() bool
+	SetSubscription(ctx context.Context, partition uint16, classes []uint64, namespaces ...string) (digest string, err error)
+	ForwardRing(ctx context.Context, partition uint16, subscription string) (heard int, err error)
+	Poll(ctx context.Context, partitions []uint16) (states []engine.PollState, workers int, err error)
+	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(), fn func(channel, message string)) error
+	RenewSession(ctx context.Context, partition uint16, session string, ttl time.Duration, processed uint64) (engine.Renewal, error)
+	SessionHeld(ctx context.Context, partition uint16, session string) ([]engine.Held, error)
+	ReleaseExecution(ctx context.Context, f flowfabric.Fence) (already bool, err error)
+}
+
+// Gateway takes work for workers. Make it with [New], end it with [Gateway.Close]. Safe for concurrent use.
+type Gateway struct {
+	engine    Engine
+	log       *slog.Logger
+	name      string          // who is rung
+	life      context.Context // ends with Close
+	end       context.CancelFunc
+	begin     sync.Once
+	listening chan struct{} // closed once the doorbells were heard of, or when waiting for them is over
+	tasks     conc.WaitGroup
+
+	mu     sync.Mutex
+	pools  map[string]*pool // by what they offer
+	closed bool
+}
+
+// New builds a gateway; it makes no call and starts nothing before the first claim.
+func New(e Engine, log *slog.Logger) *Gateway {
+	life, end := context.WithCancel(context.Background())
+	return &Gateway{engine: e, log: log, name: "gw" + randomHex()[:nameLength-2], life: life, end: end, listening: make(chan struct{}), pools: map[string]*pool{}}
+}
+
+func randomHex() string { return strings.ReplaceAll(uuid.NewString(), "-", "")[20:] }
+
+// Close ends what the gateway does in the background, and the claims that wait. It returns when all of it has ended.
+func (g *Gateway) Close() {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.end()
+	g.tasks.Wait()
+}
+
+// Request asks for work.
+type Request struct {
+	Worker string      // 1..MaxWorker bytes, without "~" and spaces: whose sessions these are
+	Offer  offer.Offer // what it can serve
+	Max    int         // 1..MaxClaim
+	Wait   time.Duration
+	TTL    time.Duration // of the leases
+}
+
+// Claim is an execution that was claimed, with what the handler needs, and its route. Its session is its own.
+type Claim struct {
+	engine.Claim
+	Route engine.Route
+}
+
+// Claim asks for work until there is some, at most as long as Wait. It may bring fewer than Max, and none when the time is over. When ctx
+// ends what was claimed goes back, and the error is that of ctx. Errors of class retry may be met by another try; flowfabric.ErrDraining after Close.
+func (g *Gateway) Claim(ctx context.Context, q Request) ([]Claim, error) {
+	p, a, err := g.enter(q.Offer)
+	if err != nil {
+		return nil, err
+	}
+	defer g.leave(p, a)
+	timer := time.NewTimer(q.Wait)
+	defer timer.Stop()
+	late := time.NewTimer(min(patience, q.Wait))
+	defer late.Stop()
+	select {
+	case <-g.listening:
+	case <-late.C:
+	case <-ctx.Done():
+	}
+	for {
+		got, err := p.look(ctx, q)
+		switch {
+		case ctx.Err() != nil:
+			g.Return(got)
+			return nil, context.Cause(ctx)
+		case len(got) > 0 || err != nil:
+			return got, err
+		}
+		select {
+		case <-a.woken:
+		case <-timer.C:
+			return nil, nil
+		case <-g.life.Done():
+			return nil, flowfabric.ErrDraining
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Return gives back what the worker will never hear of. What cannot be given back comes back when its lease ends.
+func (g *Gateway) Return(claims []Claim) {
+	if len(claims) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(g.life), lastTimeout)
+	defer cancel()
+	var each conc.WaitGroup
+	for _, c := range claims {
+		each.Go(func() {
+			if _, err := g.engine.ReleaseExecution(ctx, c.Fence); err != nil {
+				g.log.Warn("flowfabric: gateway: what a worker did not wait for was not given back; it comes back when its lease ends",
+					"execution", c.Fence.Execution.String(), "error", err)
+			}
+		})
+	}
+	each.Wait()
+}
+
+// Renew extends the lease of an execution by ttl. The error says why it is not this worker's any more, as flowfabric.ErrLeaseExpired,
+// ErrCancelled, ErrDeadline, ErrAttemptTimeout, ErrLeaseRevoked or ErrLeaseLost; one of class retry says nothing about the lease.
+func (g *Gateway) Renew(ctx context.Context, f flowfabric.Fence, ttl time.Duration) error {
+	partition := f.Execution.Partition()
+	r, err := g.engine.RenewSession(ctx, partition, f.Session, ttl, 0)
+	if err != nil {
+		return err
+	}
+	for _, lost := range r.Lost {
+		if lost.Execution == f.Execution && lost.Epoch == f.Epoch {
+			return lost.Err()
+		}
+	}
+	held, err := g.engine.SessionHeld(ctx, partition, f.Session)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(held, engine.Held{Execution: f.Execution, Claim: f.Claim}) {
+		return flowfabric.ErrLeaseLost // settled, most likely
+	}
+	return nil
+}
+
+// ask is a claim that waits. woken has room for one.
+type ask struct{ woken chan struct{} }
+
+func (a *ask) wake() {
+	select {
+	case a.woken <- struct{}{}:
+	default:
+	}
+}
+
+// enter finds the pool of an offer, and takes a place in it.
+func (g *Gateway) enter(o offer.Offer) (*pool, *ask, error) {
+	key := keyOf(o)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil, nil, flowfabric.ErrDraining
+	}
+	g.begin.Do(g.start)
+	p := g.pools[key]
+	if p == nil {
+		p = newPool(g, o)
+		g.pools[key] = p
+	}
+	a := &ask{woken: make(chan struct{}, 1)}
+	p.asks = append(p.asks, a)
+	return p, a, nil
+}
+
+// leave gives the place up. What is left to look at is the next one's.
+func (g *Gateway) leave(p *pool, a *ask) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p.asks = slices.DeleteFunc(p.asks, func(x *ask) bool { return x == a })
+	p.used = time.Now()
+	if p.anyHot(p.used) {
+		p.wakeFirst()
+	}
+}
+
+func keyOf(o offer.Offer) string {
+	var b strings.Builder
+	for _, set := range []map[string]bool{o.Namespaces, o.Lanes, o.Kinds, o.Capabilities} {
+		names := make([]string, 0, len(set))
+		for name := range set {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		b.WriteString(strings.Join(names, "\x1f") + "\x1e")
+	}
+	return b.String()
+}
+
+// unknownOutcome reports that the server may or may not have acted.
+func unknownOutcome(err error) bool {
+	switch flowfabric.ClassOf(err) {
+	case 0, flowfabric.ClassBug: // a context's error, or an answer that could not be read
+		return true
+	}
+	return errors.Is(err, flowfabric.ErrTransport)
+}
