@@ -163,6 +163,7 @@ func newAPI(t *testing.T, change ...func(*Config)) *api {
 	t.Cleanup(func() {
 		a.server.CloseClientConnections()
 		a.server.Close()
+		a.h.Close()
 		http.DefaultClient.CloseIdleConnections()
 		stop()
 		running.Wait()
@@ -577,6 +578,7 @@ func TestEveryRoute(t *testing.T) {
 	}
 	a.flowsAndSchedules()
 	a.bulkAndFeed()
+	a.work()
 	for _, r := range routes {
 		for _, x := range r.answers {
 			if !a.seen[fmt.Sprint(r.name, " ", x.status)] {

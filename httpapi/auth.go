@@ -47,6 +47,7 @@ var (
 	producer = need{Producer, Operator, Admin}
 	operator = need{Operator, Admin}
 	root     = need{Admin}
+	takes    = need{Worker, Admin}
 	anybody  = need{} // without a token
 )
 

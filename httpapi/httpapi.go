@@ -16,6 +16,8 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/gateway"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
 // Bounds of requests. They are part of the OpenAPI document.
@@ -58,6 +60,9 @@ type Handler struct {
 	cfg     Config
 	admin   *admin.Admin
 	client  *client.Client
+	conn    *link.Connection
+	gateway *gateway.Gateway
+	workers workers
 	mux     *http.ServeMux
 	actions map[string]map[string]*route // by pattern without its action, then by action
 	cross   *http.CrossOriginProtection
@@ -98,16 +103,22 @@ func New(cfg Config) (*Handler, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	h := &Handler{cfg: cfg, admin: cfg.Admin, client: cfg.Admin.Client(), mux: http.NewServeMux(), actions: map[string]map[string]*route{},
+	h := &Handler{cfg: cfg, admin: cfg.Admin, client: cfg.Admin.Client(), conn: link.Of(cfg.Admin.Client()), workers: workers{known: map[string]*workerSession{}}, mux: http.NewServeMux(), actions: map[string]map[string]*route{},
 		cross: http.NewCrossOriginProtection(), failed: newLimiter(), slow: readTimeout}
 	for _, origin := range cfg.AllowedOrigins {
 		if err := h.cross.AddTrustedOrigin(origin); err != nil {
 			return bad("AllowedOrigins: %v", err)
 		}
 	}
+	h.gateway = gateway.New(h.conn.Engine, cfg.Logger)
 	h.register()
 	return h, nil
 }
+
+// Close ends what the handler does in the background for workers that wait for work, which are answered 503. Call it when no more requests come:
+// after http.Server.Shutdown, or with http.Server.RegisterOnShutdown, so that the wait of workers does not hold that up. A handler that no
+// worker has asked for work has nothing to end.
+func (h *Handler) Close() { h.gateway.Close() }
 
 // register puts the routes into the mux, which knows no pattern that ends in an action: those of one path are told apart here.
 func (h *Handler) register() {

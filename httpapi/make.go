@@ -53,7 +53,7 @@ type flowMade struct {
 const maxNodes = 1000
 
 // options are what a node says; nodes are those before it.
-func (n *nodeBody) options(place string, nodes map[string]*flow.Node[[]byte]) ([]flow.NodeOption, error) {
+func (n *nodeBody) options(place string, nodes map[string]flow.Source[[]byte]) ([]flow.NodeOption, error) {
 	opts := []flow.NodeOption{flowfabric.Priority(n.Priority), flowfabric.Capabilities(n.Capabilities...), flowfabric.Tags(n.Tags),
 		flowfabric.Budgets(n.Budgets...), flowfabric.Quotas(n.Quotas...)}
 	given := map[string]bool{}
@@ -122,7 +122,7 @@ func (c *call) submitFlow() error {
 	if err != nil {
 		return err
 	}
-	f, nodes := flow.New(b.Kind), map[string]*flow.Node[[]byte]{}
+	f, nodes := flow.New(b.Kind), map[string]flow.Source[[]byte]{}
 	for i := range b.Nodes {
 		n, place := &b.Nodes[i], fmt.Sprintf("/nodes/%d", i)
 		opts, err := n.options(place, nodes)

@@ -48,7 +48,7 @@ var statuses = []struct {
 	{flowfabric.ErrPayloadTooLarge, http.StatusRequestEntityTooLarge}, {flowfabric.ErrSummaryTooLarge, http.StatusRequestEntityTooLarge},
 	{flowfabric.ErrIdempotencyConflict, http.StatusConflict}, {flowfabric.ErrReplayNotAllowed, http.StatusConflict}, {flowfabric.ErrFlowConflict, http.StatusConflict},
 	{flowfabric.ErrBudgetConflict, http.StatusConflict}, {flowfabric.ErrQuotaConflict, http.StatusConflict}, {flowfabric.ErrStepConflict, http.StatusConflict},
-	{flowfabric.ErrAuth, http.StatusServiceUnavailable}, {flowfabric.ErrTransport, http.StatusServiceUnavailable}, {client.ErrClosed, http.StatusServiceUnavailable},
+	{flowfabric.ErrAuth, http.StatusServiceUnavailable}, {flowfabric.ErrDraining, http.StatusServiceUnavailable}, {flowfabric.ErrTransport, http.StatusServiceUnavailable}, {client.ErrClosed, http.StatusServiceUnavailable},
 	{flowfabric.ErrOutOfMemory, http.StatusServiceUnavailable}, {flowfabric.ErrTooManyRoutes, http.StatusConflict},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable},
 }

@@ -176,6 +176,7 @@ func streamKey(text string) ([]byte, error) {
 
 // gateway is the API as a process serves it.
 type gateway struct {
+	api         *httpapi.Handler
 	server      *http.Server
 	end         context.CancelFunc // of streams and waits
 	connections int
@@ -210,7 +211,7 @@ func newGateway(cfg gatewayConfig) (*gateway, error) {
 	mux.Handle("/", handler)
 	mux.Handle("/approve", suspend.HTTPHandler(suspend.HTTPConfig{Deliver: cfg.client, Logger: cfg.logger}))
 	base, end := context.WithCancel(context.Background())
-	return &gateway{end: end, connections: cfg.connections, server: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+	return &gateway{api: handler, end: end, connections: cfg.connections, server: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		WriteTimeout:   2 * time.Minute, // streams set one of their own with every event
 		MaxHeaderBytes: 64 << 10, BaseContext: func(net.Listener) context.Context { return base },
 		ErrorLog: slog.NewLogLogger(cfg.logger.Handler(), slog.LevelDebug)}}, nil
@@ -219,6 +220,7 @@ func newGateway(cfg gatewayConfig) (*gateway, error) {
 // serve answers until ctx ends; then requests may end, streams are ended, and what is left after a while is cut off.
 func (g *gateway) serve(ctx context.Context, listener net.Listener) error {
 	defer g.end()
+	defer g.api.Close()
 	if g.connections > 0 {
 		listener = &limited{Listener: listener, slots: make(chan struct{}, g.connections)}
 	}
@@ -227,6 +229,7 @@ func (g *gateway) serve(ctx context.Context, listener net.Listener) error {
 	var cut error
 	stopping.Go(func() {
 		<-ctx.Done()
+		g.api.Close() // workers that wait for work go elsewhere
 		defer time.AfterFunc(endStreams, g.end).Stop()
 		within, cancel := context.WithTimeout(context.Background(), stopWithin)
 		defer cancel()

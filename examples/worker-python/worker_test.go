@@ -1,0 +1,265 @@
+// Package workerpython holds a worker in Python, and the tests that run it.
+package workerpython
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sourcegraph/conc"
+	"go.uber.org/goleak"
+
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/httpapi"
+	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a store with its maintenance, and an API that can be killed.
+type world struct {
+	*testing.T
+	python string
+	client *client.Client
+	admin  *admin.Admin
+	tokens *httpapi.Tokens
+	secret string
+	addr   string
+
+	api    *httpapi.Handler
+	server *http.Server
+	serves conc.WaitGroup
+}
+
+type storyInput struct {
+	About string  `json:"about"`
+	Pause float64 `json:"pause"`
+}
+
+type storyOutput struct {
+	Title string `json:"title"`
+	Words int    `json:"words"`
+}
+
+var (
+	story   = handler.Define[storyInput, storyOutput]("story")
+	publish = handler.Define[map[string]any, map[string]any]("publish")
+)
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("there is no python3; make deps installs it")
+		}
+		t.Skip("SKIPPED: there is no python3, so the worker in Python is not tried")
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	dev, err := embedded.Start(t.Context(), embedded.Config{Addr: "127.0.0.1:0", Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const keys = "k1:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+	c, err := client.Connect(t.Context(), client.Config{URL: dev.URL(), TokenKeys: keys, Partitions: 4, Creator: "tests", Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := handler.Define[int, int]("none") // the process does the maintenance
+	w, err := runtime.New(runtime.Config{URL: dev.URL(), TokenKeys: keys, Logger: quiet},
+		handler.Bind(none, func(context.Context, *handler.Task, int) (int, error) { return 0, nil }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, entry, err := httpapi.NewToken("py", httpapi.Worker, "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := httpapi.ParseTokens("[" + entry + "]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var running conc.WaitGroup
+	running.Go(func() { _ = w.Run(ctx) })
+	v := &world{T: t, python: python, client: c, admin: admin.New(c), tokens: tokens, secret: secret, addr: "127.0.0.1:0"}
+	v.serve()
+	t.Cleanup(func() {
+		v.kill()
+		stop()
+		running.Wait()
+		c.Close()
+		dev.Close()
+	})
+	return v
+}
+
+// serve starts a process of the API, so to speak: nothing is handed over from the one before.
+func (v *world) serve() {
+	v.Helper()
+	listener, err := net.Listen("tcp", v.addr)
+	if err != nil {
+		v.Fatal(err)
+	}
+	v.addr = listener.Addr().String()
+	if v.api, err = httpapi.New(httpapi.Config{Admin: v.admin, Authorize: v.tokens.Authorize, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+		v.Fatal(err)
+	}
+	server := &http.Server{Handler: v.api, ReadHeaderTimeout: time.Minute}
+	v.server = server
+	v.serves.Go(func() { _ = server.Serve(listener) })
+}
+
+// kill cuts all connections.
+func (v *world) kill() {
+	_ = v.server.Close()
+	v.serves.Wait()
+	v.api.Close()
+}
+
+// process starts a worker.
+func (v *world) process() (kill func()) {
+	v.Helper()
+	cmd := exec.Command(v.python, "worker.py")
+	cmd.Env = append(os.Environ(), "FLOWFABRIC_API=http://"+v.addr, "FLOWFABRIC_TOKEN="+v.secret, "LEASE_SECONDS=2", "PYTHONDONTWRITEBYTECODE=1")
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		v.Fatal(err)
+	}
+	dead := false
+	kill = func() {
+		if !dead {
+			dead = true
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			if v.Failed() || strings.Contains(log.String(), "Traceback") {
+				v.Errorf("the worker said:\n%s", log.String())
+			}
+		}
+	}
+	v.Cleanup(kill)
+	return kill
+}
+
+// A worker is killed in the middle of its text. Another one gets the execution, does not repeat the step, and tells the text anew, in an attempt of
+// its own; of no attempt a frame is lost or there twice.
+func TestKilledMidway(t *testing.T) {
+	v := newWorld(t)
+	kill := v.process()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	x, err := client.Submit(ctx, v.client, story, storyInput{About: "a lighthouse", Pause: 0.05})
+	if err != nil {
+		t.Fatal(err)
+	}
+	titles, texts, events := map[uint32]string{}, map[uint32]string{}, v.client.Tail(ctx, x.ID())
+	for event, err := range events {
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := event
+		if f.Kind != stream.TailFrame {
+			continue
+		}
+		if f.Frame.Type == "title" {
+			titles[f.Attempt] = string(f.Frame.Payload)
+		} else {
+			texts[f.Attempt] += string(f.Frame.Payload)
+		}
+		if f.Attempt == 0 && f.Frame.Sequence == 5 {
+			kill()
+			v.process()
+		}
+	}
+	out, err := x.Result(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const all = " the light turned over the dark water and nobody on the shore knew who kept it"
+	if out.Words != 16 || titles[0] != out.Title+":" || titles[1] != titles[0] || texts[1] != all || !strings.HasPrefix(all, texts[0]) || len(texts) != 2 {
+		t.Errorf("%+v: titles %v, texts %v", out, titles, texts)
+	}
+	s, err := v.client.Get(ctx, x.ID())
+	if err != nil || s.Reclaims != 1 || s.Attempts != 2 || !strings.HasPrefix(s.Worker(), "python-") {
+		t.Errorf("%v: %+v", err, s)
+	}
+}
+
+// A handler fails, is retried, waits for an approval without a slot, and goes on with it.
+func TestRetryAndApproval(t *testing.T) {
+	v := newWorld(t)
+	v.process()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	x, err := client.Submit(ctx, v.client, publish, map[string]any{"text": " news", "fail_first": true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.AwaitSuspension(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.client.Approve(ctx, x.ID(), "approval", "yes"); err != nil {
+		t.Fatal(err)
+	}
+	out, err := x.Result(ctx)
+	if err != nil || out["published"] != "News" {
+		t.Errorf("%v %v", out, err)
+	}
+	if s, err := v.client.Get(ctx, x.ID()); err != nil || s.Retries != 1 || s.Attempts != 2 || s.Reclaims != 0 {
+		t.Errorf("%v: %+v", err, s)
+	}
+}
+
+// The API is killed again and again while a worker works through it. Everything is done, and told completely.
+func TestKilledGateway(t *testing.T) {
+	v := newWorld(t)
+	v.process()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	var list []*client.Execution[storyOutput]
+	for i := range 12 {
+		x, err := client.Submit(ctx, v.client, story, storyInput{About: fmt.Sprint(i), Pause: 0.01})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, x)
+	}
+	done := make(chan struct{})
+	var killing conc.WaitGroup
+	killing.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(300 * time.Millisecond):
+				v.kill()
+				v.serve()
+			}
+		}
+	})
+	for i := range list {
+		out, err := list[i].Result(ctx)
+		if err != nil || out.Words != 16 {
+			t.Errorf("%d: %+v %v", i, out, err)
+		}
+		tr, err := v.client.Transcript(ctx, list[i].ID())
+		if err != nil || !strings.HasSuffix(tr.Text(), "knew who kept it") {
+			t.Errorf("%d: %v %q", i, err, tr.Text())
+		}
+	}
+	close(done)
+	killing.Wait()
+}

@@ -1,0 +1,377 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/flowplan"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+type waitpointBody struct {
+	Lease  string `json:"lease"`
+	Key    string `json:"key" jsonschema:"1..128 bytes of printable ASCII; the same key has the same token in every run"`
+	LifeMs int64  `json:"life_ms,omitempty" jsonschema:"until the execution waits for it: 1000..7 days, default 1 day"`
+}
+
+type waitpointToken struct {
+	Token string `json:"token" jsonschema:"whoever has it may answer: hand it out inside a step. Empty when the waitpoint is closed"`
+}
+
+type suspendBody struct {
+	Lease         string         `json:"lease"`
+	Wait          string         `json:"wait" jsonschema:"its name, 1..128 bytes of printable ASCII, unique within a run; later runs find the answer under it"`
+	Until         *conditionBody `json:"until,omitempty" jsonschema:"default: a signal on the waitpoint of the same name"`
+	Reason        string         `json:"reason,omitempty" jsonschema:"waiting_for_signal (default), waiting_for_approval, waiting_for_callback, waiting_for_tool_result or waiting_for_operator_review"`
+	WithinMs      int64          `json:"within_ms,omitempty" jsonschema:"how long at most, up to ten years; default for ever"`
+	OnTimeout     string         `json:"on_timeout,omitempty" jsonschema:"fail (default), cancel, expire, auto_resume, auto_resume_with_timeout_signal or escalate"`
+	ResumeAfterMs int64          `json:"resume_after_ms,omitempty" jsonschema:"pause between the answer and the next run, up to 30 days"`
+}
+
+// conditionBody has exactly one of its forms. Members of a group may be groups once.
+type conditionBody struct {
+	conditionLeaf
+	All      []conditionGroup `json:"all,omitempty" jsonschema:"all of these"`
+	Any      []conditionGroup `json:"any,omitempty" jsonschema:"one of these"`
+	Operator bool             `json:"operator,omitempty" jsonschema:"only an operator resumes it"`
+	Timeout  bool             `json:"timeout,omitempty" jsonschema:"only the time does"`
+}
+
+type conditionGroup struct {
+	conditionLeaf
+	All []conditionLeaf `json:"all,omitempty"`
+	Any []conditionLeaf `json:"any,omitempty"`
+}
+
+type conditionLeaf struct {
+	Signal string   `json:"signal,omitempty" jsonschema:"a signal on the waitpoint of this key"`
+	Named  string   `json:"named,omitempty" jsonschema:"of this name only; with signal or count"`
+	Count  int      `json:"count,omitempty" jsonschema:"so many signals …"`
+	Of     []string `json:"of,omitempty" jsonschema:"… on the waitpoints of these keys"`
+	By     string   `json:"by,omitempty" jsonschema:"… counted as waitpoints (default), signals or sources"`
+}
+
+type suspendAnswer struct {
+	Suspended bool        `json:"suspended" jsonschema:"the lease is given up; a later claim brings the answer"`
+	Answer    *waitAnswer `json:"answer,omitempty" jsonschema:"signals came early and suffice: go on, under the same lease"`
+}
+
+type childrenBody struct {
+	Lease    string     `json:"lease"`
+	Wait     string     `json:"wait" jsonschema:"its name, 1..128 bytes of printable ASCII, unique within a run; later runs find the outcomes under it"`
+	Mode     string     `json:"mode,omitempty" jsonschema:"all (default): until all have ended; first; success: until one has succeeded, or all have ended"`
+	Leave    bool       `json:"leave,omitempty" jsonschema:"let them run on when this execution ends before them"`
+	Children []nodeBody `json:"children" jsonschema:"1..1000, each after those that it depends on. A name stands for the same child in every run, with the same input"`
+}
+
+type childrenAnswer struct {
+	Parked   bool                    `json:"parked" jsonschema:"the lease is given up; a later claim brings the outcomes"`
+	Outcomes map[string]childOutcome `json:"outcomes,omitempty" jsonschema:"by the name of the child; enough had ended: go on, under the same lease"`
+}
+
+type childOutcome struct {
+	ID      string   `json:"id"`
+	Outcome string   `json:"outcome,omitempty" jsonschema:"completed, failed, cancelled, expired or skipped; empty: it has not ended"`
+	Result  *payload `json:"result,omitempty" jsonschema:"of one that completed; left out when those before it have 1 MiB together"`
+}
+
+func (b *waitpointBody) leaseOf() string { return b.Lease }
+func (b *suspendBody) leaseOf() string   { return b.Lease }
+func (b *childrenBody) leaseOf() string  { return b.Lease }
+
+// newWaitAnswer is what ended a wait, as a worker sees it.
+func newWaitAnswer(r suspend.Result) waitAnswer {
+	out := waitAnswer{Cause: r.Cause, At: utc(r.ResumedAt), By: r.By, Reason: r.Reason}
+	for _, s := range r.Signals {
+		out.Signals = append(out.Signals, received{s.ID.String(), s.WaitpointKey, s.Name, s.Source, utc(s.AcceptedAt), newPayload(s.Payload)})
+	}
+	return out
+}
+
+// signing makes a call that needs the partition to know a token key. A store that was flushed knows none: then ours are declared, and the call
+// is made again. A partition that signs with another key of ours says so, and the call is made with that.
+func (c *call) signing(partition uint16, make func() error) error {
+	ring := c.h.conn.Keyring
+	for try := 0; ; try++ {
+		err := make()
+		if ring == nil || try == 3 {
+			return err
+		}
+		refusal, ok := errors.AsType[*flowfabric.Error](err)
+		switch {
+		case errors.Is(err, flowfabric.ErrNoTokenKeys):
+			if err := ring.Seed(c.ctx(), c.h.conn.Engine); err != nil {
+				return err
+			}
+		case ok && errors.Is(err, flowfabric.ErrKidNotCurrent) && ring.Has(refusal.Slot(0)):
+			ring.Use(partition, refusal.Slot(0))
+		default:
+			return err
+		}
+	}
+}
+
+func (c *call) openWaitpoint(f flowfabric.Fence, b *waitpointBody) (*waitpointToken, error) {
+	if err := printable("/key", b.Key); err != nil {
+		return nil, err
+	}
+	life := 24 * time.Hour
+	if b.LifeMs != 0 {
+		life = ms(b.LifeMs)
+	}
+	if life < time.Second || life > 7*24*time.Hour {
+		return nil, invalid("/life_ms", "it is %d, want 1000..%d", b.LifeMs, (7 * 24 * time.Hour).Milliseconds())
+	}
+	var opened engine.Opened
+	err := c.signing(f.Execution.Partition(), func() error {
+		minted, _, err := c.h.conn.Keyring.Mint(f.Execution, b.Key)
+		if err == nil {
+			opened, err = c.h.conn.Engine.CreatePendingWaitpoint(c.ctx(), f, b.Key, minted, life)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	token, err := c.h.conn.Keyring.Token(f.Execution, opened)
+	if err != nil {
+		return nil, err
+	}
+	return &waitpointToken{token.Reveal()}, nil
+}
+
+// there counts the forms that a condition has.
+func there(forms ...bool) (n int) {
+	for _, given := range forms {
+		if given {
+			n++
+		}
+	}
+	return n
+}
+
+func (b *conditionLeaf) given() bool { return b.Signal != "" || b.Count != 0 || b.Of != nil }
+
+func (b *conditionLeaf) condition(place string) (cond suspend.Condition, err error) {
+	if there(b.Signal != "", b.Count != 0 || b.Of != nil) != 1 {
+		return cond, invalid(place, "want either signal, or count and of")
+	}
+	if cond = suspend.Signal(b.Signal); b.Signal == "" {
+		by := map[string]suspend.Distinct{"": suspend.Waitpoints, "waitpoints": suspend.Waitpoints, "signals": suspend.SignalCount, "sources": suspend.Sources}
+		distinct, ok := by[b.By]
+		if !ok {
+			return cond, invalid(place+"/by", "it is %.32q, want waitpoints, signals or sources", b.By)
+		}
+		cond = suspend.Count(b.Count, distinct, b.Of...)
+	} else if b.By != "" {
+		return cond, invalid(place+"/by", "it belongs to count")
+	}
+	if b.Named != "" {
+		cond = cond.Named(b.Named)
+	}
+	return cond, nil
+}
+
+func (b *conditionGroup) condition(place string) (suspend.Condition, error) {
+	if there(b.given(), b.All != nil, b.Any != nil) != 1 {
+		return suspend.Condition{}, invalid(place, "want one of signal, count, all and any")
+	}
+	if b.given() {
+		return b.conditionLeaf.condition(place)
+	}
+	return group(place, b.All, b.Any, (*conditionLeaf).condition)
+}
+
+func (b *conditionBody) condition(place string) (suspend.Condition, error) {
+	if there(b.given(), b.All != nil, b.Any != nil, b.Operator, b.Timeout) != 1 {
+		return suspend.Condition{}, invalid(place, "want one of signal, count, all, any, operator and timeout")
+	}
+	switch {
+	case b.Operator:
+		return suspend.Operator(), nil
+	case b.Timeout:
+		return suspend.Timeout(), nil
+	case b.given():
+		return b.conditionLeaf.condition(place)
+	}
+	return group(place, b.All, b.Any, (*conditionGroup).condition)
+}
+
+// group is all of a list, or any of another; one of the two is there.
+func group[T any](place string, all, some []T, member func(*T, string) (suspend.Condition, error)) (suspend.Condition, error) {
+	list, name := all, "all"
+	if some != nil {
+		list, name = some, "any"
+	}
+	members := make([]suspend.Condition, len(list))
+	for i := range list {
+		var err error
+		if members[i], err = member(&list[i], fmt.Sprintf("%s/%s/%d", place, name, i)); err != nil {
+			return suspend.Condition{}, err
+		}
+	}
+	if some != nil {
+		return suspend.AnyOf(members...), nil
+	}
+	return suspend.AllOf(members...), nil
+}
+
+// suspendWork suspends the execution, or answers at once.
+func (c *call) suspendWork(f flowfabric.Fence, b *suspendBody) (*suspendAnswer, error) {
+	if err := printable("/wait", b.Wait); err != nil {
+		return nil, err
+	}
+	if b.Until == nil {
+		b.Until = &conditionBody{conditionLeaf: conditionLeaf{Signal: b.Wait}}
+	}
+	cond, err := b.Until.condition("/until")
+	if err != nil {
+		return nil, err
+	}
+	opts := []suspend.Option{suspend.Within(ms(b.WithinMs)), suspend.ResumeAfter(ms(b.ResumeAfterMs))}
+	if b.Reason != "" {
+		opts = append(opts, suspend.Because(suspend.Reason(b.Reason)))
+	}
+	if b.OnTimeout != "" {
+		opts = append(opts, suspend.OnTimeout(suspend.Behaviour(b.OnTimeout)))
+	}
+	asked := suspend.On(cond, opts...)
+	w, ok := errors.AsType[*waithook.Wanted](asked)
+	if !ok {
+		return nil, asked
+	}
+	pending, err := c.pending(f, w.Keys)
+	if err != nil {
+		return nil, err
+	}
+	var r engine.Suspended
+	err = c.signing(f.Execution.Partition(), func() error {
+		q := engine.Suspension{ID: uuid.New(), Request: "api " + b.Wait, Name: b.Wait, Reason: w.Reason, Timeout: w.Within, Behaviour: w.Behaviour,
+			ResumeDelay: w.ResumeDelay, Condition: w.Condition}
+		for _, key := range w.Keys {
+			if id, ok := pending[key]; ok {
+				q.Bindings = append(q.Bindings, engine.Binding{Minted: engine.Minted{ID: id, Key: key}, Pending: true})
+				continue
+			}
+			minted, _, err := c.h.conn.Keyring.Mint(f.Execution, key)
+			if err != nil {
+				return err
+			}
+			q.Bindings = append(q.Bindings, engine.Binding{Minted: minted})
+		}
+		var err error
+		r, err = c.h.conn.Engine.SuspendExecution(c.ctx(), f, q)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &suspendAnswer{Suspended: !r.Satisfied}
+	if r.Satisfied {
+		answer := newWaitAnswer(r.Resume)
+		out.Answer = &answer
+	}
+	return out, nil
+}
+
+// pending finds the waitpoints among keys that were opened before and that nothing waits for yet.
+func (c *call) pending(f flowfabric.Fence, keys []string) (map[string]uuid.UUID, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	r, err := c.h.conn.Engine.ReadSuspension(c.ctx(), f.Execution)
+	if err != nil {
+		return nil, err
+	}
+	pending := map[string]uuid.UUID{}
+	for _, w := range r.Waitpoints {
+		if w.State == suspend.WaitpointPending {
+			pending[w.Key] = w.ID
+		}
+	}
+	return pending, nil
+}
+
+// waitChildren makes children and parks the execution until they have ended.
+func (c *call) waitChildren(f flowfabric.Fence, b *childrenBody) (*childrenAnswer, error) {
+	if err := printable("/wait", b.Wait); err != nil {
+		return nil, err
+	}
+	if len(b.Children) < 1 || len(b.Children) > maxNodes {
+		return nil, invalid("/children", "there are %d, want 1..%d", len(b.Children), maxNodes)
+	}
+	modes := map[string][]flow.ChildrenOption{"": nil, "all": nil, "first": {flow.First()}, "success": {flow.FirstSuccess()}}
+	opts, ok := modes[b.Mode]
+	if !ok {
+		return nil, invalid("/mode", "it is %.32q, want all, first or success", b.Mode)
+	}
+	if b.Leave {
+		opts = append(opts, flow.Leave())
+	}
+	s, err := c.h.client.Get(c.ctx(), f.Execution)
+	if err != nil {
+		return nil, err
+	}
+	set, nodes := flow.Children(b.Wait, opts...), map[string]flow.Source[[]byte]{}
+	for i := range b.Children {
+		n, place := &b.Children[i], fmt.Sprintf("/children/%d", i)
+		options, err := n.options(place, nodes)
+		if err != nil {
+			return nil, err
+		}
+		if nodes[n.Name] != nil {
+			return nil, invalid(place+"/name", "another child is called %.64q", n.Name)
+		}
+		nodes[n.Name] = flow.Child(set, n.Name, handler.Define[[]byte, []byte](n.Kind), value(n.Input), options...)
+	}
+	q, err := flowplan.ChildrenOf(set, f.Execution, s.Route.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	for len(q.Children) > 100 { // a call takes so many; the last one parks
+		part := q
+		part.Children, part.Park = q.Children[:100], false
+		r, err := c.h.conn.Engine.WaitChildren(c.ctx(), f, part)
+		if err != nil || r.Parked || r.Satisfied {
+			return c.childrenAnswer(r, err)
+		}
+		q.Children = q.Children[100:]
+	}
+	return c.childrenAnswer(c.h.conn.Engine.WaitChildren(c.ctx(), f, q))
+}
+
+func (c *call) childrenAnswer(r engine.ChildrenReply, err error) (*childrenAnswer, error) {
+	if err != nil {
+		return nil, err
+	}
+	outcomes, err := c.outcomes(r.Outcomes)
+	return &childrenAnswer{Parked: r.Parked, Outcomes: outcomes}, err
+}
+
+// outcomes adds the results to how children ended, as far as there is room.
+func (c *call) outcomes(list []engine.ChildOutcome) (map[string]childOutcome, error) {
+	out, room := make(map[string]childOutcome, len(list)), 1<<20
+	for _, x := range list {
+		child := childOutcome{ID: x.ID.String(), Outcome: string(x.Outcome)}
+		if x.Outcome == flowfabric.Completed && room > 0 {
+			raw, _, err := c.h.conn.Engine.ReadResult(c.ctx(), x.ID, uint32(max(0, x.Attempt)))
+			if err != nil {
+				return nil, err
+			}
+			if room -= len(raw); room >= 0 {
+				p := newPayload(raw)
+				child.Result = &p
+			}
+		}
+		out[x.Node] = child
+	}
+	return out, nil
+}

@@ -1,0 +1,296 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// leased is a body that proves by a lease that the execution is the worker's.
+type leased interface{ leaseOf() string }
+
+type framesBody struct {
+	Lease  string      `json:"lease"`
+	First  uint64      `json:"first" jsonschema:"sequence of the first frame; they count from 1 in an attempt, without gaps. What was sent before is recognised by it"`
+	Frames []frameBody `json:"frames" jsonschema:"1..100, at most 512 KiB together"`
+}
+
+type frameBody struct {
+	Type        string          `json:"type,omitempty" jsonschema:"at most 128 bytes, such as token; default token"`
+	Text        *string         `json:"text,omitempty" jsonschema:"either text, or json, or base64; at most 64 KiB"`
+	JSON        json.RawMessage `json:"json,omitempty"`
+	Base64      []byte          `json:"base64,omitempty"`
+	Correlation string          `json:"correlation,omitempty"`
+	LiveMs      int64           `json:"live_ms,omitempty" jsonschema:"only for those who listen now, and gone after twice so long: 1000..60000"`
+}
+
+type framesAnswer struct {
+	LastSequence uint64 `json:"last_sequence"`
+}
+
+type stepBody struct {
+	Lease string          `json:"lease"`
+	Name  string          `json:"name" jsonschema:"1..128 bytes of printable ASCII, unique within the execution"`
+	Value json.RawMessage `json:"value,omitempty" jsonschema:"any JSON value, at most 256 KiB; later runs get it with the claim. Default null"`
+}
+
+type already struct {
+	Already bool `json:"already" jsonschema:"an earlier call had done it"`
+}
+
+type progressBody struct {
+	Lease   string `json:"lease"`
+	Percent *int   `json:"percent,omitempty" jsonschema:"0..100"`
+	Message string `json:"message,omitempty" jsonschema:"at most 1 KiB"`
+}
+
+type spendBody struct {
+	Lease    string           `json:"lease"`
+	Budget   string           `json:"budget" jsonschema:"one of the budgets of the claim"`
+	Sequence uint64           `json:"sequence" jsonschema:"1, 2, … for each budget under one lease; a repeat counts nothing"`
+	Amounts  map[string]int64 `json:"amounts" jsonschema:"by dimension"`
+}
+
+type spendAnswer struct {
+	Verdict  string   `json:"verdict" jsonschema:"OK, SOFT_BREACH or HARD_BREACH"`
+	Counted  bool     `json:"counted"`
+	Late     bool     `json:"late" jsonschema:"the execution is another worker's by now; it was counted all the same"`
+	Repeated bool     `json:"repeated" jsonschema:"this is the answer of the first time"`
+	Action   string   `json:"action,omitempty" jsonschema:"what the budget wants done about a hard breach: reject (the worker decides), fail, block (release it), warn"`
+	Breaches []breach `json:"breaches,omitempty"`
+}
+
+type breach struct {
+	Dimension string `json:"dimension"`
+	Hard      bool   `json:"hard"`
+	Used      int64  `json:"used"`
+	Limit     int64  `json:"limit"`
+}
+
+type completeBody struct {
+	Lease  string          `json:"lease"`
+	Result json.RawMessage `json:"result,omitempty" jsonschema:"any JSON value, at most 1 MiB; default null"`
+}
+
+type failBody struct {
+	Lease        string `json:"lease"`
+	Category     string `json:"category,omitempty" jsonschema:"1..64 bytes, for lists and alerts; default handler_error"`
+	Message      string `json:"message,omitempty" jsonschema:"cut to 1 KiB"`
+	Permanent    bool   `json:"permanent,omitempty" jsonschema:"no retry, whatever the policy says"`
+	RetryAfterMs *int64 `json:"retry_after_ms,omitempty" jsonschema:"instead of the pause of the policy"`
+}
+
+type failAnswer struct {
+	Retry     bool  `json:"retry" jsonschema:"it runs again; else it has failed for good"`
+	RetryInMs int64 `json:"retry_in_ms"`
+	Already   bool  `json:"already"`
+}
+
+type asideBody struct {
+	Lease   string `json:"lease"`
+	DelayMs int64  `json:"delay_ms" jsonschema:"0..10 years; the same attempt goes on later, and no retry is used up"`
+}
+
+type giveUpBody struct {
+	Lease  string `json:"lease"`
+	Reason string `json:"reason,omitempty"`
+}
+
+type releaseBody struct {
+	Lease string `json:"lease"`
+}
+
+func (b *framesBody) leaseOf() string   { return b.Lease }
+func (b *stepBody) leaseOf() string     { return b.Lease }
+func (b *progressBody) leaseOf() string { return b.Lease }
+func (b *spendBody) leaseOf() string    { return b.Lease }
+func (b *completeBody) leaseOf() string { return b.Lease }
+func (b *failBody) leaseOf() string     { return b.Lease }
+func (b *asideBody) leaseOf() string    { return b.Lease }
+func (b *giveUpBody) leaseOf() string   { return b.Lease }
+func (b *releaseBody) leaseOf() string  { return b.Lease }
+
+// work is a write of a worker about an execution that it has: the body has the lease, and the answer is what do returns, nil for none.
+func work[Body any, Answer any](action, name, summary, text string, do func(*call, flowfabric.Fence, *Body) (*Answer, error)) *route {
+	r := &route{method: http.MethodPost, path: "/v1/workers/{key}:" + action, name: name, summary: summary, need: takes, body: of[Body](), answers: done}
+	if reflect.TypeFor[Answer]() != reflect.TypeFor[nothing]() {
+		r.answers = ok[Answer](text)
+	}
+	r.handle = func(c *call) error {
+		var body Body
+		if err := c.body(&body); err != nil {
+			return err
+		}
+		s, err := c.session(-1)
+		if err != nil {
+			return err
+		}
+		f, err := s.fence("/lease", any(&body).(leased).leaseOf())
+		if err != nil {
+			return err
+		}
+		answer, err := do(c, f, &body)
+		if err != nil {
+			return err
+		}
+		if answer == nil {
+			c.w.WriteHeader(http.StatusNoContent)
+			return nil
+		}
+		return c.answerJSON(http.StatusOK, answer)
+	}
+	return r
+}
+
+// liveFrames is how many frames for those who listen now a stream holds.
+const liveFrames = 1000
+
+// value is a member of a body that may be missing.
+func value(v json.RawMessage) []byte {
+	if v == nil {
+		return []byte("null")
+	}
+	return v
+}
+
+func (c *call) appendFrames(f flowfabric.Fence, b *framesBody) (*framesAnswer, error) {
+	if len(b.Frames) < 1 || len(b.Frames) > 100 {
+		return nil, invalid("/frames", "there are %d, want 1..100", len(b.Frames))
+	}
+	if b.First < 1 {
+		return nil, invalid("/first", "it is missing: frames count from 1 in an attempt, and go on after last_sequence of the claim")
+	}
+	frames := make([]stream.Frame, len(b.Frames))
+	for i, x := range b.Frames {
+		frame := stream.Frame{Type: x.Type, Correlation: x.Correlation}
+		if frame.Type == "" {
+			frame.Type = "token"
+		}
+		given := 0
+		if x.Text != nil {
+			frame.Payload, frame.Encoding, given = []byte(*x.Text), stream.UTF8, given+1
+		}
+		if x.JSON != nil {
+			frame.Payload, frame.Encoding, given = x.JSON, stream.JSON, given+1
+		}
+		if x.Base64 != nil {
+			frame.Payload, frame.Encoding, given = x.Base64, stream.Bytes, given+1
+		}
+		if given != 1 {
+			return nil, invalid(fmt.Sprintf("/frames/%d", i), "it has %d of text, json and base64, want one", given)
+		}
+		if x.LiveMs != 0 {
+			if x.LiveMs < 1000 || x.LiveMs > 60_000 {
+				return nil, invalid(fmt.Sprintf("/frames/%d/live_ms", i), "it is %d, want 1000..60000", x.LiveMs)
+			}
+			frame.Mode, frame.TTL, frame.Keep = stream.ModeBestEffort, ms(x.LiveMs), liveFrames
+		}
+		frames[i] = frame
+	}
+	r, err := c.h.conn.Engine.AppendFrames(c.ctx(), f, b.First, frames)
+	if err != nil {
+		return nil, err
+	}
+	return &framesAnswer{r.LastSequence}, nil
+}
+
+func (c *call) recordStep(f flowfabric.Fence, b *stepBody) (*already, error) {
+	if err := printable("/name", b.Name); err != nil {
+		return nil, err
+	}
+	before, err := c.h.conn.Engine.RecordStep(c.ctx(), f, b.Name, value(b.Value))
+	return &already{before}, err
+}
+
+// printable checks the name of a step or of a wait.
+func printable(field, name string) error {
+	if len(name) < 1 || len(name) > 128 || slices.ContainsFunc([]byte(name), func(b byte) bool { return b < 0x20 || b > 0x7e }) {
+		return invalid(field, "it is %.80q, want 1..128 bytes of printable ASCII", name)
+	}
+	return nil
+}
+
+func (c *call) reportProgress(f flowfabric.Fence, b *progressBody) (*nothing, error) {
+	percent := -1
+	if b.Percent != nil {
+		if percent = *b.Percent; percent < 0 || percent > 100 {
+			return nil, invalid("/percent", "it is %d, want 0..100", percent)
+		}
+	}
+	return nil, c.h.conn.Engine.UpdateProgress(c.ctx(), f, percent, b.Message)
+}
+
+// spend counts whatever was used, also by a worker that has lost the execution: what is used is used. So it is not the lease that decides who
+// may, but the execution: its budgets, and a namespace of the token.
+func (c *call) spend(f flowfabric.Fence, b *spendBody) (*spendAnswer, error) {
+	if b.Sequence < 1 {
+		return nil, invalid("/sequence", "it is missing: count 1, 2, … for each budget under one lease")
+	}
+	s, err := c.h.client.Get(c.ctx(), f.Execution)
+	if err != nil {
+		return nil, err
+	}
+	if !c.who.may(s.Route.Namespace) || !slices.Contains(s.Route.Gates, flowfabric.BudgetGate(b.Budget)) {
+		return nil, invalid("/budget", "%.64q is no budget of the execution", b.Budget)
+	}
+	r, err := c.h.conn.Engine.ReportUsage(c.ctx(), admission.Usage{Budget: b.Budget, Execution: f.Execution, Epoch: f.Epoch, Sequence: b.Sequence, Amounts: b.Amounts})
+	if err != nil {
+		return nil, err
+	}
+	out := &spendAnswer{Verdict: string(r.Verdict), Counted: r.Applied, Late: r.Late, Repeated: r.Replayed, Action: string(r.Action)}
+	for _, x := range r.Breaches {
+		out.Breaches = append(out.Breaches, breach{x.Dimension, x.Hard, x.Used, x.Limit})
+	}
+	return out, nil
+}
+
+func (c *call) complete(f flowfabric.Fence, b *completeBody) (*already, error) {
+	settled, _, err := c.h.conn.Engine.CompleteExecutions(c.ctx(), f.Execution.Partition(), []engine.Completion{{Fence: f, Result: value(b.Result)}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &already{settled[0].Already}, settled[0].Err
+}
+
+func (c *call) failWork(f flowfabric.Fence, b *failBody) (*failAnswer, error) {
+	if b.Category == "" {
+		b.Category = handler.CategoryHandlerError
+	}
+	failure := engine.Failure{Category: b.Category, Reason: b.Message, Permanent: b.Permanent}
+	if b.RetryAfterMs != nil {
+		if *b.RetryAfterMs < 0 {
+			return nil, invalid("/retry_after_ms", "it is %d, want at least 0", *b.RetryAfterMs)
+		}
+		pause := ms(*b.RetryAfterMs)
+		failure.RetryAfter = &pause
+	}
+	r, err := c.h.conn.Engine.FailExecution(c.ctx(), f, failure)
+	return &failAnswer{r.Retry, r.RetryIn.Milliseconds(), r.Already}, err
+}
+
+func (c *call) delayWork(f flowfabric.Fence, b *asideBody) (*already, error) {
+	if b.DelayMs < 0 || ms(b.DelayMs) > 10*365*24*time.Hour || b.DelayMs > int64(10*365*24*time.Hour/time.Millisecond) {
+		return nil, invalid("/delay_ms", "it is %d, want 0..10 years", b.DelayMs)
+	}
+	before, err := c.h.conn.Engine.DelayExecution(c.ctx(), f, ms(b.DelayMs))
+	return &already{before}, err
+}
+
+func (c *call) cancelWork(f flowfabric.Fence, b *giveUpBody) (*already, error) {
+	before, err := c.h.conn.Engine.CancelExecution(c.ctx(), f.Execution, engine.Cancellation{Reason: b.Reason, Source: engine.CancelOwner, Fence: &f})
+	return &already{before}, err
+}
+
+func (c *call) releaseWork(f flowfabric.Fence, _ *releaseBody) (*already, error) {
+	before, err := c.h.conn.Engine.ReleaseExecution(c.ctx(), f)
+	return &already{before}, err
+}
