@@ -112,7 +112,7 @@ func (g *Gateway) heatAll() {
 // sweep has those look again who wait at a partition that did not answer or whose registration is old, and finds work that nobody was rung
 // for. It forgets offers that nobody makes any more.
 func (g *Gateway) sweep() {
-	ticks := time.NewTicker(sweepEvery)
+	ticks := time.NewTicker(g.every)
 	defer ticks.Stop()
 	for n := 0; ; n++ {
 		select {

@@ -62,6 +62,7 @@ type Gateway struct {
 	begin     sync.Once
 	listening chan struct{} // closed once the doorbells were heard of, or when waiting for them is over
 	tasks     conc.WaitGroup
+	every     time.Duration // from one sweep to the next
 
 	mu     sync.Mutex
 	pools  map[string]*pool // by what they offer
@@ -71,7 +72,7 @@ type Gateway struct {
 // New builds a gateway; it makes no call and starts nothing before the first claim.
 func New(e Engine, log *slog.Logger) *Gateway {
 	life, end := context.WithCancel(context.Background())
-	return &Gateway{engine: e, log: log, name: "gw" + randomHex()[:nameLength-2], life: life, end: end, listening: make(chan struct{}), pools: map[string]*pool{}}
+	return &Gateway{engine: e, log: log, name: "gw" + randomHex()[:nameLength-2], life: life, end: end, every: sweepEvery, listening: make(chan struct{}), pools: map[string]*pool{}}
 }
 
 func randomHex() string { return strings.ReplaceAll(uuid.NewString(), "-", "")[20:] }
