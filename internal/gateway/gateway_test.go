@@ -162,7 +162,7 @@ func TestRing(t *testing.T) {
 func TestWhatIsLeft(t *testing.T) {
 	w := start(t)
 	w.g.every = time.Hour // no sweep stands in for what should be said
-	w.submit(0, "k") // so that the route is known
+	w.submit(0, "k")      // so that the route is known
 	w.claim(asking("w", 1, 0, "k"))
 	got := make(chan []Claim, 3)
 	var waiting conc.WaitGroup
