@@ -17,7 +17,7 @@ type Package struct {
 
 // levels is the spine: a package imports only from levels before its own.
 var levels = [][]string{
-	{"lua", "internal/limits", "internal/codes", "internal/option", "internal/ids"},
+	{"lua", "internal/limits", "internal/codes", "internal/option", "internal/ids", "internal/trail"},
 	{"."},
 	{"internal/valid", "internal/denied"},
 	{"internal/library", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "internal/mergepatch", "internal/tailpos", "internal/waithook", "schedule"},

@@ -89,6 +89,7 @@ func topics() map[string][]scenario {
 		"clock":         clockScenarios,
 		"cancel":        cancelScenarios,
 		"operator":      operatorScenarios,
+		"trail":         trailScenarios,
 		"golden":        goldenScenarios,
 		"lost replies":  lostScenarios,
 		"interleavings": interleaveScenarios,
@@ -127,7 +128,7 @@ func topics() map[string][]scenario {
 var unmarked = []string{"golden", "lost replies", "interleavings", "errors", "fuzz"}
 
 var order = []string{
-	"create", "claim", "lease", "settle", "stream", "time", "clock", "cancel", "operator", "golden", "lost replies", "interleavings", "bell",
+	"create", "claim", "lease", "settle", "stream", "time", "clock", "cancel", "operator", "trail", "golden", "lost replies", "interleavings", "bell",
 	"errors", "repeat", "server", "edge cases", "tick", "modes", "runs", "suspend", "signal", "waitpoint", "suspend reuse",
 	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "audit", "replicas", "counting", "flow", "gates", "spend", "fair", "fuzz",
 }

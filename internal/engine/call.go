@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 var protocol = strconv.Itoa(limits.Protocol)
@@ -60,6 +61,9 @@ type request struct {
 // run makes the call and, because every function is idempotent or fenced, makes it again while the outcome is
 // unknown, unless its caller does.
 func (e *Engine) run(ctx context.Context, client rueidis.Client, f function, keys, args []string) (r *reader, err error) {
+	if note := trail.Of(ctx); note != "" && !f.readonly && !f.bare && args[0] == protocol {
+		args = append([]string{protocol + note}, args[1:]...)
+	}
 	if e.cfg.OnCall != nil {
 		began := time.Now()
 		defer func() { e.cfg.OnCall(f.name, time.Since(began), err) }()

@@ -48,7 +48,7 @@ var samples = func() map[string]string {
 }()
 
 // engineCommands are what the engine itself sends; the others are run by the library, under the same user.
-var engineCommands = []string{"PING", "ROLE", "INFO", "SUBSCRIBE", "SSUBSCRIBE", "SPUBLISH", "FCALL", "FUNCTION", "GET", "MGET", "HGETALL", "XRANGE", "EXISTS"}
+var engineCommands = []string{"PING", "ROLE", "INFO", "SUBSCRIBE", "SSUBSCRIBE", "SPUBLISH", "FCALL", "FUNCTION", "GET", "MGET", "HGETALL", "HMGET", "XRANGE", "XREVRANGE", "EXISTS"}
 
 var calls = regexp.MustCompile(`redis\.call\('([A-Z]+)'`)
 

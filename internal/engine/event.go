@@ -44,6 +44,9 @@ func (e Event) String() string {
 	if e.By != "" {
 		b.WriteString(", by " + printable(e.By))
 	}
+	if e.From != "" {
+		b.WriteString(" from " + printable(e.From))
+	}
 	switch first, rest, two := strings.Cut(e.Detail, " "); {
 	case e.Detail == "":
 	case e.Kind == EventReleased:

@@ -6,12 +6,13 @@ type function struct {
 	method   string // of Engine, that calls it
 	readonly bool
 	once     bool // its caller repeats it, the engine does not
+	bare     bool // of no partition: it takes no note of who asks
 }
 
 var (
 	fnVersion         = function{name: "ff_version", method: "loadOn", readonly: true}
-	fnConfigure       = function{name: "ff_configure", method: "configure"}
-	fnBoot            = function{name: "ff_boot", method: "boot"}
+	fnConfigure       = function{name: "ff_configure", method: "configure", bare: true}
+	fnBoot            = function{name: "ff_boot", method: "boot", bare: true}
 	fnFreeze          = function{name: "ff_freeze_partition", method: "freeze"}
 	fnPoll            = function{name: "ff_poll", method: "Poll", readonly: true}
 	fnCreate          = function{name: "ff_create_execution", method: "CreateExecutions", once: true}

@@ -18,6 +18,7 @@ type Event struct {
 	Epoch   uint64
 	Session string // who held it; the instance is Instance(Session)
 	By      string // who asked for it
+	From    string // from where, if that is known
 	Code    flowfabric.Code
 	Detail  string // claimed: why; attempt_ended: state and category; ended: category of a failure that ended it; priority: "old new"
 	Reason  string // of an attempt's end, a revocation, a cancellation, a hold or a replay
@@ -51,6 +52,7 @@ const (
 	EventHeld      EventKind = "held"               // kept from being handed out, by an operator
 	EventUnheld    EventKind = "unheld"
 	EventDelay     EventKind = "delay_changed" // by an operator; Until, zero for at once
+	EventTagged    EventKind = "tagged"        // tags were changed, by somebody who said who it is
 )
 
 // ranks order what happened in the same millisecond of one attempt.
@@ -152,7 +154,9 @@ func recorded(text string, r *reader) []Event {
 		return nil
 	}
 	f := fields{m: map[string]string{"at": p[1], "attempt": p[2], "epoch": p[3], "claimed": p[6]}, r: r}
-	e := Event{Kind: cmp.Or(ofHolds[p[0]], EventKind(p[0])), At: f.instant("at"), Attempt: uint32(f.number("attempt")), Epoch: uint64(f.number("epoch")), Session: p[4]}
+	session, from, _ := strings.Cut(p[4], " ")
+	e := Event{Kind: cmp.Or(ofHolds[p[0]], EventKind(p[0])), At: f.instant("at"), Attempt: uint32(f.number("attempt")), Epoch: uint64(f.number("epoch")),
+		Session: session, From: from}
 	switch e.Kind {
 	case EventDelayed, EventReleased:
 		if ms, err := strconv.ParseInt(p[5], 10, 64); err == nil {
@@ -161,7 +165,7 @@ func recorded(text string, r *reader) []Event {
 			e.Detail = p[5]
 		}
 		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session}, e}
-	case EventRevoked, EventCancelled, EventHeld, EventUnheld:
+	case EventRevoked, EventCancelled, EventHeld, EventUnheld, EventTagged:
 		e.By, e.Reason = p[5], p[6]
 	case EventDelay: // until, request, who
 		told := strings.SplitN(p[5], " ", 3)

@@ -13,7 +13,7 @@ import (
 
 // admissionAreas gives the type of every key of a partition of budgets or quotas.
 var admissionAreas = map[string]string{
-	"": "hash", ":budgets": "zset", ":bd:": "hash", ":bu:": "hash", ":bx:": "zset", ":bl:": "hash", ":br:": "string", ":bh:": "list", ":bw:": "zset",
+	"": "hash", ":budgets": "zset", ":trail": "stream", ":bd:": "hash", ":bu:": "hash", ":bx:": "zset", ":bl:": "hash", ":br:": "string", ":bh:": "list", ":bw:": "zset",
 	":quotas": "zset", ":qd:": "hash", ":qw:": "zset", ":qs:": "zset", ":qh:": "list", ":qc:": "zset", ":qr:": "zset",
 }
 

@@ -77,7 +77,7 @@ func (l *look) wrong(format string, args ...any) {
 	l.bad = append(l.bad, fmt.Sprintf(format, args...))
 }
 
-var rootFields = []string{"protocol", "booted", "frozen", "wake", "owner", "ticked", "quiet", "table", "routes", "ring", "lanes", "feed", "fed", "revision",
+var rootFields = []string{"protocol", "booted", "frozen", "wake", "owner", "ticked", "quiet", "table", "routes", "ring", "lanes", "feed", "fed", "noted", "revision",
 	"purged", "recounts", "clock_offset", "clock_pin", "gates", "space", "spaces", "subroutes",
 	"tally:T5", "tally:F2", "tally:F3", "tally:F4", "tally:xc", "tally:xt", "tally:xn", "tally:xs"}
 

@@ -51,7 +51,7 @@ var areas = map[string]string{
 	":g:": "list", ":gd:": "hash",
 	":fd:": "stream", ":fl:": "stream", ":fs:": "hash", ":fe:": "stream",
 	":parked": "zset", ":routeuse": "hash", ":lanes": "hash", ":workers": "zset", ":wk:": "hash",
-	":schedules": "zset", ":sc:": "hash", ":feed": "stream",
+	":schedules": "zset", ":sc:": "hash", ":feed": "stream", ":trail": "stream",
 	":scnames": "zset", ":gready": "set", ":closed": "zset", ":closings": "hash", ":attached": "hash", ":outbox": "stream",
 	":paused": "zset", ":shares": "hash", ":weights": "hash", ":ring:": "zset", ":gring:": "zset", ":turns:": "zset", ":ins:": "string", ":refused": "zset", ":refusals": "hash",
 	":blocked": "zset", ":flows": "zset", ":flowdue": "zset", ":backlog": "zset", ":work": "hash",

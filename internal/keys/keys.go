@@ -46,6 +46,7 @@ func (p Partition) Workers() string       { return string(p) + ":workers" }   //
 func (p Partition) Schedules() string     { return string(p) + ":schedules" } // zset: schedule by next due time
 func (p Partition) ScheduleNames() string { return string(p) + ":scnames" }   // zset: every schedule
 func (p Partition) Feed() string          { return string(p) + ":feed" }      // stream: what happened
+func (p Partition) Trail() string         { return string(p) + ":trail" }     // stream: who changed what
 func (p Partition) Blocked() string       { return string(p) + ":blocked" }   // zset: member that waits for others by creation
 func (p Partition) Flows() string         { return string(p) + ":flows" }     // zset: flow by creation
 func (p Partition) FlowDue() string       { return string(p) + ":flowdue" }   // zset: flow to be given up or forgotten

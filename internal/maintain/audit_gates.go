@@ -31,8 +31,8 @@ type AuditedGates struct {
 }
 
 var gateAreas = map[string][]string{
-	"b": {"", "budgets", "bd", "bu", "bx", "bl", "br", "bh", "bw"},
-	"q": {"", "quotas", "qd", "qw", "qs", "qh", "qc", "qr"},
+	"b": {"", "trail", "budgets", "bd", "bu", "bx", "bl", "br", "bh", "bw"},
+	"q": {"", "trail", "quotas", "qd", "qw", "qs", "qh", "qc", "qr"},
 }
 
 // place is a name and the partition in which something has it.

@@ -24,7 +24,7 @@ var (
 		"fc", "fx", "fu", "ft", "y"}
 	families = []string{"q", "ring", "gring", "turns", "h", "open", "s", "l", "w", "sc", "wk"}
 	others   = []string{"", "routes", "routeids", "routelog", "ready", "delayed", "alarms", "sessions", "done", "pending", "kids", "digests",
-		"parked", "routeuse", "lanes", "workers", "schedules", "scnames", "feed", "news", "int", "z", "blocked", "flows", "flowdue",
+		"parked", "routeuse", "lanes", "workers", "schedules", "scnames", "feed", "trail", "news", "int", "z", "blocked", "flows", "flowdue",
 		"backlog", "work", "fz", "gready", "closed", "closings", "attached", "outbox", "paused", "shares", "weights", "ins", "refused", "refusals", "bad"}
 )
 

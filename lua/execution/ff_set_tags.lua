@@ -14,5 +14,6 @@ local function ff_set_tags(ctx, argv)
   local answer, has = tagging.change(q, keys.tags(ctx.r, id), c.has_tags)
   if has and not c.has_tags then record.set(ctx, id, 'has_tags', '1') end
   if has == false and c.has_tags then record.clear(ctx, id, 'has_tags') end
+  if ctx.note and answer[2] == 'OK' then history.add(ctx, c, id, 'tagged', ctx.note.by, ctx.note.why) end
   return answer
 end

@@ -5,7 +5,7 @@ audit_root.looks = {}
 
 -- types: the keys that there is one of are of the types they should have. One that is not is set aside, and an empty one is filled again.
 local types = { hash = { 'routes', 'routeids', 'routeuse', 'lanes', 'closings', 'attached', 'shares', 'weights', 'work', 'kids' },
-  set = { 'ready', 'gready', 'digests' }, stream = { 'feed', 'outbox' },
+  set = { 'ready', 'gready', 'digests' }, stream = { 'feed', 'outbox', 'trail' },
   zset = { 'delayed', 'alarms', 'parked', 'done', 'pending', 'sessions', 'routelog', 'workers', 'schedules', 'scnames', 'blocked', 'flows',
     'flowdue', 'backlog', 'paused', 'closed' } }
 

@@ -21,6 +21,7 @@ function keys.workers(r) return r .. ':workers' end     -- zset: registered work
 function keys.schedules(r) return r .. ':schedules' end -- zset: schedule that is not paused by its next due time
 function keys.schedule_names(r) return r .. ':scnames' end -- zset: every schedule, all of one score
 function keys.feed(r) return r .. ':feed' end           -- stream: what happened, while somebody wants to know
+function keys.trail(r) return r .. ':trail' end         -- stream: who changed what
 function keys.blocked(r) return r .. ':blocked' end     -- zset: member that waits for others by when it was created
 function keys.flows(r) return r .. ':flows' end         -- zset: flow by when it was created
 function keys.flow_due(r) return r .. ':flowdue' end    -- zset: flow that the tick is to give up, or to forget

@@ -8,6 +8,7 @@
 --   gates   1 when a route has gates, 2 when something is attached to a scope, 3 when to a label; else false
 --   spaces  set when there is, or was, work of several namespaces
 --   feed    what is recorded in the feed and until when, or false
+--   note    who asks and why, if the trail is to keep it
 -- A missing root is an error, never created on demand.
 local root = {}
 
@@ -23,6 +24,7 @@ end
 -- Claims ask for the route table's version at the same time, the tick for who ticks, whom to wake, and what is quiet.
 function root.enter(k, argv, claims, tick)
   root.current = nil
+  local said, note = trail.split(argv[1])
   local r, h = k[1], nil
   if tick then
     h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces', 'owner', 'ring', 'quiet')
@@ -32,11 +34,11 @@ function root.enter(k, argv, claims, tick)
     h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces')
   end
   if not h[1] then return nil, reply.err('partition_missing', r) end
-  if h[1] ~= '@PROTOCOL@' or argv[1] ~= '@PROTOCOL@' then return nil, root.mismatch(h[1], argv[1]) end
+  if h[1] ~= '@PROTOCOL@' or said ~= '@PROTOCOL@' then return nil, root.mismatch(h[1], said) end
   if h[2] then return nil, reply.err('partition_frozen', r) end
   local now = clock.now(r)
   local ctx = { r = r, now = now, t = reply.int(now), wake = h[3] and tonumber(h[3]), lanes = h[4], feed = h[5],
-    gates = h[6], ticked = h[7], spaces = h[8], table = claims and tonumber(h[9] or '0'), moves = {}, cache = {} }
+    gates = h[6], ticked = h[7], spaces = h[8], note = note, table = claims and tonumber(h[9] or '0'), moves = {}, cache = {} }
   root.current = ctx
   if tick then
     ctx.owner = h[9]
@@ -107,6 +109,7 @@ function root.leave(answer)
     if ctx.cache.waited then waits.flush(ctx) end
     if ctx.cache.linked then links.flush(ctx) end
     if ctx.cache.dirty or ctx.cache.spliced or ctx.cache.written then record.flush(ctx) end
+    if ctx.note and answer[2] == 'OK' then trail.add(ctx) end
   end
   return answer
 end

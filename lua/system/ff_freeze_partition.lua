@@ -11,7 +11,8 @@ local function ff_freeze_partition(k, argv)
   if not reason or #reason > 256 then return reply.err('invalid_input', 'reason: at most 256 bytes') end
   local h = redis.call('HMGET', k[1], 'protocol', 'frozen')
   if not h[1] then return reply.err('partition_missing', k[1]) end
-  local refused = root.mismatch(h[1], argv[1])
+  local said, note = trail.split(argv[1])
+  local refused = root.mismatch(h[1], said)
   if refused then return refused end
   if (frozen == '1') == (h[2] and true or false) then return reply.already(frozen) end
   if frozen == '1' then
@@ -19,5 +20,6 @@ local function ff_freeze_partition(k, argv)
   else
     redis.call('HDEL', k[1], 'frozen')
   end
+  if note then trail.add({ r = k[1], t = reply.int(clock.now(k[1])), note = note }) end
   return reply.ok(frozen)
 end

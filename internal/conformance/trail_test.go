@@ -1,0 +1,95 @@
+package conformance
+
+import (
+	"context"
+	"strings"
+
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
+)
+
+// notes are the entries of the partition's audit trail, the newest first.
+func (w *env) notes() []string {
+	w.Helper()
+	changes, _, err := w.e.ReadTrail(w.ctx, int(w.p), engine.Position{}, 100)
+	w.no(err)
+	var lines []string
+	for _, c := range changes {
+		lines = append(lines, strings.Join([]string{c.Action, c.Name, c.By, c.From, c.Why, c.Detail}, "|"))
+	}
+	return lines
+}
+
+// noted is a context of a change that is to be noted.
+func (w *env) noted(request, action string) context.Context {
+	ctx := trail.Acting(w.ctx, trail.Actor{From: "api 192.0.2.1"})
+	return trail.With(ctx, trail.Note{Request: request, Action: action, On: "execution", Name: "x", By: "anna", Why: "a\x1fb", Detail: "7"})
+}
+
+var trailScenarios = []scenario{
+	{name: "a change is kept with who made it, from where and why", run: func(w *env) {
+		id := w.create()
+		_, err := w.e.HoldExecution(w.noted("r1", "hold"), id, "anna", "look first")
+		w.no(err)
+		w.check()
+		same(w, "the trail", strings.Join(w.notes(), "\n"), "hold|x|anna|api 192.0.2.1|a b|7")
+		_, err = w.e.UnholdExecution(w.ctx, id, "bea") // nobody said that it is to be kept
+		w.no(err)
+		_, _, err = w.e.ChangePriority(w.noted("r2", "set priority"), id, 9, "anna")
+		w.no(err)
+		w.no(w.e.SetTags(w.noted("r3", "set tags"), id, map[string]string{"a.b": "c"}, nil))
+		w.check()
+		same(w, "the trail, newest first", strings.Join(w.notes(), "\n"), "set tags|x|anna|api 192.0.2.1|a b|7\nset priority|x|anna|api 192.0.2.1|a b|7\nhold|x|anna|api 192.0.2.1|a b|7")
+		history, err := w.e.ReadHistory(w.ctx, id)
+		w.no(err)
+		var told []string
+		for _, e := range history {
+			told = append(told, string(e.Kind)+" "+e.By+" "+e.From)
+		}
+		same(w, "the history", strings.Join(told, ", "), "created  , held anna api 192.0.2.1, unheld bea , priority anna api 192.0.2.1, tagged anna api 192.0.2.1")
+	}},
+	{name: "what changes nothing leaves no note", run: func(w *env) {
+		id := w.create()
+		_, err := w.e.HoldExecution(w.noted("r1", "hold"), id, "anna", "")
+		w.no(err)
+		w.unchanged("holding what is held", func() {
+			already, err := w.e.HoldExecution(w.noted("r2", "hold"), id, "anna", "")
+			w.no(err)
+			same(w, "already", already, true)
+		})
+		w.unchanged("what is refused", func() {
+			if _, err := w.e.RevokeLease(w.noted("r3", "revoke"), id, "", "anna", ""); err == nil {
+				w.Error("revoked what nobody runs")
+			}
+		})
+	}},
+	{name: "a request that takes several calls leaves one note", run: func(w *env) {
+		ctx := w.noted("r1", "hold all")
+		for _, id := range w.createN(3) {
+			_, err := w.e.HoldExecution(ctx, id, "anna", "")
+			w.no(err)
+		}
+		w.check()
+		same(w, "notes", len(w.notes()), 1)
+		_, err := w.e.HoldExecution(w.noted("r2", "hold"), w.create(), "anna", "")
+		w.no(err)
+		same(w, "notes of two requests", len(w.notes()), 2)
+	}},
+	{name: "a note that cannot be read is refused", run: func(w *env) {
+		id := w.create().UUID().String()
+		for _, given := range []string{proto + "\x1f", proto + "\x1fa\x1fb", proto + strings.Repeat("\x1f", 9), "x\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9",
+			proto + "\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9\x1f10", proto + "\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f" + strings.Repeat("x", 4097), strings.Repeat("9", 20)} {
+			w.unchanged(given, func() {
+				same(w, given, w.fcall("ff_pause_execution", given, id, "anna", "").code, "invalid_input")
+				same(w, "freeze with "+given, w.fcall("ff_freeze_partition", given, "1", "x").code, "invalid_input")
+			})
+		}
+		same(w, "another protocol with a note", w.fcall("ff_pause_execution", "1\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9", id, "anna", "").code, "protocol_mismatch")
+	}},
+	{name: "who freezes a partition is noted", run: func(w *env) {
+		w.no(w.e.FreezePartition(w.noted("r1", "freeze"), w.p, "it moves"))
+		w.no(w.e.ThawPartition(w.noted("r2", "thaw"), w.p))
+		w.check()
+		same(w, "notes", strings.Join(w.notes(), "\n"), "thaw|x|anna|api 192.0.2.1|a b|7\nfreeze|x|anna|api 192.0.2.1|a b|7")
+	}},
+}

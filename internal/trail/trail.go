@@ -1,0 +1,115 @@
+// Package trail takes along who changes what, from a caller to the engine, which has the server keep it together with the change.
+package trail
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+)
+
+// Note is what the audit trail keeps of a change.
+type Note struct {
+	Request   string // of the change: its calls count once in a partition
+	Action    string // what was done, such as cancel
+	On, Name  string // to what: execution, lane, …, and its id or name
+	Namespace string // in which that is; "" if it is in none, or not known
+	By, From  string // who, and from where
+	Why       string
+	Detail    string
+}
+
+// Actor is on whose behalf a program acts.
+type Actor struct {
+	By        string // "": whoever the calls say
+	From      string // such as "api 10.1.2.3"
+	Namespace string // of what is changed, if it is known
+}
+
+// The longest parts, in bytes.
+const (
+	maxPart = 512
+	maxFrom = 128
+)
+
+const separator = "\x1f"
+
+type actorKey struct{}
+type noteKey struct{}
+
+// Acting says who acts.
+func Acting(ctx context.Context, a Actor) context.Context {
+	return context.WithValue(ctx, actorKey{}, a)
+}
+
+// ActorOf is who acts; the zero Actor if that was not said.
+func ActorOf(ctx context.Context) Actor {
+	a, _ := ctx.Value(actorKey{}).(Actor)
+	return a
+}
+
+// Program is what this program is in the trail: go, or cli for the command. It is set before the first change.
+var Program = "go"
+
+var here = sync.OnceValue(func() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return Program
+	}
+	return Program + " " + host
+})
+
+// With has what follows noted as one change. A change that is part of another one is that.
+func With(ctx context.Context, n Note) context.Context {
+	if _, ok := ctx.Value(noteKey{}).(string); ok {
+		return ctx
+	}
+	a := ActorOf(ctx)
+	if a.By != "" {
+		n.By = a.By
+	}
+	n.From = cmp.Or(a.From, here())
+	if n.Namespace == "" {
+		n.Namespace = a.Namespace
+	}
+	if n.Request == "" {
+		n.Request = strings.ReplaceAll(uuid.NewString(), "-", "")[:16]
+	}
+	return context.WithValue(ctx, noteKey{}, n.text())
+}
+
+// Of is the note as it stands behind the protocol number of a call; "" if there is none.
+func Of(ctx context.Context) string {
+	text, _ := ctx.Value(noteKey{}).(string)
+	return text
+}
+
+func (n Note) text() string {
+	return separator + strings.Join([]string{plain(n.Request, 64), plain(n.By, maxPart), plain(n.From, maxFrom), plain(n.Action, 64), plain(n.On, 64),
+		plain(n.Name, maxPart), plain(n.Namespace, 64), plain(n.Why, maxPart), plain(n.Detail, maxPart)}, separator)
+}
+
+// plain cuts a text, and has no control characters.
+func plain(text string, most int) string {
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "")
+	}
+	return strings.Map(func(r rune) rune {
+		if r < 0x20 || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// Parse reads what the server kept.
+func Parse(text string) (n Note, ok bool) {
+	p := strings.Split(text, separator)
+	if len(p) != 9 {
+		return n, false
+	}
+	return Note{Request: p[0], By: p[1], From: p[2], Action: p[3], On: p[4], Name: p[5], Namespace: p[6], Why: p[7], Detail: p[8]}, true
+}
