@@ -32,6 +32,8 @@ type store interface {
 	explain.Source
 	link.GateFinder
 	Partitions() uint16
+	TrailSources() int
+	ReadTrail(ctx context.Context, source int, before engine.Position, limit int) (changes []engine.Change, more bool, err error)
 }
 
 // New makes an Admin that shares the connection, namespace, creator and token keys of a client. It costs nothing, and ends with the

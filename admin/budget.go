@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -67,7 +68,7 @@ func (a *Admin) PutBudget(ctx context.Context, b admission.Budget, revision uint
 	who, err := a.gating(by, valid.GateName("budget", b.Name), validateBudget(b))
 	if err == nil {
 		var wake []engine.Waiter
-		_, _, wake, err = a.store.PutBudget(ctx, b, revision, who)
+		_, _, wake, err = a.store.PutBudget(link.Act{By: who}.Noted(ctx, putting(revision), "budget", b.Name), b, revision, who)
 		a.wake(ctx, "change of "+b.Name, wake)
 	}
 	return about(putting(revision), "budget", b.Name, conflict(revision, err))
@@ -112,9 +113,10 @@ func validateBudget(b admission.Budget) error {
 // after one of that name is made again. What it is attached to stays: see [Admin.DetachGates]. removed is false when there was none.
 func (a *Admin) RemoveBudget(ctx context.Context, name string, by ...flowfabric.By) (removed bool, err error) {
 	already := true
-	if _, err = a.gating(by, valid.GateName("budget", name)); err == nil {
+	who, err := a.gating(by, valid.GateName("budget", name))
+	if err == nil {
 		a.conn.Gates.Forget(flowfabric.BudgetGate(name))
-		already, err = a.store.RemoveBudget(ctx, name)
+		already, err = a.store.RemoveBudget(link.Act{By: who}.Noted(ctx, "remove", "budget", name), name)
 	}
 	return !already && err == nil, about("remove", "budget", name, err)
 }
@@ -233,7 +235,7 @@ func (a *Admin) AdjustBudget(ctx context.Context, name string, amounts map[strin
 	err = cmp.Or(a.conn.Closed(), errors.Join(valid.GateName("budget", name), validateAmounts(amounts, -maxAmount), validateText("reason", act.Reason), err))
 	var wake []engine.Waiter
 	if err == nil {
-		used, wake, err = a.store.AdjustBudget(ctx, name, amounts, act.By, act.Reason)
+		used, wake, err = a.store.AdjustBudget(act.Noted(ctx, "adjust", "budget", name, amountWords(amounts)...), name, amounts, act.By, act.Reason)
 		a.wake(ctx, "adjustment of "+name, wake)
 	}
 	return used, about("adjust", "budget", name, err)
@@ -253,7 +255,7 @@ func (a *Admin) ResetBudget(ctx context.Context, name string, move bool, by ...f
 	who, err := a.gating(by, valid.GateName("budget", name))
 	if err == nil {
 		var wake []engine.Waiter
-		period, left, wake, err = a.store.ResetBudget(ctx, name, who, move)
+		period, left, wake, err = a.store.ResetBudget(link.Act{By: who}.Noted(ctx, "reset", "budget", name), name, who, move)
 		a.wake(ctx, "reset of "+name, wake)
 	}
 	return period, left, about("reset", "budget", name, err)
@@ -274,7 +276,7 @@ func (a *Admin) RefundBudget(ctx context.Context, name string, id flowfabric.Exe
 	if err == nil {
 		var released []bool
 		var wake []engine.Waiter
-		released, wake, err = a.store.ReleaseUsage(ctx, who, []engine.Refund{{Budget: name, Execution: id, Outcome: engine.RefundAsked}})
+		released, wake, err = a.store.ReleaseUsage(link.Act{By: who}.Noted(ctx, "refund", "budget", name, id.String()), who, []engine.Refund{{Budget: name, Execution: id, Outcome: engine.RefundAsked}})
 		a.wake(ctx, "refund of "+name, wake)
 		returned = len(released) == 1 && released[0]
 	}

@@ -134,7 +134,8 @@ const (
 func (a *Admin) Bulk(ctx context.Context, f Filter, action BulkAction, o BulkOptions, opts ...flowfabric.ActOption) (BulkResult, error) {
 	b, err := a.bulk(ctx, f, action, o, opts)
 	if err == nil {
-		err = b.run(ctx)
+		act, _ := a.act(opts)
+		err = b.run(act.In(ctx, f.Namespace, action.name, "executions", b.filter.words()))
 	}
 	if err != nil {
 		return b.out, fmt.Errorf("bulk %s: %w", cmp.Or(action.name, "action"), err)

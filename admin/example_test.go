@@ -83,6 +83,7 @@ func Example() {
 	// - created "print-shop" ""
 	// - claimed "" ""
 	// - attempt_ended "" "no ink"
+	// - tagged "print-shop" ""
 	// - replayed "anna" "ink refilled"
 	// - claimed "" ""
 	// - ended "" ""

@@ -56,6 +56,12 @@ func (f *fakeStore) admin(t *testing.T, over ...store) *Admin {
 
 func (f *fakeStore) Partitions() uint16 { return 4 }
 
+func (f *fakeStore) TrailSources() int { return 4 }
+
+func (f *fakeStore) ReadTrail(context.Context, int, engine.Position, int) ([]engine.Change, bool, error) {
+	return nil, false, f.refusal
+}
+
 func (f *fakeStore) FindGate(context.Context, flowfabric.Gate) error { return f.refusal }
 
 func (f *fakeStore) SetShare(context.Context, string, string, int) []engine.AttachAnswer { return nil }

@@ -83,7 +83,7 @@ func (a *Admin) ReplayFlow(ctx context.Context, id flowfabric.FlowID, which Flow
 	r := flowReplaying{FlowReplay: which, admin: a, id: id, request: which.How.request(act)}
 	r.out.Request = r.request.Request
 	if err == nil {
-		err = r.run(ctx)
+		err = r.run(act.Noted(ctx, "replay", "flow", id.String(), which.Nodes...))
 	}
 	return r.out, link.AboutFlow("replay", id, err)
 }
@@ -96,6 +96,7 @@ func (a *Admin) SetFlowTags(ctx context.Context, id flowfabric.FlowID, set map[s
 	if err := a.admitFlow("set tags of", id); err != nil {
 		return err
 	}
+	ctx = link.Act{By: a.conn.Creator}.Noted(ctx, "set tags", "flow", id.String(), tagWords(set, remove)...)
 	return link.AboutFlow("set tags of", id, a.store.SetFlowTags(ctx, id, set, remove))
 }
 

@@ -148,6 +148,7 @@ func (a *Admin) changeAttached(ctx context.Context, how engine.AttachHow, scope 
 	if err != nil {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
+	ctx = link.Act{By: who}.In(ctx, scope.Namespace, verb, "scope", scopeWords(scope), gateWords(gates)...)
 	answers := a.store.ChangeAttached(ctx, scope, how, gates, who)
 	return foldAnswers(verb, answers)
 }

@@ -17,12 +17,13 @@ type Event struct {
 	// replayed (Code and Until: how and when the run before had ended); suspended (Detail: the reason; Reason: the name under which the
 	// handler waits); resumed (Detail: the cause); escalated; suspension_timeout (Detail: what it led to); skipped; late_input;
 	// token_reissued (Detail: the waitpoint's key); held; unheld;
-	// delay_changed by an operator (Until: the new time; none: it may run at once).
+	// delay_changed by an operator (Until: the new time; none: it may run at once); tagged.
 	Kind    string
 	Attempt uint32 // the attempt it belongs to; meaningless before the first
 	Epoch   uint64
 	Session string // who held it: "<instance>~<random>", or "<gateway>~<worker>~<random>" over HTTP
 	By      string // who asked for it
+	From    string // from where, such as "api 10.1.2.3" or "cli web-1"; "" when that is not known
 	Code    flowfabric.Code
 	Detail  string
 	Reason  string // of an attempt's end, a revocation, a cancellation, a hold or a replay
@@ -32,7 +33,7 @@ type Event struct {
 // String is the event as one line: time, kind, attempt, and what there is to say about it. Texts of users are quoted where they are
 // not plain.
 func (e Event) String() string {
-	return engine.Event{At: e.At, Kind: engine.EventKind(e.Kind), Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session, By: e.By, Code: e.Code,
+	return engine.Event{At: e.At, Kind: engine.EventKind(e.Kind), Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session, By: e.By, From: e.From, Code: e.Code,
 		Detail: e.Detail, Reason: e.Reason, Until: e.Until}.String()
 }
 
@@ -49,7 +50,7 @@ func (a *Admin) History(ctx context.Context, id flowfabric.ExecutionID) ([]Event
 	}
 	out := make([]Event, len(events))
 	for i, e := range events {
-		out[i] = Event{At: e.At, Kind: string(e.Kind), Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session, By: e.By, Code: e.Code,
+		out[i] = Event{At: e.At, Kind: string(e.Kind), Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session, By: e.By, From: e.From, Code: e.Code,
 			Detail: e.Detail, Reason: e.Reason, Until: e.Until}
 	}
 	return out, nil

@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -193,6 +194,7 @@ func (a *Admin) SetLane(ctx context.Context, lane string, change LaneChange, by 
 	if err = cmp.Or(a.conn.Closed(), errors.Join(err, change.validate(namespace, lane))); err != nil {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
+	ctx = link.Act{By: who}.In(ctx, namespace, "set", "lane", lane, change.words()...)
 	if change.State != "" || len(change.Retention) > 0 || change.Ageing != nil {
 		if err := a.changeLane(ctx, verb, namespace, lane, engine.LaneChange{State: engine.LaneState(change.State), Retention: change.Retention,
 			Ageing: change.Ageing, By: who}); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -65,7 +66,7 @@ func (a *Admin) Replay(ctx context.Context, id flowfabric.ExecutionID, how Repla
 	}
 	act, err := a.act(opts)
 	if err == nil {
-		_, err = a.store.ReplayExecution(ctx, id, how.request(act))
+		_, err = a.store.ReplayExecution(act.Execution(ctx, "replay", id), id, how.request(act))
 	}
 	return link.Operated("replay", id, err)
 }
@@ -84,7 +85,7 @@ func (a *Admin) SetPriority(ctx context.Context, id flowfabric.ExecutionID, prio
 		err = fmt.Errorf("%w: priority %d, want 0..%d", flowfabric.ErrInvalidInput, priority, limits.MaxPriority)
 	}
 	if err == nil {
-		_, _, err = a.store.ChangePriority(ctx, id, priority, who)
+		_, _, err = a.store.ChangePriority(link.Act{By: who}.Execution(ctx, "set priority", id, strconv.Itoa(priority)), id, priority, who)
 	}
 	return link.Operated("set priority of", id, err)
 }
@@ -116,7 +117,7 @@ func (a *Admin) setDelay(ctx context.Context, verb string, id flowfabric.Executi
 		err = fmt.Errorf("%w: delay %s, want 0..10 years", flowfabric.ErrInvalidInput, d)
 	}
 	if err == nil {
-		_, err = a.store.SetDelay(ctx, id, engine.DelayChange{Delay: d, By: act.By, Reason: act.Reason})
+		_, err = a.store.SetDelay(act.Execution(ctx, "set delay", id, d.String()), id, engine.DelayChange{Delay: d, By: act.By, Reason: act.Reason})
 	}
 	return link.Operated(verb, id, err)
 }
@@ -140,20 +141,21 @@ func (a *Admin) RevokeFrom(ctx context.Context, id flowfabric.ExecutionID, sessi
 	}
 	act, err := a.act(opts)
 	if err == nil {
-		_, err = a.store.RevokeLease(ctx, id, session, act.By, act.Reason)
+		_, err = a.store.RevokeLease(act.Execution(ctx, "revoke", id), id, session, act.By, act.Reason)
 	}
 	return link.Operated("revoke", id, err)
 }
 
 // SetTags sets and removes tags of an execution in any state, all of them or none. A key in both is removed. At most 64
 // tags are left; keys and values are bounded as by flowfabric.Tags. A removed key that is not there is no error. A handler that runs already
-// sees the old ones, and the history has no line about tags.
+// sees the old ones.
 //
 // Errors: flowfabric.ErrInvalidTagKey, ErrInvalidInput, ErrNotFound.
 func (a *Admin) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove ...string) error {
 	if err := a.admit("set tags of", id); err != nil {
 		return err
 	}
+	ctx = link.Act{By: a.conn.Creator}.Execution(ctx, "set tags", id, tagWords(set, remove)...)
 	return link.Operated("set tags of", id, a.store.SetTags(ctx, id, set, remove))
 }
 
@@ -172,7 +174,7 @@ func (a *Admin) Hold(ctx context.Context, id flowfabric.ExecutionID, opts ...flo
 		err = fmt.Errorf("%w: reason has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(act.Reason), maxHoldReason)
 	}
 	if err == nil {
-		_, err = a.store.HoldExecution(ctx, id, act.By, act.Reason)
+		_, err = a.store.HoldExecution(act.Execution(ctx, "hold", id), id, act.By, act.Reason)
 	}
 	return link.Operated("hold", id, err)
 }
@@ -185,7 +187,7 @@ func (a *Admin) Unhold(ctx context.Context, id flowfabric.ExecutionID, by ...flo
 	}
 	who, err := a.by(by)
 	if err == nil {
-		_, err = a.store.UnholdExecution(ctx, id, who)
+		_, err = a.store.UnholdExecution(link.Act{By: who}.Execution(ctx, "unhold", id), id, who)
 	}
 	return link.Operated("unhold", id, err)
 }
@@ -221,7 +223,7 @@ func (a *Admin) Resume(ctx context.Context, id flowfabric.ExecutionID, how Resum
 		how.Request = uuid.New()
 	}
 	if err == nil {
-		_, err = a.store.ResumeExecution(ctx, id, engine.ResumeRequest{Request: how.Request, Suspension: how.Suspension, Delay: how.Delay, By: act.By, Reason: act.Reason})
+		_, err = a.store.ResumeExecution(act.Execution(ctx, "resume", id), id, engine.ResumeRequest{Request: how.Request, Suspension: how.Suspension, Delay: how.Delay, By: act.By, Reason: act.Reason})
 	}
 	return link.Signalled("resume", id, err)
 }
@@ -234,7 +236,7 @@ func (a *Admin) Resume(ctx context.Context, id flowfabric.ExecutionID, how Resum
 // Revoke, SetPriority, SetTags) answer ErrNotFound from the purge on, as does everything once the tombstone is gone.
 //
 // Errors: flowfabric.ErrNotTerminal for one that has not ended, cancel it first; ErrNotFound; ErrInvalidInput.
-func (a *Admin) Purge(ctx context.Context, id flowfabric.ExecutionID, keep time.Duration) error {
+func (a *Admin) Purge(ctx context.Context, id flowfabric.ExecutionID, keep time.Duration, opts ...flowfabric.ActOption) error {
 	if err := a.admit("purge", id); err != nil {
 		return err
 	}
@@ -242,6 +244,9 @@ func (a *Admin) Purge(ctx context.Context, id flowfabric.ExecutionID, keep time.
 	if keep < limits.MinTombstone || keep > limits.MaxTombstone {
 		return link.Operated("purge", id, fmt.Errorf("%w: tombstone for %s, want 24h..10 years", flowfabric.ErrInvalidInput, keep))
 	}
-	_, err := a.store.PurgeExecution(ctx, id, keep)
+	act, err := a.act(opts)
+	if err == nil {
+		_, err = a.store.PurgeExecution(act.Execution(ctx, "purge", id), id, keep)
+	}
 	return link.Operated("purge", id, err)
 }

@@ -82,7 +82,7 @@ func TestReplayOnAServer(t *testing.T) {
 		}
 		all := strings.Join(lines, "\n")
 		for _, want := range []string{"Z created, by billing", "Z replayed",
-			", by billing: tide tables changed", "was completed since", "Z ended: attempt 1 on tester, completed"} {
+			", by billing from go ", ": tide tables changed", "was completed since", "Z ended: attempt 1 on tester, completed"} {
 			if !strings.Contains(all, want) {
 				t.Errorf("the history lacks %q:\n%s", want, all)
 			}

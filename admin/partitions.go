@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -115,7 +116,7 @@ func (a *Admin) Freeze(ctx context.Context, partition uint16, opts ...flowfabric
 		if act.Reason != "" {
 			why = act.Reason + " (by " + act.By + ")"
 		}
-		err = a.store.FreezePartition(ctx, partition, why)
+		err = a.store.FreezePartition(act.Noted(ctx, "freeze", "partition", strconv.Itoa(int(partition))), partition, why)
 	}
 	if err != nil {
 		return fmt.Errorf("freeze partition %d: %w", partition, err)
@@ -124,10 +125,10 @@ func (a *Admin) Freeze(ctx context.Context, partition uint16, opts ...flowfabric
 }
 
 // Thaw ends a freeze. Thawing a partition that is not frozen is no error. Errors: those of [Admin.Freeze].
-func (a *Admin) Thaw(ctx context.Context, partition uint16) error {
-	err := a.conn.Closed()
-	if err == nil {
-		err = a.store.ThawPartition(ctx, partition)
+func (a *Admin) Thaw(ctx context.Context, partition uint16, opts ...flowfabric.ActOption) error {
+	act, err := a.act(opts)
+	if err = cmp.Or(a.conn.Closed(), err); err == nil {
+		err = a.store.ThawPartition(act.Noted(ctx, "thaw", "partition", strconv.Itoa(int(partition))), partition)
 	}
 	if err != nil {
 		return fmt.Errorf("thaw partition %d: %w", partition, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -40,7 +41,7 @@ func (a *Admin) PutQuota(ctx context.Context, q admission.Quota, revision uint64
 	who, err := a.gating(by, valid.GateName("quota", q.Name), validateQuota(q))
 	if err == nil {
 		var wake []engine.Waiter
-		_, _, wake, err = a.store.PutQuota(ctx, q, revision, who)
+		_, _, wake, err = a.store.PutQuota(link.Act{By: who}.Noted(ctx, putting(revision), "quota", q.Name), q, revision, who)
 		a.wake(ctx, "change of "+q.Name, wake)
 	}
 	return about(putting(revision), "quota", q.Name, conflict(revision, err))
@@ -72,9 +73,10 @@ func validateQuota(q admission.Quota) error {
 // of that name is made again. What it is attached to stays: see [Admin.DetachGates]. removed is false when there was none.
 func (a *Admin) RemoveQuota(ctx context.Context, name string, by ...flowfabric.By) (removed bool, err error) {
 	already := true
-	if _, err = a.gating(by, valid.GateName("quota", name)); err == nil {
+	who, err := a.gating(by, valid.GateName("quota", name))
+	if err == nil {
 		a.conn.Gates.Forget(flowfabric.QuotaGate(name))
-		already, err = a.store.RemoveQuota(ctx, name)
+		already, err = a.store.RemoveQuota(link.Act{By: who}.Noted(ctx, "remove", "quota", name), name)
 	}
 	return !already && err == nil, about("remove", "quota", name, err)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/calendar"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -156,7 +157,7 @@ func (a *Admin) ResumeSchedule(ctx context.Context, name string, by ...flowfabri
 func (a *Admin) setPaused(ctx context.Context, verb, name string, paused bool, by []flowfabric.By) error {
 	who, err := a.by(by)
 	if err = cmp.Or(a.admitSchedule(name), err); err == nil {
-		_, _, err = a.store.PauseSchedule(ctx, name, paused, who)
+		_, _, err = a.store.PauseSchedule(link.Act{By: who}.Noted(ctx, verb, "schedule", name), name, paused, who)
 	}
 	if err != nil {
 		return fmt.Errorf("%s schedule %q: %w", verb, name, err)
@@ -167,10 +168,11 @@ func (a *Admin) setPaused(ctx context.Context, verb, name string, paused bool, b
 // RemoveSchedule forgets a schedule, with its counts; what it submitted stays and goes on. removed is false when there was none,
 // or when an answer was lost and the repeat found it gone. expected is the revision that the schedule
 // must have; nil removes it whatever its revision is. Errors: flowfabric.ErrScheduleChanged if it has another revision.
-func (a *Admin) RemoveSchedule(ctx context.Context, name string, expected *uint64) (removed bool, err error) {
+func (a *Admin) RemoveSchedule(ctx context.Context, name string, expected *uint64, by ...flowfabric.By) (removed bool, err error) {
 	already := false
-	if err = a.admitSchedule(name); err == nil {
-		already, err = a.store.RemoveSchedule(ctx, name, expected)
+	who, err := a.by(by)
+	if err = cmp.Or(a.admitSchedule(name), err); err == nil {
+		already, err = a.store.RemoveSchedule(link.Act{By: who}.Noted(ctx, "remove", "schedule", name), name, expected)
 	}
 	if err != nil {
 		return false, fmt.Errorf("remove schedule %q: %w", name, err)

@@ -57,18 +57,22 @@ type KeyRotated struct {
 // Errors, before any call: flowfabric.ErrNoTokenKeys; ErrConfig for a key id that this client has no key of; one of code invalid_grace_ms
 // for a grace that is not a whole number of milliseconds, 1 or more. Then a [*PartitionsError] that matches ErrGraceTooShort, which tells
 // how many waitpoints are open and until when, ErrKeyConflict when the key id was used with another secret, or ErrTransport; the context's.
-func (a *Admin) RotateTokenKeys(ctx context.Context, r Rotation) ([]KeyRotated, error) {
+func (a *Admin) RotateTokenKeys(ctx context.Context, r Rotation, by ...flowfabric.By) ([]KeyRotated, error) {
+	who, unnamed := a.by(by)
 	key, err := a.keyFor(r.Kid)
 	grace := cmp.Or(r.Grace, limits.DefaultKeyGrace)
 	switch {
 	case a.closed():
 		err = client.ErrClosed
+	case err == nil && unnamed != nil:
+		err = unnamed
 	case err == nil && (grace < time.Millisecond || grace%time.Millisecond != 0):
 		err = fmt.Errorf("%w: the grace is %s, want 1 ms or more", denied.Grace, grace)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("rotate token keys: %w", err)
 	}
+	ctx = link.Act{By: who}.Noted(ctx, "rotate to", "token key", r.Kid)
 	answers := a.store.RotateTokenKey(ctx, key, grace, r.Force)
 	rotated := make([]KeyRotated, len(answers))
 	var failed partitionErrors
@@ -157,7 +161,7 @@ func (a *Admin) reissue(ctx context.Context, id flowfabric.ExecutionID, waitpoin
 		if err != nil {
 			return suspend.Token{}, err
 		}
-		if _, err = a.store.ReissueToken(ctx, id, m, by); err == nil {
+		if _, err = a.store.ReissueToken(link.Act{By: by}.Execution(ctx, "reissue token", id, s.Waitpoints[i].Key), id, m, by); err == nil {
 			return token, nil
 		}
 		if again || !a.learn(id.Partition(), err) {

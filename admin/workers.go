@@ -146,6 +146,7 @@ func (a *Admin) MarkWorkerDead(ctx context.Context, instance string, opts ...flo
 		return 0, fmt.Errorf("%s: %w", verb, err)
 	}
 	reason := strings.TrimSpace(act.Reason + " (by " + act.By + ")")
+	ctx = act.Noted(ctx, "mark dead", "worker", instance)
 	_, err = a.store.MarkWorkerDead(ctx, instance, reason)
 	unknown := errors.Is(err, flowfabric.ErrWorkerNotFound)
 	if err != nil && !unknown {

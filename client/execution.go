@@ -186,7 +186,7 @@ func (c *Client) Cancel(ctx context.Context, id flowfabric.ExecutionID, opts ...
 	act.By = cmp.Or(act.By, c.cfg.Creator)
 	err := link.CheckBy(act.By)
 	if err == nil {
-		_, err = c.store.CancelExecution(ctx, id, engine.Cancellation{Reason: act.Reason, Source: engine.CancelOperator, By: act.By})
+		_, err = c.store.CancelExecution(act.Execution(ctx, "cancel", id), id, engine.Cancellation{Reason: act.Reason, Source: engine.CancelOperator, By: act.By})
 	}
 	return link.Operated("cancel", id, err)
 }

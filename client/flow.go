@@ -73,7 +73,7 @@ func (f *Flow) Seal(ctx context.Context) error {
 	}
 	if err == nil {
 		var more bool
-		if more, err = f.client.seal(ctx, f.id, engine.SealClosed, 0, 0); err == nil && more {
+		if more, err = f.client.seal(link.Act{By: f.client.cfg.Creator}.Noted(ctx, "seal", "flow", f.id.String()), f.id, engine.SealClosed, 0, 0); err == nil && more {
 			link.Drain(ctx, f.client.store, f.id.Partition())
 		}
 	}

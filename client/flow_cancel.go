@@ -80,7 +80,7 @@ func (f *Flow) cancel(ctx context.Context, policy flowfabric.CancellationPolicy,
 	if err := link.CheckBy(act.By); err != nil {
 		return out, false, link.AboutFlow("cancel", f.id, err)
 	}
-	done, err := f.client.store.CancelFlow(ctx, f.id, policy, act.By, act.Reason)
+	done, err := f.client.store.CancelFlow(act.Noted(ctx, "cancel", "flow", f.id.String(), string(policy)), f.id, policy, act.By, act.Reason)
 	if err != nil {
 		return out, false, link.AboutFlow("cancel", f.id, err)
 	}

@@ -169,7 +169,7 @@ func (c *Client) put(ctx context.Context, name string, d schedule.Definition, in
 		}
 		q := change(d, page)
 		q.Name, q.Definition, q.Input, q.Expected, q.By = name, text, input, s.expected, s.by
-		set, err := c.store.PutSchedule(ctx, q)
+		set, err := c.store.PutSchedule(link.Act{By: s.by}.In(ctx, d.Item.Namespace, "put", "schedule", name, d.Item.Kind, d.Spec.String()), q)
 		if refused, ok := errors.AsType[*flowfabric.Error](err); ok && errors.Is(err, flowfabric.ErrScheduleChanged) && try < maxPutTries &&
 			(s.expected == nil || refused.Slot(0) == strconv.FormatUint(*s.expected, 10)) {
 			continue // it was fired in between

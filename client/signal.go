@@ -171,7 +171,7 @@ func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 	if span != nil {
 		s.Trace = tracing.Traceparent(ctx)
 	}
-	d, err := c.store.ApproveWaitpoint(ctx, id, waitpoint, s)
+	d, err := c.store.ApproveWaitpoint(link.Act{By: s.Source}.Execution(ctx, "answer", id, waitpoint, s.Name), id, waitpoint, s)
 	if err != nil {
 		err = link.Signalled("approve", id, err)
 	}

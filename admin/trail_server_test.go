@@ -1,0 +1,159 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
+	"github.com/flowfabric/flowfabric-go/schedule"
+)
+
+// Whoever changes something is in the audit trail with it, once, and what changed nothing is not.
+func TestEveryChangeIsInTheTrail(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+		a := admin.New(c)
+		anna, why := flowfabric.By("anna"), flowfabric.Reason("the tide turned")
+		ended := submit(ctx, t, c, "ebb").ID()
+		finish(ctx, t, e, ended, "wet")
+		id := submit(ctx, t, c, "tides").ID()
+		ctx = trail.Acting(ctx, trail.Actor{From: "api 192.0.2.7"})
+		weight, name := 3, "llm"
+		budget := admission.Budget{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 10}}}
+		cases := []struct {
+			want string
+			do   func() error
+		}{
+			{"set priority execution " + id.String() + " (7)", func() error { return a.SetPriority(ctx, id, 7, anna) }},
+			{"set tags execution " + id.String() + " (team.colour, without team.size)", func() error { return a.SetTags(ctx, id, map[string]string{"team.colour": "red"}, "team.size") }},
+			{"hold execution " + id.String(), func() error { return a.Hold(ctx, id, anna, why) }},
+			{"unhold execution " + id.String(), func() error { return a.Unhold(ctx, id, anna) }},
+			{"cancel execution " + id.String(), func() error { return c.Cancel(ctx, id, anna, why) }},
+			{"replay execution " + ended.String(), func() error { return a.Replay(ctx, ended, admin.Replay{Force: true}, anna, why) }},
+			{"set lane default (paused, weight 3)", func() error {
+				return a.SetLane(ctx, "default", admin.LaneChange{State: admin.LanePaused, Weight: &weight}, anna)
+			}},
+			{"create budget llm", func() error { return a.PutBudget(ctx, budget, 0, anna) }},
+			{"adjust budget llm (tokens +5)", func() error {
+				_, err := a.AdjustBudget(ctx, name, map[string]int64{"tokens": 5}, anna, why)
+				return err
+			}},
+			{"attach scope everywhere (budget llm)", func() error {
+				return a.AttachGates(ctx, admission.Scope{}, []flowfabric.Gate{flowfabric.BudgetGate(name)}, anna)
+			}},
+			{"detach scope everywhere", func() error { return a.DetachGates(ctx, admission.Scope{}, nil, anna) }},
+			{"reset budget llm", func() error {
+				_, _, err := a.ResetBudget(ctx, name, false, anna)
+				return err
+			}},
+			{"remove budget llm", func() error {
+				_, err := a.RemoveBudget(ctx, name, anna)
+				return err
+			}},
+			{"create quota calls", func() error { return a.PutQuota(ctx, admission.Quota{Name: "calls", Cap: 2}, 0, anna) }},
+			{"remove quota calls", func() error {
+				_, err := a.RemoveQuota(ctx, "calls", anna)
+				return err
+			}},
+			{"put schedule nightly (" + "write_article, every 1h0m0s from 1970-01-01T00:00:00Z)", func() error {
+				spec := schedule.Every(time.Hour, time.Time{})
+				_, err := c.PutSchedule(ctx, "nightly", client.ScheduleChange{Definition: schedule.Definition{Spec: spec, Item: schedule.Item{Kind: "write_article"}}, Input: []byte("1")}, anna)
+				return err
+			}},
+			{"pause schedule nightly", func() error { return a.PauseSchedule(ctx, "nightly", anna) }},
+			{"resume schedule nightly", func() error { return a.ResumeSchedule(ctx, "nightly", anna) }},
+			{"remove schedule nightly", func() error {
+				_, err := a.RemoveSchedule(ctx, "nightly", nil, anna)
+				return err
+			}},
+			{"cancel executions namespace=default state=waiting", func() error {
+				_, err := a.Bulk(ctx, admin.Filter{Namespace: "default", States: []flowfabric.PublicState{flowfabric.Waiting}}, admin.BulkCancel(), admin.BulkOptions{}, anna, why)
+				return err
+			}},
+		}
+		for i, x := range cases {
+			if err := x.do(); err != nil {
+				t.Fatalf("%s: %v", x.want, err)
+			}
+			page, err := a.TrailPage(ctx, admin.TrailQuery{}, "", 0)
+			if err != nil || len(page.Items) != i+1 {
+				t.Fatalf("%s: %d entries, want %d: %v, %v", x.want, len(page.Items), i+1, page, err)
+			}
+			if !slices.ContainsFunc(page.Items, func(c admin.Change) bool {
+				_, said, _ := strings.Cut(c.String(), "Z ")
+				return strings.HasPrefix(said, x.want+", by ") && strings.Contains(said, " from api 192.0.2.7")
+			}) {
+				t.Errorf("the trail says %v, want %q", page.Items, x.want)
+			}
+		}
+		before, err := a.TrailPage(ctx, admin.TrailQuery{}, "", 0)
+		if err != nil || len(before.Items) != len(cases) {
+			t.Fatalf("%d entries, %v, want %d", len(before.Items), err, len(cases))
+		}
+		for _, x := range cases[4:5] { // done already
+			if err := x.do(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := a.SetPriority(ctx, id, 8, anna); !errors.Is(err, flowfabric.ErrTerminal) {
+			t.Fatal(err)
+		}
+		if after, err := a.TrailPage(ctx, admin.TrailQuery{}, "", 0); err != nil || len(after.Items) != len(before.Items) {
+			t.Errorf("%d entries after calls that changed nothing, %v", len(after.Items), err)
+		}
+
+		var pages []admin.Change
+		for cursor := ""; ; {
+			page, err := a.TrailPage(ctx, admin.TrailQuery{On: "execution", By: "anna"}, cursor, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pages = append(pages, page.Items...)
+			if cursor = page.Cursor; cursor == "" {
+				break
+			}
+		}
+		var actions []string
+		for _, x := range pages {
+			actions = append(actions, x.Action)
+		}
+		slices.Sort(actions) // what was done in one millisecond has no order across partitions
+		if want := []string{"cancel", "hold", "replay", "set priority", "unhold"}; !slices.Equal(actions, want) {
+			t.Errorf("by anna: %q, want %q", actions, want)
+		}
+		if of := pages[slices.IndexFunc(pages, func(c admin.Change) bool { return c.Action == "cancel" })]; of.Why != "the tide turned" || of.Name != id.String() || of.By != "anna" {
+			t.Errorf("%+v", of)
+		}
+		if page, err := a.TrailPage(ctx, admin.TrailQuery{Until: before.Items[len(before.Items)-1].At}, "", 0); err != nil || len(page.Items) != 0 {
+			t.Errorf("before the first: %+v, %v", page, err)
+		}
+		if _, err := a.TrailPage(ctx, admin.TrailQuery{}, "x", 0); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			t.Errorf("a cursor of nobody: %v", err)
+		}
+
+		history, err := a.History(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		for _, h := range history {
+			if h.From != "" {
+				lines = append(lines, h.Kind+" "+h.By)
+			}
+			if h.From != "" && h.From != "api 192.0.2.7" {
+				t.Errorf("%s", h)
+			}
+		}
+		if want := []string{"priority anna", "tagged billing", "held anna", "unheld anna", "cancelled operator_override:anna"}; !slices.Equal(lines, want) {
+			t.Errorf("history of who came from where: %q, want %q", lines, want)
+		}
+	})
+}
