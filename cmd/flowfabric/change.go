@@ -233,6 +233,7 @@ execution; cancel does.`,
 
 func purgeCommand(a *app) *cobra.Command {
 	var keep time.Duration
+	var reason string
 	cmd := &cobra.Command{
 		Use:   "purge ID",
 		Short: "Remove an ended execution for good",
@@ -245,9 +246,10 @@ is no way back. Its id stays taken for --tombstone; its key is free.`,
 			if err != nil {
 				return err
 			}
-			return a.change(ctx, id, "purged", func(o *admin.Admin) error { return o.Purge(ctx, id, keep) })
+			return a.change(ctx, id, "purged", func(o *admin.Admin) error { return o.Purge(ctx, id, keep, flowfabric.Reason(reason)) })
 		}),
 	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit trail")
 	cmd.Flags().DurationVar(&keep, "tombstone", limits.MinTombstone, "how long the id stays taken, 24h to ten years")
 	return cmd
 }

@@ -219,6 +219,8 @@ var varying = []struct {
 	{regexp.MustCompile(`\((in )?\d[\dhmsµ.]*( ago)?\)`), "(${1}<span>${2})"},
 	{regexp.MustCompile(` But the partition's tick is overdue, [^"\n]*`), ""}, // says so from a second after the worker's end
 	{regexp.MustCompile(`"(took|lag|oldest)_ms":\d+`), `"${1}_ms":<n>`},
+	{regexp.MustCompile(`from cli [\w.-]+`), "from cli <host>"},
+	{regexp.MustCompile(`"from":"cli [\w.-]+"`), `"from":"cli <host>"`},
 	{regexp.MustCompile(`"pid":\d+`), `"pid":<n>`},
 	{regexp.MustCompile(`"host":"[^"]*"`), `"host":<host>`},
 	{regexp.MustCompile(`"library_revision":\d+`), `"library_revision":<n>`},

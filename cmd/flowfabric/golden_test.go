@@ -112,6 +112,8 @@ func init() {
 	sessions["workers"] = lines("workers", "workers list", "workers list --json", "workers mark-dead w2 --reason 'node gone' --by anna", "workers mark-dead w2 --json",
 		"workers list", "workers mark-dead nobody", "workers mark-dead")
 	sessions["top"] = lines("top --once", "top --once --json --all-namespaces", "top --interval 1ms", "top extra")
+	sessions["trail"] = lines("trail", "priority <later> 7 --by anna", "hold <queued> --reason 'look first' --by bea", "lane pause batch --by anna", "purge <done> --reason 'asked for' --by bea", "purge <done>", "trail",
+		"trail --changed-by bea --json", "trail --on lane --name batch", "trail --limit 2", "trail --since 1h --until 2h", "trail --limit 0", "trail --cursor nonsense", "trail --namespace other")
 	sessions["audit"] = lines("audit", "audit 0-1 --json", "audit --repair", "audit 7", "audit nonsense")
 }
 

@@ -134,9 +134,7 @@ func (a *app) list(ctx context.Context, o *admin.Admin, f admin.Filter, cursor s
 		if cursor == "" {
 			return nil
 		}
-		return json.NewEncoder(a.err).Encode(struct {
-			Cursor string `json:"cursor"`
-		}{cursor})
+		return a.next(cursor)
 	}
 	header := []string{"ID", "STATE", "LANE", "KIND", "PRIO", "ATTEMPTS", "CREATED", "DETAIL"}
 	p.table(header, rows)
@@ -145,6 +143,13 @@ func (a *app) list(ctx context.Context, o *admin.Admin, f admin.Filter, cursor s
 	}
 	_, err := p.WriteTo(a.out)
 	return err
+}
+
+// next tells with --json where the next page begins, apart from what the page has.
+func (a *app) next(cursor string) error {
+	return json.NewEncoder(a.err).Encode(struct {
+		Cursor string `json:"cursor"`
+	}{cursor})
 }
 
 // held tells whether an operator keeps it from being handed out.
