@@ -25,7 +25,6 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
-	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/flow"
@@ -579,6 +578,8 @@ func TestEveryRoute(t *testing.T) {
 	a.flowsAndSchedules()
 	a.bulkAndFeed()
 	a.work()
+	a.gatesAndPartitions()
+	a.everyChangeIsNoted()
 	for _, r := range routes {
 		for _, x := range r.answers {
 			if !a.seen[fmt.Sprint(r.name, " ", x.status)] {
@@ -684,22 +685,6 @@ func (a *api) flowsAndSchedules() {
 	a.as("operator", "POST", "/v1/schedules/night:ly:resume", "{}", 204)
 	a.as("operator", "DELETE", "/v1/schedules/night:ly", "", 204)
 	a.as("operator", "DELETE", "/v1/schedules/night:ly", "", 404)
-
-	o := admin.New(a.client)
-	if err := o.PutBudget(ctx, admission.Budget{Name: "acme", Limits: map[string]admission.Limit{"tokens": {Hard: 10, Soft: 5}}}, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.PutQuota(ctx, admission.Quota{Name: "llm", Cap: 3}, 0); err != nil {
-		t.Fatal(err)
-	}
-	if l := into[budgetList](t, a.as("viewer", "GET", "/v1/budgets", "", 200)); len(l.Items) != 1 || l.Items[0].Hard["tokens"] != 10 {
-		t.Errorf("%+v", l)
-	}
-	if l := into[quotaList](t, a.as("viewer", "GET", "/v1/quotas", "", 200)); len(l.Items) != 1 || l.Items[0].Cap != 3 {
-		t.Errorf("%+v", l)
-	}
-	a.as("blue", "GET", "/v1/budgets", "", 403)
-	a.as("blue", "GET", "/v1/quotas", "", 403)
 }
 
 // bulkAndFeed calls what is about many executions.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -24,6 +25,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -252,10 +254,17 @@ func (c *call) authorize() error {
 	}
 	c.who = who
 	identityOf(c.r).name = who.Name
+	c.acting("api "+from, "")
 	if !slices.Contains(c.route.need, who.Role) {
 		return &problem{Status: http.StatusForbidden, Code: "forbidden", Detail: fmt.Sprintf("%s is a %s; this wants one of %s", who.Name, who.Role, joined(c.route.need))}
 	}
 	return nil
+}
+
+// acting says in the audit trail on whose behalf something is changed, and in which namespace that is.
+func (c *call) acting(from, namespace string) {
+	a := trail.ActorOf(c.ctx())
+	c.r = c.r.WithContext(trail.Acting(c.ctx(), trail.Actor{By: c.who.Name, From: cmp.Or(from, a.From), Namespace: namespace}))
 }
 
 // identify is Authorize, but for a stream token where the route takes one.

@@ -183,9 +183,11 @@ func (c *call) id() (flowfabric.ExecutionID, error) {
 	if err != nil {
 		return id, invalid("id", "%.80q is no id of an execution", c.r.PathValue("id"))
 	}
-	if len(c.who.Namespaces) > 0 {
+	if len(c.who.Namespaces) > 0 || c.r.Method == http.MethodPost {
 		s, err := c.h.client.Get(c.ctx(), id)
+		c.acting("", s.Route.Namespace)
 		switch {
+		case len(c.who.Namespaces) == 0: // whoever changes it is told what is wrong
 		case errors.Is(err, flowfabric.ErrResultPurged), err == nil && !c.who.may(s.Route.Namespace): // nobody knows where that was
 			return id, &problem{Status: http.StatusNotFound, Code: "execution_not_found", Detail: "the execution does not exist: it was never created, or it was purged"}
 		case err != nil:

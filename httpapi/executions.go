@@ -377,6 +377,7 @@ type entry struct {
 	Attempt uint32     `json:"attempt"`
 	Worker  string     `json:"worker,omitempty"`
 	By      string     `json:"by,omitempty"`
+	From    string     `json:"from,omitempty" jsonschema:"from where, if that is known"`
 	Detail  string     `json:"detail,omitempty"`
 	Reason  string     `json:"reason,omitempty"`
 	Until   *time.Time `json:"until,omitempty"`
@@ -394,7 +395,7 @@ func (c *call) history() error {
 	}
 	out := history{Items: make([]entry, 0, len(events))}
 	for _, e := range events {
-		out.Items = append(out.Items, entry{utc(e.At), e.Kind, e.Attempt, instance(e.Session), e.By, e.Detail, e.Reason, utc(e.Until), e.String()})
+		out.Items = append(out.Items, entry{utc(e.At), e.Kind, e.Attempt, instance(e.Session), e.By, e.From, e.Detail, e.Reason, utc(e.Until), e.String()})
 	}
 	return c.answerJSON(http.StatusOK, out)
 }

@@ -124,7 +124,7 @@ func (h *Handler) Close() { h.gateway.Close() }
 func (h *Handler) register() {
 	for _, r := range routes {
 		base, action, _ := strings.Cut(r.path, ":")
-		if action == "batch" || action == "bulk" { // no pattern before it
+		if !strings.HasSuffix(base, "}") { // no pattern before it
 			base, action = r.path, ""
 		}
 		pattern := r.method + " " + base

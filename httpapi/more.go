@@ -340,6 +340,7 @@ func (c *call) flowOf() (*client.Flow, flowfabric.FlowRecord, error) {
 	}
 	f := c.h.client.Flow(id)
 	record, err := f.Describe(c.ctx())
+	c.acting("", record.Namespace)
 	if err == nil && !c.who.may(record.Namespace) || errors.Is(err, flowfabric.ErrResultPurged) && len(c.who.Namespaces) > 0 {
 		err = &problem{Status: http.StatusNotFound, Code: "flow_not_found", Detail: "the flow does not exist: it was never submitted, or it was purged"}
 	}
@@ -446,9 +447,36 @@ func (c *call) replayFlow() error {
 	return c.answerJSON(http.StatusOK, out)
 }
 
+func (c *call) sealFlow() error {
+	if err := c.body(&nothing{}); err != nil {
+		return err
+	}
+	f, _, err := c.flowOf()
+	if err == nil {
+		err = f.Seal(c.ctx())
+	}
+	return c.nothingToSay(err)
+}
+
+func (c *call) setFlowTags() error {
+	var b tagsBody
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	f, _, err := c.flowOf()
+	if err == nil {
+		err = c.h.admin.SetFlowTags(c.ctx(), f.ID(), b.Set, b.Remove...)
+	}
+	return c.nothingToSay(err)
+}
+
 type laneBody struct {
 	Namespace string `json:"namespace,omitempty"`
-	State     string `json:"state" jsonschema:"active, paused, draining or disabled"`
+	State     string `json:"state,omitempty" jsonschema:"active, paused, draining or disabled"`
+	Weight    *int   `json:"weight,omitempty" jsonschema:"of the namespace in the lane, 1..1000; 0 is the usual, 1"`
+	AgeingMs  *int64 `json:"ageing_ms,omitempty" jsonschema:"how much waiting outweighs a step of priority, up to a day; 0: none does"`
+	// Outcomes that are not named stay as they are.
+	RetentionS map[string]int64 `json:"retention_s,omitempty" jsonschema:"by completed, failed, cancelled and expired: how many seconds what ended so is kept; 0 is the default"`
 }
 
 func (c *call) setLane() error {
@@ -460,7 +488,21 @@ func (c *call) setLane() error {
 	if err != nil {
 		return err
 	}
-	if err := c.h.admin.SetLane(c.ctx(), c.r.PathValue("key"), admin.LaneChange{Namespace: namespace, State: admin.LaneState(b.State)}, c.by()); err != nil {
+	change := admin.LaneChange{Namespace: namespace, State: admin.LaneState(b.State), Weight: b.Weight}
+	if b.AgeingMs != nil {
+		ageing := ms(*b.AgeingMs)
+		change.Ageing = &ageing
+	}
+	for outcome, s := range b.RetentionS {
+		if s < 0 || s > 10*365*24*3600 {
+			return invalid("/retention_s/"+outcome, "it is %d, want 0..10 years", s)
+		}
+		if change.Retention == nil {
+			change.Retention = map[flowfabric.PublicState]time.Duration{}
+		}
+		change.Retention[flowfabric.PublicState(outcome)] = time.Duration(s) * time.Second
+	}
+	if err := c.h.admin.SetLane(c.ctx(), c.r.PathValue("key"), change, c.by()); err != nil {
 		return err
 	}
 	c.w.WriteHeader(http.StatusNoContent)
@@ -539,6 +581,7 @@ func (c *call) schedules() error {
 func (c *call) schedule() (string, error) {
 	name := c.r.PathValue("key")
 	s, err := c.h.admin.GetSchedule(c.ctx(), name)
+	c.acting("", s.Definition.Item.Namespace)
 	if err == nil && !c.who.may(s.Definition.Item.Namespace) {
 		err = &problem{Status: http.StatusNotFound, Code: "schedule_not_found", Detail: "no schedule has this name"}
 	}
@@ -572,74 +615,7 @@ func (c *call) resumeSchedule() error {
 
 func (c *call) removeSchedule() error {
 	return c.changeSchedule(func(name string) error {
-		_, err := c.h.admin.RemoveSchedule(c.ctx(), name, nil)
+		_, err := c.h.admin.RemoveSchedule(c.ctx(), name, nil, c.by())
 		return err
 	})
-}
-
-type budgetList struct {
-	Items []budget `json:"items"`
-}
-
-type budget struct {
-	Name      string           `json:"name"`
-	Used      map[string]int64 `json:"used,omitempty"`
-	Hard      map[string]int64 `json:"hard,omitempty" jsonschema:"limits that stop work, by dimension"`
-	Soft      map[string]int64 `json:"soft,omitempty" jsonschema:"limits that warn"`
-	Exhausted []string         `json:"exhausted,omitempty" jsonschema:"dimensions without room"`
-	NextReset *time.Time       `json:"next_reset,omitempty"`
-	Waiting   int              `json:"waiting" jsonschema:"queues that wait for it"`
-}
-
-func (c *call) budgets() error {
-	if err := c.everywhere(); err != nil {
-		return err
-	}
-	list, err := c.h.admin.Budgets(c.ctx())
-	if err != nil {
-		return err
-	}
-	out := budgetList{Items: []budget{}}
-	for _, b := range list {
-		x := budget{Name: b.Name, Used: b.Used, Hard: map[string]int64{}, Soft: map[string]int64{}, Exhausted: b.Exhausted(), NextReset: utc(b.NextReset), Waiting: b.Waiting}
-		for dimension, l := range b.Limits {
-			if l.Hard > 0 {
-				x.Hard[dimension] = l.Hard
-			}
-			if l.Soft > 0 {
-				x.Soft[dimension] = l.Soft
-			}
-		}
-		out.Items = append(out.Items, x)
-	}
-	return c.answerJSON(http.StatusOK, out)
-}
-
-type quotaList struct {
-	Items []quota `json:"items"`
-}
-
-type quota struct {
-	Name     string `json:"name"`
-	Rate     int    `json:"rate,omitempty" jsonschema:"starts within window_ms"`
-	WindowMs int64  `json:"window_ms,omitempty"`
-	Cap      int    `json:"cap,omitempty" jsonschema:"how many run at once"`
-	Started  int    `json:"started"`
-	Held     int    `json:"held"`
-	Waiting  int    `json:"waiting" jsonschema:"queues that wait for it"`
-}
-
-func (c *call) quotas() error {
-	if err := c.everywhere(); err != nil {
-		return err
-	}
-	list, err := c.h.admin.Quotas(c.ctx())
-	if err != nil {
-		return err
-	}
-	out := quotaList{Items: []quota{}}
-	for _, q := range list {
-		out.Items = append(out.Items, quota{q.Name, q.Rate, q.Window.Milliseconds(), q.Cap, q.Started, q.Held, q.ForSlots + q.ForRate})
-	}
-	return c.answerJSON(http.StatusOK, out)
 }

@@ -91,7 +91,8 @@ func (c *call) setTags(b *tagsBody) error {
 }
 
 type purgeBody struct {
-	KeepMs int64 `json:"keep_ms,omitempty" jsonschema:"how long the id stays taken, 24 h to ten years; default 24 h"`
+	KeepMs int64  `json:"keep_ms,omitempty" jsonschema:"how long the id stays taken, 24 h to ten years; default 24 h"`
+	Reason string `json:"reason,omitempty" jsonschema:"for the audit trail"`
 }
 
 func (c *call) purge(b *purgeBody) error {
@@ -99,7 +100,21 @@ func (c *call) purge(b *purgeBody) error {
 	if err != nil {
 		return err
 	}
-	return c.h.admin.Purge(c.ctx(), id, ms(b.KeepMs))
+	return c.h.admin.Purge(c.ctx(), id, ms(b.KeepMs), flowfabric.Reason(b.Reason))
+}
+
+type resumeBody struct {
+	Reason  string `json:"reason,omitempty"`
+	DelayMs int64  `json:"delay_ms,omitempty" jsonschema:"before a worker may go on with it, up to 30 days"`
+}
+
+// resume lets a suspended execution go on without an answer.
+func (c *call) resume(b *resumeBody) error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	return c.h.admin.Resume(c.ctx(), id, admin.Resume{Delay: ms(b.DelayMs)}, c.by(), flowfabric.Reason(b.Reason))
 }
 
 type waitpointList struct {

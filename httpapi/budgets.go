@@ -1,0 +1,224 @@
+package httpapi
+
+import (
+	"net/http"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/admission"
+)
+
+type budgetList struct {
+	Items []budget `json:"items"`
+}
+
+// budgetSettings are what a budget is made with.
+type budgetSettings struct {
+	Scope    string            `json:"scope,omitempty" jsonschema:"what it is for, for people; at most 128 bytes"`
+	Warn     bool              `json:"warn,omitempty" jsonschema:"it only warns: counts what passes a hard limit, and blocks nothing"`
+	OnHard   string            `json:"on_hard,omitempty" jsonschema:"what happens to an execution whose spend is refused: reject (default), fail or block"`
+	WarnSoft bool              `json:"warn_soft,omitempty" jsonschema:"note the crossing of a soft limit, once per period and dimension"`
+	ResetMs  int64             `json:"reset_ms,omitempty" jsonschema:"a period, 1000..ten years; 0: it never begins anew"`
+	Strict   bool              `json:"strict,omitempty" jsonschema:"refuse dimensions that have no limits here; else they are counted only"`
+	Refund   []string          `json:"refund,omitempty" jsonschema:"failed, cancelled, expired: what such executions used in this period is given back"`
+	Limits   map[string]bounds `json:"limits,omitempty" jsonschema:"by dimension, at most 64"`
+}
+
+type bounds struct {
+	Hard int64 `json:"hard,omitempty" jsonschema:"work waits when it is reached; 0: none"`
+	Soft int64 `json:"soft,omitempty" jsonschema:"only warns; 0: none"`
+}
+
+type budgetBody struct {
+	budgetSettings
+	Revision uint64 `json:"revision,omitempty" jsonschema:"of the budget that is to be changed, as it was read; 0: make it, unless it is there as the body says"`
+}
+
+type budget struct {
+	Name string `json:"name"`
+	budgetSettings
+	Revision    uint64           `json:"revision"`
+	Used        map[string]int64 `json:"used,omitempty"`
+	Exhausted   []string         `json:"exhausted,omitempty" jsonschema:"dimensions without room"`
+	Period      uint64           `json:"period" jsonschema:"how often it was reset"`
+	PeriodBegan *time.Time       `json:"period_began,omitempty"`
+	NextReset   *time.Time       `json:"next_reset,omitempty"`
+	Waiting     int              `json:"waiting" jsonschema:"queues that wait for it"`
+	Events      []gateEvent      `json:"events,omitempty" jsonschema:"what happened to it, the newest first; not in lists"`
+	Spenders    []spender        `json:"spenders,omitempty" jsonschema:"who used of it, the newest first; not in lists"`
+}
+
+// gateEvent is something that happened to a budget or quota.
+type gateEvent struct {
+	At     *time.Time `json:"at,omitempty"`
+	What   string     `json:"what"`
+	By     string     `json:"by,omitempty"`
+	Detail string     `json:"detail,omitempty"`
+}
+
+type spender struct {
+	Execution string           `json:"execution"`
+	At        *time.Time       `json:"at,omitempty"`
+	Period    uint64           `json:"period"`
+	Used      map[string]int64 `json:"used"`
+}
+
+func newBudget(b admin.BudgetInfo) budget {
+	out := budget{Name: b.Name, Revision: b.Revision, Used: b.Used, Exhausted: b.Exhausted(), Period: b.Period, PeriodBegan: utc(b.PeriodBegan), NextReset: utc(b.NextReset), Waiting: b.Waiting,
+		budgetSettings: budgetSettings{Scope: b.Scope, Warn: b.Warn, OnHard: string(b.OnHard), WarnSoft: b.WarnSoft, ResetMs: b.Reset.Milliseconds(), Strict: b.StrictDimensions, Refund: b.Refund,
+			Limits: map[string]bounds{}}, Events: gateEvents(b.Audit)}
+	for dimension, l := range b.Limits {
+		out.Limits[dimension] = bounds(l)
+	}
+	for _, s := range b.Spenders {
+		out.Spenders = append(out.Spenders, spender{s.Execution.String(), utc(s.At), s.Period, s.Used})
+	}
+	return out
+}
+
+func gateEvents(log []admission.AuditEntry) (out []gateEvent) {
+	for _, e := range log {
+		out = append(out, gateEvent{utc(e.At), e.What, e.By, e.Detail})
+	}
+	return out
+}
+
+// shared is the key that the path names, of something that belongs to no namespace.
+func (c *call) shared() (string, error) { return c.r.PathValue("key"), c.everywhere() }
+
+func (c *call) budgets() error {
+	if err := c.everywhere(); err != nil {
+		return err
+	}
+	list, err := c.h.admin.Budgets(c.ctx())
+	if err != nil {
+		return err
+	}
+	out := budgetList{Items: make([]budget, 0, len(list))}
+	for _, b := range list {
+		out.Items = append(out.Items, newBudget(b))
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
+
+func (c *call) budget() error {
+	name, err := c.shared()
+	if err != nil {
+		return err
+	}
+	return c.showBudget(name)
+}
+
+func (c *call) showBudget(name string) error {
+	b, err := c.h.admin.GetBudget(c.ctx(), name)
+	if err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, newBudget(b))
+}
+
+func (c *call) putBudget() error {
+	name, err := c.shared()
+	if err != nil {
+		return err
+	}
+	var body budgetBody
+	if err := c.body(&body); err != nil {
+		return err
+	}
+	b := admission.Budget{Name: name, Scope: body.Scope, Warn: body.Warn, OnHard: admission.HardAction(body.OnHard), WarnSoft: body.WarnSoft, Reset: ms(body.ResetMs),
+		StrictDimensions: body.Strict, Refund: body.Refund, Limits: map[string]admission.Limit{}}
+	for dimension, l := range body.Limits {
+		b.Limits[dimension] = admission.Limit(l)
+	}
+	if err := c.h.admin.PutBudget(c.ctx(), b, body.Revision, c.by()); err != nil {
+		return err
+	}
+	return c.showBudget(name)
+}
+
+func (c *call) removeBudget() error {
+	name, err := c.shared()
+	if err == nil {
+		_, err = c.h.admin.RemoveBudget(c.ctx(), name, c.by())
+	}
+	return c.nothingToSay(err)
+}
+
+// nothingToSay answers a change that was made, or says why it was not.
+func (c *call) nothingToSay(err error) error {
+	if err == nil {
+		c.w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+type adjustBody struct {
+	Amounts map[string]int64 `json:"amounts" jsonschema:"by dimension, up or down. A repeat counts again"`
+	Reason  string           `json:"reason,omitempty" jsonschema:"at most 256 bytes"`
+}
+
+type adjusted struct {
+	Used map[string]int64 `json:"used"`
+}
+
+func (c *call) adjustBudget() error {
+	name, err := c.shared()
+	if err != nil {
+		return err
+	}
+	var b adjustBody
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	used, err := c.h.admin.AdjustBudget(c.ctx(), name, b.Amounts, c.by(), flowfabric.Reason(b.Reason))
+	if err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, adjusted{used})
+}
+
+type resetBody struct {
+	Move bool `json:"move,omitempty" jsonschema:"the next period begins a whole interval after this; else when it would have anyway"`
+}
+
+func (c *call) resetBudget() error {
+	name, err := c.shared()
+	var b resetBody
+	if err == nil {
+		err = c.body(&b)
+	}
+	if err == nil {
+		_, _, err = c.h.admin.ResetBudget(c.ctx(), name, b.Move, c.by())
+	}
+	return c.nothingToSay(err)
+}
+
+type refundBody struct {
+	Execution string `json:"execution"`
+}
+
+type refunded struct {
+	Returned bool `json:"returned"`
+}
+
+func (c *call) refundBudget() error {
+	name, err := c.shared()
+	if err != nil {
+		return err
+	}
+	var b refundBody
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	id, err := flowfabric.ParseExecutionID(b.Execution)
+	if err != nil {
+		return invalid("/execution", "%.80q is no id of an execution", b.Execution)
+	}
+	returned, err := c.h.admin.RefundBudget(c.ctx(), name, id, c.by())
+	if err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, refunded{returned})
+}

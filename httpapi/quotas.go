@@ -1,0 +1,198 @@
+package httpapi
+
+import (
+	"net/http"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/admission"
+)
+
+type quotaList struct {
+	Items []quota `json:"items"`
+}
+
+// quotaSettings are what a quota is made with.
+type quotaSettings struct {
+	Scope    string `json:"scope,omitempty" jsonschema:"what it is for, for people; at most 128 bytes"`
+	Rate     int    `json:"rate,omitempty" jsonschema:"starts within any window_ms, at most 1000000; 0: no bound"`
+	WindowMs int64  `json:"window_ms,omitempty" jsonschema:"at most 30 days; needed with rate"`
+	Cap      int    `json:"cap,omitempty" jsonschema:"how many run at once, at most 1000000; 0: no bound"`
+	JitterMs int64  `json:"jitter_ms,omitempty" jsonschema:"added at random to the time of the next try, at most 60000"`
+}
+
+type quotaBody struct {
+	quotaSettings
+	Revision uint64 `json:"revision,omitempty" jsonschema:"of the quota that is to be changed, as it was read; 0: make it, unless it is there as the body says"`
+}
+
+type quota struct {
+	Name string `json:"name"`
+	quotaSettings
+	Revision uint64      `json:"revision"`
+	Started  int         `json:"started" jsonschema:"in the window"`
+	Held     int         `json:"held" jsonschema:"slots that are taken"`
+	Waiting  int         `json:"waiting" jsonschema:"queues that wait for it"`
+	Holds    []string    `json:"holds,omitempty" jsonschema:"who has the slots, at most 1000; not in lists"`
+	Events   []gateEvent `json:"events,omitempty" jsonschema:"what happened to it, the newest first; not in lists"`
+}
+
+func newQuota(q admin.QuotaInfo) quota {
+	return quota{Name: q.Name, Revision: q.Revision, Started: q.Started, Held: q.Held, Waiting: q.ForSlots + q.ForRate, Holds: q.Holds, Events: gateEvents(q.Audit),
+		quotaSettings: quotaSettings{Scope: q.Scope, Rate: q.Rate, WindowMs: q.Window.Milliseconds(), Cap: q.Cap, JitterMs: q.Jitter.Milliseconds()}}
+}
+
+func (c *call) quotas() error {
+	if err := c.everywhere(); err != nil {
+		return err
+	}
+	list, err := c.h.admin.Quotas(c.ctx())
+	if err != nil {
+		return err
+	}
+	out := quotaList{Items: make([]quota, 0, len(list))}
+	for _, q := range list {
+		out.Items = append(out.Items, newQuota(q))
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
+
+func (c *call) quota() error {
+	name, err := c.shared()
+	if err != nil {
+		return err
+	}
+	return c.showQuota(name)
+}
+
+func (c *call) showQuota(name string) error {
+	q, err := c.h.admin.GetQuota(c.ctx(), name)
+	if err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, newQuota(q))
+}
+
+func (c *call) putQuota() error {
+	name, err := c.shared()
+	if err != nil {
+		return err
+	}
+	var b quotaBody
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	q := admission.Quota{Name: name, Scope: b.Scope, Rate: b.Rate, Window: ms(b.WindowMs), Cap: b.Cap, Jitter: ms(b.JitterMs)}
+	if err := c.h.admin.PutQuota(c.ctx(), q, b.Revision, c.by()); err != nil {
+		return err
+	}
+	return c.showQuota(name)
+}
+
+func (c *call) removeQuota() error {
+	name, err := c.shared()
+	if err == nil {
+		_, err = c.h.admin.RemoveQuota(c.ctx(), name, c.by())
+	}
+	return c.nothingToSay(err)
+}
+
+// scopeBody is one of four: everything, a namespace, a lane of a namespace, or a tag.
+type scopeBody struct {
+	Namespace string `json:"namespace,omitempty" jsonschema:"alone: all of it"`
+	Lane      string `json:"lane,omitempty" jsonschema:"of the namespace, or of the default one"`
+	TagKey    string `json:"tag_key,omitempty" jsonschema:"goes with neither"`
+	Tag       string `json:"tag,omitempty" jsonschema:"its value"`
+}
+
+type attachBody struct {
+	Scope   scopeBody `json:"scope" jsonschema:"{} is everything"`
+	Budgets []string  `json:"budgets,omitempty" jsonschema:"to detach neither these nor quotas is to detach all"`
+	Quotas  []string  `json:"quotas,omitempty"`
+}
+
+// attaching reads what is to be attached or detached.
+func (c *call) attaching() (scope admission.Scope, gates []flowfabric.Gate, err error) {
+	var b attachBody
+	if err := c.everywhere(); err != nil {
+		return scope, nil, err
+	}
+	if err := c.body(&b); err != nil {
+		return scope, nil, err
+	}
+	for _, name := range b.Budgets {
+		gates = append(gates, flowfabric.BudgetGate(name))
+	}
+	for _, name := range b.Quotas {
+		gates = append(gates, flowfabric.QuotaGate(name))
+	}
+	return admission.Scope(b.Scope), gates, nil
+}
+
+func (c *call) attachGates() error {
+	scope, gates, err := c.attaching()
+	if err == nil {
+		err = c.h.admin.AttachGates(c.ctx(), scope, gates, c.by())
+	}
+	return c.nothingToSay(err)
+}
+
+func (c *call) detachGates() error {
+	scope, gates, err := c.attaching()
+	if err == nil {
+		err = c.h.admin.DetachGates(c.ctx(), scope, gates, c.by())
+	}
+	return c.nothingToSay(err)
+}
+
+type gates struct {
+	Attached []attached    `json:"attached"`
+	Closed   []closedRoute `json:"closed" jsonschema:"work that is not handed out, what opens first in front"`
+	Outbox   int           `json:"outbox" jsonschema:"messages that budgets and quotas have not got yet"`
+}
+
+type attached struct {
+	Scope   scopeBody  `json:"scope"`
+	Budgets []string   `json:"budgets,omitempty"`
+	Quotas  []string   `json:"quotas,omitempty"`
+	At      *time.Time `json:"at,omitempty"`
+	By      string     `json:"by,omitempty"`
+	Mixed   bool       `json:"mixed,omitempty" jsonschema:"partitions differ, because a change did not reach all of them"`
+}
+
+type closedRoute struct {
+	Partition uint16     `json:"partition"`
+	Namespace string     `json:"namespace"`
+	Lane      string     `json:"lane"`
+	Kind      string     `json:"kind"`
+	Until     *time.Time `json:"until,omitempty" jsonschema:"when it opens by itself"`
+	Why       string     `json:"why"`
+	Waiting   int        `json:"waiting"`
+}
+
+func (c *call) gates() error {
+	if err := c.everywhere(); err != nil {
+		return err
+	}
+	info, err := c.h.admin.Gates(c.ctx())
+	if err != nil {
+		return err
+	}
+	out := gates{Attached: []attached{}, Closed: []closedRoute{}, Outbox: info.Outbox}
+	for _, x := range info.Attached {
+		one := attached{Scope: scopeBody(x.Scope), At: utc(x.At), By: x.By, Mixed: x.Mixed}
+		for _, g := range x.Gates {
+			if g.IsBudget() {
+				one.Budgets = append(one.Budgets, g.Name())
+			} else {
+				one.Quotas = append(one.Quotas, g.Name())
+			}
+		}
+		out.Attached = append(out.Attached, one)
+	}
+	for _, r := range info.Closed {
+		out.Closed = append(out.Closed, closedRoute{r.Partition, r.Route.Namespace, r.Route.Lane, r.Route.Kind, utc(r.Until), r.Why, r.Waiting})
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
