@@ -316,6 +316,9 @@ var methods = []method{
 	{"Admin.FlowsPage", false, func(s *stage, c *client.Client) error {
 		return second(admin.New(c).FlowsPage(s.ctx, admin.FlowQuery{}, "", 10))
 	}},
+	{"Admin.TrailPage", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).TrailPage(s.ctx, admin.TrailQuery{}, "", 10))
+	}},
 	{"Admin.Partitions", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Partitions(s.ctx)) }},
 	{"Admin.Queues", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Queues(s.ctx, "")) }},
 	{"Admin.Workers", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Workers(s.ctx)) }},
