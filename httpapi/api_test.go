@@ -579,6 +579,7 @@ func TestEveryRoute(t *testing.T) {
 	a.bulkAndFeed()
 	a.work()
 	a.gatesAndPartitions()
+	a.durableReads()
 	a.everyChangeIsNoted()
 	for _, r := range routes {
 		for _, x := range r.answers {

@@ -50,7 +50,7 @@ func (c *call) events() error {
 	if done, err := c.nothingAfter(id, after, opts); err != nil || done {
 		return err
 	}
-	out := newEventWriter(c)
+	out := newEventWriter(c, eventMedia)
 	defer out.close()
 	for e, err := range c.h.client.Tail(c.ctx(), id, opts...) {
 		if err != nil {
@@ -80,6 +80,8 @@ func (c *call) nothingAfter(id flowfabric.ExecutionID, after stream.Position, op
 	return true, nil
 }
 
+const eventMedia = "text/event-stream; charset=utf-8"
+
 // eventWriter writes Server-Sent Events, and a comment whenever there was nothing to say for a while. What a reader does not take in time
 // ends the stream.
 type eventWriter struct {
@@ -91,9 +93,9 @@ type eventWriter struct {
 	err     error
 }
 
-func newEventWriter(c *call) *eventWriter {
+func newEventWriter(c *call, media string) *eventWriter {
 	header := c.w.Header()
-	header.Set("Content-Type", "text/event-stream; charset=utf-8")
+	header.Set("Content-Type", media)
 	header.Set("X-Accel-Buffering", "no") // proxies pass it on as it comes
 	out := &eventWriter{c: c, control: http.NewResponseController(c.w)}
 	c.w.WriteHeader(http.StatusOK)

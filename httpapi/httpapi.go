@@ -68,6 +68,7 @@ type Handler struct {
 	cross   *http.CrossOriginProtection
 	failed  *limiter
 	slow    time.Duration // how long a body may take
+	poll    time.Duration // that a long poll of a durable stream waits
 }
 
 // New makes the API. Errors wrap flowfabric.ErrConfig and name the field.
@@ -104,7 +105,7 @@ func New(cfg Config) (*Handler, error) {
 		cfg.Logger = slog.Default()
 	}
 	h := &Handler{cfg: cfg, admin: cfg.Admin, client: cfg.Admin.Client(), conn: link.Of(cfg.Admin.Client()), workers: workers{known: map[string]*workerSession{}}, mux: http.NewServeMux(), actions: map[string]map[string]*route{},
-		cross: http.NewCrossOriginProtection(), failed: newLimiter(), slow: readTimeout}
+		cross: http.NewCrossOriginProtection(), failed: newLimiter(), slow: readTimeout, poll: durablePoll}
 	for _, origin := range cfg.AllowedOrigins {
 		if err := h.cross.AddTrustedOrigin(origin); err != nil {
 			return bad("AllowedOrigins: %v", err)
@@ -221,10 +222,10 @@ func (h *Handler) crossed(w http.ResponseWriter, q *http.Request) (answered bool
 		header := w.Header()
 		header.Set("Access-Control-Allow-Origin", origin)
 		header.Add("Vary", "Origin")
-		header.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, Preference-Applied, Location")
+		header.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, Preference-Applied, Location, ETag, Stream-Next-Offset, Stream-Up-To-Date, Stream-Closed, Stream-Cursor, Stream-SSE-Data-Encoding")
 		if q.Method == http.MethodOptions && q.Header.Get("Access-Control-Request-Method") != "" {
 			header.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
-			header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Prefer, X-Request-Id")
+			header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, Prefer, X-Request-Id")
 			header.Set("Access-Control-Max-Age", "600")
 			w.WriteHeader(http.StatusNoContent)
 			return true

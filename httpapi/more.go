@@ -221,7 +221,7 @@ func (c *call) happenings() error {
 	if err != nil {
 		return err
 	}
-	out := newEventWriter(c)
+	out := newEventWriter(c, eventMedia)
 	defer out.close()
 	told := time.Time{}
 	for e, err := range feed.Events(c.ctx()) {

@@ -66,4 +66,30 @@ var apiMutants = []Mutant{
 		`		x.hot, x.registered = true, time.Time{}`, ``, in("internal/gateway", "^TestRing$")},
 	{"api: the preference to wait is ignored", "httpapi.call.prefers",
 		`		return min(time.Duration(seconds)*time.Second, maxWait), nil`, `		return 0 * min(time.Duration(seconds)*time.Second, maxWait), nil`, api("^TestEveryRoute$")},
+	{"api: a durable stream is never closed", "httpapi.over",
+		`parts.Stage == tailpos.Over`, `parts.Stage > 99`, api("^TestEveryRoute$")},
+	{"api: an offset skips a frame", "httpapi.durable.read",
+		`		if size >= most { // there is more
+			return out, nil`, `		if size >= most { // there is more
+			d.take(&chunk{}, e)
+			out.next = e.Position
+			return out, nil`, api("^TestChunks$")},
+	{"api: a part is all", "httpapi.durable.read",
+		`			return out, nil
+		}
+		size`, `			out.upToDate = true
+			return out, nil
+		}
+		size`, api("^TestChunks$")},
+	{"api: a long poll does not wait", "httpapi.durable.poll",
+		`err = d.wait(x.next, d.c.h.poll)`, `err = nil`, api("^TestDurableStream$")},
+	{"api: a space is lost at the beginning of a line", "httpapi.dataLines",
+		`		if strings.HasPrefix(line, " ") { // readers take one space away
+			line = " " + line
+		}
+`, ``, api("^TestChunks$")},
+	{"api: offsets do not sort", "httpapi.offsetText",
+		`parts.Attempt, stage, parts.Ms, parts.Seq, parts.Run,`, `parts.Run, stage, parts.Ms, parts.Seq, parts.Attempt,`, api("^TestOffsets$")},
+	{"api: a waiting stream was read to a place that does not last", "httpapi.durable.take",
+		`e.Kind == stream.TailSuspended || e.Kind == stream.TailRetry`, `e.Kind == stream.TailRetry`, api("^TestStreamOfASuspendedExecution$")},
 }

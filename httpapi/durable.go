@@ -1,0 +1,457 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/tailpos"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// This file is the read side of the Durable Streams protocol, a draft: what an execution puts out as a stream of which every offset always
+// means the same. https://github.com/durable-streams/durable-streams/blob/main/PROTOCOL.md
+//
+// The stream is a tail without what does not last: frames that were not meant to, and what is said of a wait or a coming retry. An offset is
+// a position of that tail, written so that offsets sort as texts.
+
+const (
+	durableChunk = 1 << 20          // bytes of a catch-up read, about
+	durablePoll  = 20 * time.Second // that a long poll waits
+	durableSSE   = time.Minute      // that Server-Sent Events last; the reader comes back
+)
+
+// view is how messages are made of a tail's events.
+type view struct {
+	media string
+	json  bool                                 // a read answers an array
+	of    func(stream.TailEvent) []byte        // nil: nothing
+	line  func(b *strings.Builder, one []byte) // of Server-Sent Events
+}
+
+// durableFrame is the payload of a frame that lasts.
+func durableFrame(e stream.TailEvent) (stream.Frame, bool) {
+	return e.Frame, e.Kind == stream.TailFrame && e.Frame.Mode == stream.ModeDurable
+}
+
+var views = map[string]view{
+	"events": {media: "application/json", json: true, of: func(e stream.TailEvent) []byte {
+		if e.Kind == stream.TailSuspended || e.Kind == stream.TailRetry {
+			return nil
+		}
+		text, _ := json.Marshal(newEvent(e))
+		return text
+	}},
+	"json": {media: "application/json", json: true, of: func(e stream.TailEvent) []byte {
+		f, ok := durableFrame(e)
+		switch {
+		case !ok:
+			return nil
+		case f.Encoding == stream.JSON:
+			return f.Payload
+		case f.Encoding == stream.Bytes:
+			text, _ := json.Marshal(f.Payload)
+			return text
+		}
+		text, _ := json.Marshal(string(f.Payload))
+		return text
+	}},
+	"text": {media: "text/plain", of: func(e stream.TailEvent) []byte {
+		f, ok := durableFrame(e)
+		if !ok || f.Encoding == stream.Bytes {
+			return nil
+		}
+		return f.Payload
+	}, line: dataLines},
+	"bytes": {media: "application/octet-stream", of: func(e stream.TailEvent) []byte {
+		f, ok := durableFrame(e)
+		if !ok {
+			return nil
+		}
+		return f.Payload
+	}, line: func(b *strings.Builder, one []byte) {
+		b.WriteString("data:" + base64.StdEncoding.EncodeToString(one) + "\n")
+	}},
+}
+
+// dataLines writes a text as data of an event, line by line.
+func dataLines(b *strings.Builder, text []byte) {
+	for _, line := range lineEnds.Split(string(text), -1) {
+		if strings.HasPrefix(line, " ") { // readers take one space away
+			line = " " + line
+		}
+		b.WriteString("data:" + line + "\n")
+	}
+}
+
+var lineEnds = regexp.MustCompile(`\r\n|\r|\n`)
+
+// durable is one read.
+type durable struct {
+	c      *call
+	id     flowfabric.ExecutionID
+	name   string // of the view
+	view   view
+	offset string // as it was given; "" is none
+	live   string
+	cursor string
+}
+
+// chunk is what a read found.
+type chunk struct {
+	messages [][]byte
+	next     stream.Position
+	upToDate bool
+	closed   bool
+}
+
+// durableStream answers a read of the Durable Streams protocol. Parameters that it does not know are none of its business.
+func (c *call) durableStream() error {
+	header := c.w.Header()
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	values, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return invalid("", "the query is not well formed")
+	}
+	d := &durable{c: c, name: "events", live: values.Get("live"), cursor: values.Get("cursor")}
+	if values.Has("as") {
+		d.name = values.Get("as")
+	}
+	var known bool
+	if d.view, known = views[d.name]; !known {
+		return invalid("as", "it is %.32q, want events, text, json or bytes", d.name)
+	}
+	if offsets, given := values["offset"]; given {
+		if len(offsets) > 1 || offsets[0] == "" {
+			return invalid("offset", "want one that a read returned, -1 or now")
+		}
+		d.offset = offsets[0]
+	}
+	if d.live != "" && d.live != "long-poll" && d.live != "sse" {
+		return invalid("live", "it is %.32q, want long-poll or sse", d.live)
+	}
+	if d.live != "" && d.offset == "" {
+		return invalid("offset", "it is missing: a live read says where it begins")
+	}
+	from, now := stream.Position(""), d.offset == "now"
+	if !now && d.offset != "" && d.offset != "-1" {
+		if from, err = parseOffset(d.offset); err != nil {
+			return invalid("offset", "%.80q is none that a read returned", d.offset)
+		}
+	}
+	if d.id, err = c.id(); err != nil {
+		return err
+	}
+	if _, err := c.h.client.Get(c.ctx(), d.id); err != nil {
+		return err
+	}
+	header.Set("Content-Type", d.view.media)
+	var tail chunk
+	if now || c.r.Method == http.MethodHead {
+		if tail, err = d.tail(); err != nil {
+			return err
+		}
+		from = tail.next
+	}
+	switch {
+	case c.r.Method == http.MethodHead:
+		d.headers(chunk{next: tail.next, closed: tail.closed})
+		c.w.WriteHeader(http.StatusOK)
+		return nil
+	case d.live == "long-poll":
+		return d.poll(from)
+	case d.live == "sse":
+		return d.events(from)
+	case now:
+		tail.messages = nil
+		return d.answer(tail)
+	}
+	return d.catchUp(from)
+}
+
+// read takes what is stored behind a position, a chunk of it at most.
+func (d *durable) read(from stream.Position, most int) (out chunk, err error) {
+	out.next = from
+	size := 0
+	for e, err := range d.c.h.client.Tail(d.c.ctx(), d.id, d.options(from, client.Stored())...) {
+		if err != nil {
+			return out, err
+		}
+		if size >= most { // there is more
+			return out, nil
+		}
+		size += d.take(&out, e)
+	}
+	out.upToDate, out.closed = true, over(out.next)
+	return out, nil
+}
+
+// over tells whether the end of the execution lies before a position; who replays it opens the stream again.
+func over(p stream.Position) bool {
+	parts, err := tailpos.Parse(string(p))
+	return err == nil && parts.Stage == tailpos.Over
+}
+
+func (d *durable) options(from stream.Position, more ...client.TailOption) []client.TailOption {
+	return append(more, client.From(from), client.WithoutBestEffort())
+}
+
+// take adds an event to a chunk, and returns how many bytes it has.
+func (d *durable) take(out *chunk, e stream.TailEvent) (size int) {
+	if e.Kind == stream.TailSuspended || e.Kind == stream.TailRetry { // these do not last, so no offset is behind them
+		return 0
+	}
+	out.next, out.closed = e.Position, over(e.Position)
+	if m := d.view.of(e); m != nil {
+		out.messages = append(out.messages, m)
+		return len(m)
+	}
+	return 0
+}
+
+// tail is where the stream ends now. It walks over what is stored.
+func (d *durable) tail() (chunk, error) {
+	out := chunk{upToDate: true}
+	for e, err := range d.c.h.client.Tail(d.c.ctx(), d.id, d.options("", client.Stored())...) {
+		if err != nil {
+			return out, err
+		}
+		d.take(&out, e)
+		out.messages = nil
+	}
+	return out, nil
+}
+
+// headers say where the reader is.
+func (d *durable) headers(x chunk) {
+	header := d.c.w.Header()
+	header.Set("Stream-Next-Offset", offsetText(x.next))
+	if x.upToDate {
+		header.Set("Stream-Up-To-Date", "true")
+	}
+	if x.closed {
+		header.Set("Stream-Closed", "true")
+	}
+	if d.live != "" {
+		header.Set("Stream-Cursor", d.nextCursor(time.Now()))
+	}
+}
+
+// body puts messages together.
+func (d *durable) body(messages [][]byte) []byte {
+	if d.view.json {
+		return append(append([]byte("["), bytes.Join(messages, []byte(","))...), ']')
+	}
+	return bytes.Join(messages, nil)
+}
+
+func (d *durable) answer(x chunk) error {
+	d.headers(x)
+	d.c.w.WriteHeader(http.StatusOK)
+	_, _ = d.c.w.Write(d.body(x.messages))
+	return nil
+}
+
+// catchUp answers what is there. Only a chunk that more lies behind is the same for ever.
+func (d *durable) catchUp(from stream.Position) error {
+	x, err := d.read(from, durableChunk)
+	if err != nil {
+		return err
+	}
+	header := d.c.w.Header()
+	header.Set("Cache-Control", "private, no-cache")
+	if !x.upToDate {
+		header.Set("Cache-Control", "private, max-age=60, stale-while-revalidate=300")
+	}
+	tag := d.id.String() + ":" + d.name + ":" + offsetText(from) + ":" + offsetText(x.next)
+	if x.closed {
+		tag += ":c"
+	}
+	tag = `"` + tag + `"`
+	header.Set("ETag", tag)
+	for given := range strings.SplitSeq(d.c.r.Header.Get("If-None-Match"), ",") {
+		if given = strings.TrimPrefix(strings.TrimSpace(given), "W/"); given == tag || given == "*" {
+			d.headers(x)
+			d.c.w.WriteHeader(http.StatusNotModified)
+			return nil
+		}
+	}
+	return d.answer(x)
+}
+
+// poll answers what is there, or waits until there is something.
+func (d *durable) poll(from stream.Position) error {
+	x, err := d.read(from, durableChunk)
+	if err == nil && len(x.messages) == 0 && x.upToDate && !x.closed {
+		if err = d.wait(x.next, d.c.h.poll); err == nil {
+			x, err = d.read(x.next, durableChunk)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(x.messages) == 0:
+		d.headers(x)
+		d.c.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	return d.answer(x)
+}
+
+// wait returns when there is a message behind a position, the execution has ended, or the time is over.
+func (d *durable) wait(from stream.Position, most time.Duration) error {
+	ctx, cancel := context.WithTimeout(d.c.ctx(), most)
+	defer cancel()
+	for e, err := range d.c.h.client.Tail(ctx, d.id, d.options(from)...) {
+		if err != nil {
+			if ctx.Err() != nil && d.c.ctx().Err() == nil {
+				return nil
+			}
+			return err
+		}
+		if e.Kind == stream.TailEnd || d.view.of(e) != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// control is what a reader of Server-Sent Events is told after data.
+type control struct {
+	Next     string `json:"streamNextOffset"`
+	Cursor   string `json:"streamCursor,omitempty"`
+	UpToDate bool   `json:"upToDate,omitempty"`
+	Closed   bool   `json:"streamClosed,omitempty"`
+}
+
+// events sends what is there and what comes, for a minute.
+func (d *durable) events(from stream.Position) error {
+	first, err := d.read(from, durableChunk)
+	if err != nil {
+		return err
+	}
+	if d.name == "bytes" {
+		d.c.w.Header().Set("Stream-SSE-Data-Encoding", "base64")
+	}
+	d.c.w.Header().Set("Cache-Control", "no-cache, no-store")
+	out := newEventWriter(d.c, "text/event-stream")
+	defer out.close()
+	for x := first; ; {
+		if d.send(out, x) != nil || x.closed && x.upToDate {
+			return nil
+		}
+		from = x.next
+		if x.upToDate {
+			break
+		}
+		if x, err = d.read(from, durableChunk); err != nil {
+			return nil // the reader comes back
+		}
+	}
+	ctx, cancel := context.WithTimeout(d.c.ctx(), durableSSE)
+	defer cancel()
+	for e, err := range d.c.h.client.Tail(ctx, d.id, d.options(from)...) {
+		if err != nil {
+			return nil
+		}
+		x := chunk{next: from, upToDate: true}
+		d.take(&x, e)
+		from = x.next
+		if (len(x.messages) > 0 || x.closed) && d.send(out, x) != nil || x.closed {
+			return nil
+		}
+	}
+	return nil
+}
+
+// send writes data, if there is any, and where the reader is behind it.
+func (d *durable) send(out *eventWriter, x chunk) error {
+	var b strings.Builder
+	if len(x.messages) > 0 {
+		b.WriteString("event: data\n")
+		if d.view.json {
+			b.WriteString("data:")
+			for _, piece := range lineEnds.Split(string(d.body(x.messages)), -1) { // of JSON that somebody wrote in several lines
+				b.WriteString(piece)
+			}
+			b.WriteString("\n")
+		} else {
+			d.view.line(&b, bytes.Join(x.messages, nil))
+		}
+		b.WriteString("\n")
+	}
+	say := control{Next: offsetText(x.next), UpToDate: x.upToDate, Closed: x.closed && x.upToDate}
+	if !say.Closed {
+		say.Cursor = d.nextCursor(time.Now())
+	}
+	text, err := json.Marshal(say)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(&b, "event: control\ndata:%s\n\n", text)
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	out.write(b.String())
+	return out.err
+}
+
+// nextCursor is the number of an interval of 20 seconds, and always above the one that the reader sent, so that no cache answers it for ever.
+func (d *durable) nextCursor(now time.Time) string {
+	n := uint64(now.Sub(time.Date(2024, 10, 9, 0, 0, 0, 0, time.UTC)) / (20 * time.Second))
+	if given, err := strconv.ParseUint(d.cursor, 10, 62); err == nil && given >= n {
+		n = given + 1 + rand.Uint64N(180)
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// An offset is the parts of a position in hexadecimal, those in front that grow first. What is over comes before the attempt that a replay adds.
+const offsetFormat = "%08x%01x%016x%016x%08x%016x%016x%016x"
+
+const offsetLength = 8 + 1 + 16 + 16 + 8 + 16 + 16 + 16
+
+var stages = [...]tailpos.Stage{tailpos.Awaited, tailpos.Announced, tailpos.Over, tailpos.Begun}
+
+func offsetText(p stream.Position) string {
+	parts, err := tailpos.Parse(string(p))
+	if err != nil { // a tail made it
+		parts = tailpos.Parts{}
+	}
+	stage := 0
+	for i, s := range stages {
+		if s == parts.Stage {
+			stage = i
+		}
+	}
+	return fmt.Sprintf(offsetFormat, parts.Attempt, stage, parts.Ms, parts.Seq, parts.Run, parts.Sequence, parts.Durables, parts.Wait)
+}
+
+var errOffset = errors.New("no offset")
+
+func parseOffset(text string) (stream.Position, error) {
+	if len(text) != offsetLength || strings.Trim(text, "0123456789abcdef") != "" {
+		return "", errOffset
+	}
+	var parts tailpos.Parts
+	var stage int
+	if _, err := fmt.Sscanf(text, offsetFormat, &parts.Attempt, &stage, &parts.Ms, &parts.Seq, &parts.Run, &parts.Sequence, &parts.Durables, &parts.Wait); err != nil || stage >= len(stages) {
+		return "", errOffset
+	}
+	parts.Stage = stages[stage]
+	p := tailpos.Text(parts)
+	if again, err := stream.ParsePosition(p); err != nil || offsetText(again) != text {
+		return "", errOffset
+	}
+	return stream.Position(p), nil
+}
