@@ -54,7 +54,7 @@ func TestHTTPSession(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	parts := strings.Split(string(out), "---\n")
-	for i, want := range []string{"", `"duplicate":false`, `"text":"tides"`, `"access_token":`, `"output":{"value":"all about tides"}`, `"output":{"value":"ship it"}`,
+	for i, want := range []string{"", `"duplicate":false`, `"text":"tides"`, `"access_token":`, "tides", `"output":{"value":"all about tides"}`, `"output":{"value":"ship it"}`,
 		`"sentence":"It ended completed`, `"field":"/prioritty"`} {
 		if i >= len(parts) || !strings.Contains(parts[i], want) {
 			t.Errorf("block %d: want %s in %q", i, want, parts[min(i, len(parts)-1)])
