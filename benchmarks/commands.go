@@ -75,11 +75,13 @@ func measureTenants(ctx context.Context, args []string, out, progress io.Writer)
 
 func measureHTTP(ctx context.Context, args []string, out, progress io.Writer) error {
 	var o gateway.Options
-	if _, err := command("http", "[-server redis-server] [-submits 20000] [-readers 1000] [-many 10000] [-waits 5000]", args, progress, func(f *flag.FlagSet) {
+	if _, err := command("http", "[-server redis-server] [-submits 20000] [-readers 1000] [-many 10000] [-waits 5000] [-work 10000] [-idle 1000]", args, progress, func(f *flag.FlagSet) {
 		f.StringVar(&o.Server, "server", "redis-server", "program to start")
 		f.IntVar(&o.Submits, "submits", 20_000, "submissions of each kind and round")
 		f.IntVar(&o.Readers, "readers", 1000, "readers of one execution")
 		f.IntVar(&o.Many, "many", 10_000, "readers of 100 executions")
+		f.IntVar(&o.Work, "work", 10_000, "executions of each drain")
+		f.IntVar(&o.Idle, "idle", 1000, "workers that wait for work over HTTP")
 		f.IntVar(&o.Waits, "waits", 5000, "results that are waited for at once")
 	}); err != nil {
 		return err

@@ -39,6 +39,8 @@ type Options struct {
 	Readers int    // of one execution
 	Many    int    // readers of 100 executions
 	Waits   int    // results that are waited for
+	Work    int    // executions of a drain
+	Idle    int    // workers that wait for work
 }
 
 var talks = handler.Define[int, string]("talks", handler.NoRetry())
@@ -47,6 +49,7 @@ type bench struct {
 	ctx    context.Context
 	o      Options
 	base   string
+	store  *server.Server
 	pid    int
 	client *client.Client
 	out    io.Writer
@@ -62,7 +65,7 @@ func Run(ctx context.Context, o Options, out io.Writer) error {
 		return err
 	}
 	defer s.Stop()
-	b := &bench{ctx: ctx, o: o, out: out, frames: make(chan int)}
+	b := &bench{ctx: ctx, o: o, out: out, store: s, frames: make(chan int)}
 	stop, err := b.serve(s.URL())
 	if err != nil {
 		return err
@@ -82,7 +85,7 @@ func Run(ctx context.Context, o Options, out io.Writer) error {
 	defer cancel()
 	working.Go(func() { _ = w.Run(ctx) })
 	fmt.Fprintf(out, "%s, flowfabric serve in a process of its own\n\n", s.Name())
-	for _, part := range []func() error{b.submits, b.stream, b.memory, b.waits} {
+	for _, part := range []func() error{b.submits, b.stream, b.memory, b.waits, b.drains, b.lone, b.idle} {
 		if err := part(); err != nil {
 			return err
 		}
