@@ -265,7 +265,7 @@ func TestDurableStreamsSuite(t *testing.T) {
 		stop()
 		running.Wait()
 	}()
-	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "node_modules/.bin/vitest"), "run", "--reporter=json", "--outputFile=report.json",
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "node_modules/.bin/vitest"), "run", "--reporter=json", "--outputFile=report.json", "--testTimeout=120000", // not 5 s: other packages' tests run beside it
 		"-t", "^(Property-Based Tests .fast-check. |Stream Closure )?("+strings.Join(suiteParts, "|")+")", "suite.test.js")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "STREAMS_URL="+server.URL, "CI=1")
