@@ -249,7 +249,7 @@ func (b *bench) idle() error {
 	var failed atomic.Pointer[error]
 	stop := make(chan struct{})
 	for range b.o.Idle {
-		r, err := b.remote("work")
+		r, err := b.remote("never")
 		if err != nil {
 			return err
 		}
