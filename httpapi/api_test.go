@@ -355,6 +355,7 @@ func (a *api) until(path, state string) execution {
 type sse struct {
 	id, name string
 	data     event
+	text     string // of an overview
 }
 
 // follow reads events until the stream ends, or until the one that last says.
@@ -401,8 +402,11 @@ func (a *api) follow(path string, header http.Header, last func(sse) bool) (all 
 			e.name = line[7:]
 		case strings.HasPrefix(line, "data: "):
 			schema := of[event]()
-			if strings.HasPrefix(path, "/v1/events") {
+			switch {
+			case strings.HasPrefix(path, "/v1/events"):
 				schema = of[happening]()
+			case strings.HasPrefix(path, "/v1/overview"):
+				schema, e.text = of[watchedOverview](), line[6:]
 			}
 			a.valid(request{path: path}, schema, []byte(line[6:]))
 			if err := json.Unmarshal([]byte(line[6:]), &e.data); err != nil {
@@ -575,6 +579,9 @@ func TestEveryRoute(t *testing.T) {
 	if w := into[workerList](t, a.as("viewer", "GET", "/v1/workers", "", 200)); len(w.Items) != 1 || !w.Items[0].Alive {
 		t.Errorf("%+v", w)
 	}
+	a.as("viewer", "GET", "/v1/me", "", 200)
+	a.as("viewer", "GET", "/v1/overview", "", 200)
+	a.follow("/v1/overview/events", nil, func(sse) bool { return true })
 	a.flowsAndSchedules()
 	a.bulkAndFeed()
 	a.work()

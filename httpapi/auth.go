@@ -50,6 +50,7 @@ var (
 	operator = need{Operator, Admin}
 	root     = need{Admin}
 	takes    = need{Worker, Admin}
+	everyone = need{Viewer, Producer, Operator, Admin, Worker}
 	anybody  = need{} // without a token
 )
 

@@ -48,6 +48,9 @@ type Config struct {
 	OnRequest func(operation string, status int, took time.Duration)
 	// Logger gets a line for each request, without its query and its headers. Default slog.Default().
 	Logger *slog.Logger
+	// History looks at the store every 10 s from the beginning, so that the overview has an hour to show. Default: from the first request of the
+	// overview on.
+	History bool
 	// Heartbeat is the pause after which an event stream that has nothing to say sends a comment: 1 s..1 min. Default 15 s.
 	Heartbeat time.Duration
 	// WriteTimeout is how long a reader of an event stream may take to take what was sent, before it is cut off: 1 s..5 min. Default 30 s. It
@@ -67,6 +70,8 @@ type Handler struct {
 	actions map[string]map[string]*route // by pattern without its action, then by action
 	cross   *http.CrossOriginProtection
 	failed  *limiter
+	sampler *sampler
+	routes  []*route
 	slow    time.Duration // how long a body may take
 	poll    time.Duration // that a long poll of a durable stream waits
 }
@@ -105,21 +110,27 @@ func New(cfg Config) (*Handler, error) {
 		cfg.Logger = slog.Default()
 	}
 	h := &Handler{cfg: cfg, admin: cfg.Admin, client: cfg.Admin.Client(), conn: link.Of(cfg.Admin.Client()), workers: workers{known: map[string]*workerSession{}}, mux: http.NewServeMux(), actions: map[string]map[string]*route{},
-		cross: http.NewCrossOriginProtection(), failed: newLimiter(), slow: readTimeout, poll: durablePoll}
+		cross: http.NewCrossOriginProtection(), failed: newLimiter(), sampler: newSampler(cfg.Admin), routes: routes, slow: readTimeout, poll: durablePoll}
 	for _, origin := range cfg.AllowedOrigins {
 		if err := h.cross.AddTrustedOrigin(origin); err != nil {
 			return bad("AllowedOrigins: %v", err)
 		}
 	}
 	h.gateway = gateway.New(h.conn.Engine, cfg.Logger)
+	if cfg.History {
+		h.sampler.start()
+	}
 	h.register()
 	return h, nil
 }
 
-// Close ends what the handler does in the background for workers that wait for work, which are answered 503. Call it when no more requests come:
-// after http.Server.Shutdown, or with http.Server.RegisterOnShutdown, so that the wait of workers does not hold that up. A handler that no
-// worker has asked for work has nothing to end.
-func (h *Handler) Close() { h.gateway.Close() }
+// Close ends what the handler does in the background: for workers that wait for work, which are answered 503, and for the overview. Call it
+// when no more requests come: after http.Server.Shutdown, or with http.Server.RegisterOnShutdown, so that those who wait do not hold that
+// up. It may be called again.
+func (h *Handler) Close() {
+	h.gateway.Close()
+	h.sampler.close()
+}
 
 // register puts the routes into the mux, which knows no pattern that ends in an action: those of one path are told apart here.
 func (h *Handler) register() {

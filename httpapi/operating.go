@@ -291,6 +291,10 @@ type queue struct {
 	Drift        string     `json:"drift,omitempty"`
 }
 
+func newQueue(q admin.Queue) queue {
+	return queue{q.Namespace, q.Lane, q.Kind, q.Capabilities, string(q.State), q.Depth, utc(q.Oldest), q.Retained, q.Drift}
+}
+
 func (c *call) queues() error {
 	namespace, err := c.asked()
 	if err != nil {
@@ -302,7 +306,7 @@ func (c *call) queues() error {
 	}
 	out := queueList{Items: make([]queue, 0, len(list))}
 	for _, q := range list {
-		out.Items = append(out.Items, queue{q.Namespace, q.Lane, q.Kind, q.Capabilities, string(q.State), q.Depth, utc(q.Oldest), q.Retained, q.Drift})
+		out.Items = append(out.Items, newQueue(q))
 	}
 	return c.answerJSON(http.StatusOK, out)
 }

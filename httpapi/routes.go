@@ -249,6 +249,12 @@ var routes = []*route{
 		answers: ok[queueList]("The queues of a namespace."), handle: (*call).queues},
 	{method: http.MethodGet, path: "/v1/workers", name: "listWorkers", summary: "List workers", need: viewer,
 		answers: ok[workerList]("Workers that serve a namespace that you may see."), handle: (*call).workers},
+	{method: http.MethodGet, path: "/v1/me", name: "whoAmI", summary: "Tell whose token this is, and what it may do", need: everyone, answers: ok[self]("You."), handle: (*call).self},
+	{method: http.MethodGet, path: "/v1/overview", name: "getOverview", summary: "Tell how much there is of everything, how fast it goes, and how it was in the last hour", need: viewer,
+		answers: ok[overview]("As this process saw it last, at most some seconds ago."), handle: (*call).overview},
+	{method: http.MethodGet, path: "/v1/overview/events", name: "followOverview", summary: "Follow that (Server-Sent Events)", need: viewer,
+		answers: []answer{{status: http.StatusOK, text: "An event sample about every two seconds, and away while the store does not answer. The store is looked at once for everybody who follows.",
+			body: of[watchedOverview](), media: "text/event-stream"}}, handle: (*call).overviews},
 	{method: http.MethodGet, path: "/v1/openapi.json", name: "getOpenAPI", summary: "This document", need: anybody,
 		answers: []answer{{status: http.StatusOK, text: "OpenAPI 3.1."}}, handle: nil}, // see init
 	{method: http.MethodGet, path: "/healthz", name: "healthz", summary: "Whether this process lives", need: anybody,

@@ -1,0 +1,96 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sourcegraph/conc"
+)
+
+func TestWhoAmI(t *testing.T) {
+	a := newAPI(t)
+	me := into[self](t, a.as("producer", "GET", "/v1/me", "", 200))
+	if me.Name != "the-producer" || me.Role != Producer || me.Namespaces != nil || !slices.Contains(me.Operations, "submit") || slices.Contains(me.Operations, "purge") {
+		t.Errorf("%+v", me)
+	}
+	if me := into[self](t, a.as("blue", "GET", "/v1/me", "", 200)); !slices.Equal(me.Namespaces, []string{"blue"}) || !slices.Contains(me.Operations, "purge") {
+		t.Errorf("%+v", me)
+	}
+}
+
+// The overview has what was submitted, for those who may see it, and a token of another namespace learns no sums.
+func TestOverview(t *testing.T) {
+	a := newAPI(t)
+	a.submit(`{"kind":"nobody","lane":"side"}`)
+	a.submit(`{"kind":"nobody","lane":"side","delay_ms":3600000}`)
+	a.submit(`{"kind":"nobody","lane":"side","namespace":"blue"}`)
+	o := into[overview](t, a.as("viewer", "GET", "/v1/overview", "", 200))
+	if o.Now.Waiting != 2 || o.Now.Delayed != 1 || o.Now.Stored != 3 || o.Now.Oldest == nil || o.Now.Workers != 1 || o.Now.Slots != 32 || o.Now.Partitions != 4 || len(o.Queues) != 2 || len(o.History) != 1 {
+		t.Errorf("%+v", o)
+	}
+	b := into[overview](t, a.as("blue", "GET", "/v1/overview", "", 200))
+	if b.Now.Waiting != 1 || b.Now.Stored != 1 || b.Now.Delayed != 0 || b.Now.Workers != 0 || len(b.Queues) != 1 || b.Queues[0].Namespace != "blue" || len(b.History) != 0 {
+		t.Errorf("%+v", b)
+	}
+}
+
+// Two who follow are told of the same looks at the store, and of what is new within some seconds.
+func TestOverviewIsFollowed(t *testing.T) {
+	a := newAPI(t)
+	a.as("viewer", "GET", "/v1/overview", "", 200) // from now on there is something to tell
+	var submit sync.Once
+	var looks [2][]time.Time
+	var following conc.WaitGroup
+	for i := range looks {
+		following.Go(func() {
+			a.follow("/v1/overview/events", nil, func(e sse) bool {
+				var o watchedOverview
+				if err := json.Unmarshal([]byte(e.text), &o); err != nil {
+					t.Error(err)
+				}
+				looks[i] = append(looks[i], o.Now.At)
+				submit.Do(func() { a.submit(`{"kind":"nobody","lane":"side"}`) })
+				return o.Now.Waiting == 1
+			})
+		})
+	}
+	following.Wait()
+	one, two := looks[0], looks[1]
+	if len(one) == 0 || len(two) == 0 || !one[len(one)-1].Equal(two[len(two)-1]) {
+		t.Errorf("%s and %s", one, two)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		a.h.sampler.mu.Lock()
+		n := a.h.sampler.watchers
+		a.h.sampler.mu.Unlock()
+		if n == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d still watch", n)
+		}
+	}
+}
+
+// Rates are over about ten seconds, and a store that was emptied has none below zero.
+func TestRates(t *testing.T) {
+	s := newSampler(nil)
+	defer s.close()
+	began := time.Now()
+	at := func(seconds, completed int) *look {
+		l := &look{counts: counts{at: began.Add(time.Duration(seconds) * time.Second), completed: completed}}
+		s.rate(l)
+		return l
+	}
+	for _, x := range []struct {
+		seconds, completed int
+		want               float64
+	}{{0, 1000, 0}, {2, 1020, 10}, {4, 1040, 10}, {10, 1100, 10}, {12, 1100, 8}, {20, 1100, 0}, {30, 1100, 0}, {40, 5, 0}} {
+		if l := at(x.seconds, x.completed); l.Completed != x.want {
+			t.Errorf("after %d s: %v, want %v", x.seconds, l.Completed, x.want)
+		}
+	}
+}
