@@ -72,6 +72,24 @@ func TestReplayFromANode(t *testing.T) {
 	})
 }
 
+// A member that was skipped has a category of failure and was never attempted: it is listed, without a message.
+func TestSkippedMembersAreListed(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+		fl := submitFlow(ctx, t, c, chain(2))
+		h := newHands(ctx, t, e, fl.ID().Partition())
+		h.Fail(h.Claim()["n000"])
+		page, err := admin.New(c).ListPage(ctx, admin.Filter{States: []flowfabric.PublicState{flowfabric.Failed, flowfabric.Skipped}, WithReasons: true}, "", 10)
+		if err != nil || len(page.Items) != 2 {
+			t.Fatalf("%+v, %v", page.Items, err)
+		}
+		for _, x := range page.Items {
+			if x.State.Public == flowfabric.Skipped && (x.FailureCategory == "" || x.FailureReason != "" || x.Attempts != 0) {
+				t.Errorf("%+v", x)
+			}
+		}
+	})
+}
+
 // The losers of a race are not run again unless somebody asks for everything.
 func TestReplayLeavesWhatNobodyNeeds(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {

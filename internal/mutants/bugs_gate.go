@@ -58,6 +58,8 @@ var gateMutants = []Mutant{
 		`  gate.purged(ctx, c.route, id)`, ``, suite("spend")},
 	{"gate: a closed route is told of nobody", "gate.closed",
 		`if gate.of(ctx, route_id) == '' then return '' end`, `if true then return '' end`, gates},
+	{"list: who was never attempted has a message", "ff_list.reason",
+		` or not c.attempt then`, ` then`, in("admin", "^TestSkippedMembersAreListed$")},
 	{"list: what a gate keeps waiting is not told", "ff_list_executions",
 		`if why ~= '' then shut`, `if why == '' then shut`, gates},
 	{"limit: a key of another limit has slots of its own", "keys/counted",

@@ -26,9 +26,10 @@ function ff_list.index(ctx, name, key)
   return nil
 end
 
--- reason is the message of the last attempt that failed, '' when there is none.
+-- reason is the message of the last attempt that failed, '' when there is none: a member of a flow that was skipped has a category, and
+-- was never attempted.
 function ff_list.reason(ctx, c, id)
-  if not c.failure_category then return '' end
+  if not c.failure_category or not c.attempt then return '' end
   local attempt = core.attempt(c)
   local texts = redis.call('HMGET', keys.attempts(ctx.r, id), attempt .. 'r', reply.int(math.max(0, tonumber(attempt) - 1)) .. 'r')
   return texts[1] or texts[2] or ''
