@@ -31,7 +31,7 @@ everything in memory and has no access control: it is for development only, list
 address only, and refuses to start when FLOWFABRIC_ENV=production.
 
 It also keeps time (delays, timeouts, lost leases), so a producer alone already sees them happen, and
-serves the HTTP API, open to everybody on this machine.`,
+serves the dashboard and the HTTP API, open to everybody on this machine.`,
 		Example: `  flowfabric dev
   flowfabric dev --addr 127.0.0.1:0       # any free port; the URL is printed`,
 		Args: cobra.NoArgs,
@@ -49,6 +49,7 @@ type announcement struct {
 	URL       string `json:"url"`
 	TokenKeys string `json:"token_keys"`
 	API       string `json:"api"`
+	Dashboard string `json:"dashboard"`
 }
 
 // dev serves until ctx ends, which is success.
@@ -78,13 +79,15 @@ func (a *app) dev(ctx context.Context, addr, web string, logger *slog.Logger) er
 	if err != nil {
 		return fmt.Errorf("the HTTP API: %w; --http names another address", err)
 	}
-	if err := a.show(announcement{server.URL(), key, "http://" + listener.Addr().String()}, func(p *page) {
+	if err := a.show(announcement{server.URL(), key, "http://" + listener.Addr().String(), "http://" + listener.Addr().String() + "/"}, func(p *page) {
 		fmt.Fprintf(p, `FlowFabric development server: in memory, for development only, nothing is persisted.
 
   export FLOWFABRIC_URL=%s
   export FLOWFABRIC_TOKEN_KEYS=%s   # for handlers that wait
 
-  HTTP API, open to everybody on this machine: http://%s/v1/openapi.json
+  Dashboard   http://%[3]s/
+  HTTP API    http://%[3]s/v1/openapi.json
+  Both are open to everybody on this machine.
 
 Press Ctrl-C to stop.
 `, server.URL(), key, listener.Addr())

@@ -23,6 +23,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/dashboard"
 	"github.com/flowfabric/flowfabric-go/httpapi"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -47,10 +48,10 @@ func serveCommand(a *app) *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the HTTP API and keep time until interrupted",
-		Long: `serve is the process to deploy beside your workers: the HTTP API with live streams, the pages on which
-people answer by link (/approve), metrics, and maintenance without any worker (delays, timeouts, lost
-leases, schedules, budgets). Several of them may run; they share the maintenance.
+		Short: "Serve the dashboard and the HTTP API, and keep time, until interrupted",
+		Long: `serve is the process to deploy beside your workers: the dashboard (/), the HTTP API with live streams
+(/v1), the pages on which people answer by link (/approve), metrics, and maintenance without any worker
+(delays, timeouts, lost leases, schedules, budgets). Several of them may run; they share the maintenance.
 
 Everybody needs a bearer token: --tokens names a file of them, which is read again when it changes, and
 FLOWFABRIC_API_TOKENS may have its content instead. "flowfabric token new" makes an entry. Without any
@@ -107,7 +108,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return err
 	}
-	logger.Info("flowfabric: serving", "api", "http://"+listener.Addr().String()+"/v1/openapi.json", "maintenance", !f.idle)
+	logger.Info("flowfabric: serving", "dashboard", "http://"+listener.Addr().String()+"/", "api", "http://"+listener.Addr().String()+"/v1/openapi.json", "maintenance", !f.idle)
 	tasks := pool.New().WithContext(ctx).WithCancelOnError()
 	tasks.Go(func(ctx context.Context) error { return api.serve(ctx, listener) })
 	if !f.idle {
@@ -193,7 +194,7 @@ type gatewayConfig struct {
 }
 
 func newGateway(cfg gatewayConfig) (*gateway, error) {
-	api := httpapi.Config{Admin: admin.New(cfg.client), Authorize: cfg.authorize, AllowedOrigins: cfg.origins, StreamKey: cfg.streamKey, Logger: cfg.logger}
+	api := httpapi.Config{Admin: admin.New(cfg.client), Authorize: cfg.authorize, AllowedOrigins: cfg.origins, StreamKey: cfg.streamKey, Logger: cfg.logger, History: true}
 	if cfg.registry != nil {
 		took := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "flowfabric_api_request_seconds", Help: "How long requests took, by operation and status.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}, []string{"operation", "status"})
@@ -207,8 +208,12 @@ func newGateway(cfg gatewayConfig) (*gateway, error) {
 	if err != nil {
 		return nil, err
 	}
+	page, err := dashboard.New(dashboard.Config{API: handler})
+	if err != nil {
+		return nil, err
+	}
 	mux := http.NewServeMux()
-	mux.Handle("/", handler)
+	mux.Handle("/", page)
 	mux.Handle("/approve", suspend.HTTPHandler(suspend.HTTPConfig{Deliver: cfg.client, Logger: cfg.logger}))
 	base, end := context.WithCancel(context.Background())
 	return &gateway{api: handler, end: end, connections: cfg.connections, server: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,

@@ -47,6 +47,7 @@ var beside = map[string]struct {
 	"admin":             {on: "handler", also: []string{"client", "internal/explain", "internal/link", "internal/maintain"}},
 	"internal/gateway":  {on: "handler"},
 	"httpapi":           {on: "handler", also: []string{"client", "admin", "flow", "internal/flowplan", "internal/link", "internal/gateway"}},
+	"dashboard":         {on: "."},
 	"fftest":            {on: "handler", also: []string{"embedded", "internal/maintain", "client", "admin", "runtime"}},
 	"runtime":           {on: "handler", also: []string{"embedded", "internal/maintain"}},
 }

@@ -1,0 +1,141 @@
+// How the page speaks to the HTTP API: calls, problems, and events that go on after an interruption.
+
+// base is where the page is mounted: this file is in the folder assets below it.
+export const base = new URL("../", import.meta.url)
+
+const kept = "flowfabric.token"
+let token = sessionStorage.getItem(kept) || localStorage.getItem(kept) || ""
+
+export const signedIn = () => token !== ""
+
+// signIn remembers a token for this tab, or for this browser.
+export function signIn(secret, stay) {
+  signOut()
+  token = secret
+  ;(stay ? localStorage : sessionStorage).setItem(kept, secret)
+}
+
+export function signOut() {
+  token = ""
+  sessionStorage.removeItem(kept)
+  localStorage.removeItem(kept)
+}
+
+// Problem is a refusal of the API, or status 0 when it did not answer.
+export class Problem extends Error {
+  constructor(status, doc) {
+    super(doc.detail || doc.title || `The API answered ${status}.`)
+    this.status = status
+    this.code = doc.code || ""
+    this.field = doc.field || ""
+    this.request = doc.request_id || ""
+    this.retryAfter = doc.retryAfter || 0
+  }
+  get away() { return this.status === 0 || this.status === 503 }
+}
+
+function address(path, query) {
+  const url = new URL("v1/" + path, base)
+  for (const [name, value] of Object.entries(query || {})) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== undefined && one !== null && one !== "" && one !== false) url.searchParams.append(name, one)
+    }
+  }
+  return url
+}
+
+async function ask(url, init) {
+  const headers = { Accept: "application/json", ...init.headers }
+  if (token) headers.Authorization = "Bearer " + token
+  let answer
+  try {
+    answer = await fetch(url, { ...init, headers, credentials: "same-origin", cache: "no-store" })
+  } catch (e) {
+    if (e.name === "AbortError") throw e
+    throw new Problem(0, { detail: "The API does not answer. The page tries again." })
+  }
+  if (answer.ok) return answer
+  let doc = {}
+  try { doc = await answer.json() } catch { /* a proxy answered */ }
+  doc.retryAfter = Number(answer.headers.get("Retry-After")) || 0
+  const problem = new Problem(answer.status, doc)
+  if (answer.status === 401) window.dispatchEvent(new CustomEvent("signedout"))
+  throw problem
+}
+
+async function body(answer) {
+  if (answer.status === 204) return null
+  return (answer.headers.get("Content-Type") || "").includes("json") ? answer.json() : answer.text()
+}
+
+export const get = async (path, query, signal) => body(await ask(address(path, query), { signal }))
+
+export async function send(method, path, value, query, headers) {
+  return body(await ask(address(path, query), { method, body: JSON.stringify(value ?? {}), headers: { "Content-Type": "application/json", ...headers } }))
+}
+
+export const post = (path, value, query, headers) => send("POST", path, value, query, headers)
+
+// remove has no body.
+export const remove = async path => body(await ask(address(path), { method: "DELETE" }))
+
+// silence is after how long without anything, not even a comment, a stream is taken for dead.
+const silence = 40000
+
+// follow reads server-sent events until signal ends or the server says that nothing follows, and reconnects behind the last one. It uses fetch,
+// because EventSource sends no headers. on(name, data, id) is told every event, state(live) whether it is connected.
+export async function follow(path, { query, signal, on, state }) {
+  let last = "", pause = 500
+  while (!signal.aborted) {
+    const attempt = new AbortController()
+    const stop = () => attempt.abort()
+    signal.addEventListener("abort", stop)
+    let timer = setTimeout(stop, silence)
+    try {
+      const answer = await ask(address(path, query), { signal: attempt.signal, headers: { Accept: "text/event-stream", ...(last && { "Last-Event-ID": last }) } })
+      if (answer.status === 204) return
+      state?.(true)
+      pause = 500
+      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
+      let text = "", event = { name: "message", data: "", id: "" }
+      for (;;) {
+        const { value, done } = await reader.read()
+        if (done) break
+        clearTimeout(timer)
+        timer = setTimeout(stop, silence)
+        text += value
+        let end
+        while ((end = text.indexOf("\n")) >= 0) {
+          const line = text.slice(0, end)
+          text = text.slice(end + 1)
+          if (line === "") {
+            if (event.id) last = event.id
+            if (event.data) on(event.name, JSON.parse(event.data), last)
+            event = { name: "message", data: "", id: "" }
+            continue
+          }
+          const colon = line.indexOf(":")
+          const field = colon < 0 ? line : line.slice(0, colon)
+          const content = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "")
+          if (field === "event") event.name = content
+          else if (field === "data") event.data += (event.data && "\n") + content
+          else if (field === "id") event.id = content
+        }
+      }
+    } catch (e) {
+      if (signal.aborted) return
+      if (e instanceof Problem && e.status >= 400 && e.status < 500 && e.status !== 429) {
+        state?.(false, e)
+        return
+      }
+      if (e instanceof Problem && e.retryAfter) pause = Math.max(pause, e.retryAfter * 1000)
+    } finally {
+      clearTimeout(timer)
+      signal.removeEventListener("abort", stop)
+      attempt.abort()
+    }
+    state?.(false)
+    await new Promise(resolve => setTimeout(resolve, pause * (0.75 + Math.random() / 2)))
+    pause = Math.min(pause * 2, 10000)
+  }
+}

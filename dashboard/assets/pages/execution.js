@@ -1,0 +1,175 @@
+import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js"
+import { follow, get, post } from "../api.js"
+import { may, serverNow, useBeat, useLoad, whileVisible } from "../live.js"
+import { act, Ask, asJSON, bytes, Chip, Copy, Empty, Facts, Failure, Field, go, instant, Loaded, Menu, number, Payload, plural, reasonField, Said, Section, shortID, Since, span, State, stateWord, Tags, Time, to, visible } from "../ui.js"
+import { Timeline } from "../timeline.js"
+import { Answer } from "../answer.js"
+
+const ended = new Set(["completed", "failed", "cancelled", "expired", "skipped"])
+export const isEnded = state => ended.has(state)
+
+// Output follows what the handler puts out. Its text is kept outside of the page's parts, because it may grow by many pieces a second.
+function Output({ id, onMoved }) {
+  const log = useRef(null), stick = useRef(true)
+  const [info, setInfo] = useState({ state: "connecting", frames: 0, gaps: 0, ended: false })
+  useEffect(() => {
+    const out = log.current
+    let live = { frames: 0, gaps: 0, state: "connecting", ended: false, run: null, size: 0 }
+    let queue = [], frame = 0
+    const note = (text, kind) => { queue.push([text, "note " + kind]) }
+    const flush = () => {
+      frame = 0
+      let open = out.lastElementChild
+      for (const [text, kind] of queue) {
+        if (!open || open.className !== kind || kind !== "text" || (kind === "text" && open.firstChild.length > 20000)) {
+          open = document.createElement(kind === "text" ? "span" : "p")
+          open.className = kind
+          if (kind === "text") open.dir = "auto"
+          open.append(document.createTextNode(""))
+          out.append(open)
+        }
+        open.firstChild.appendData(text)
+      }
+      queue = []
+      while (out.childElementCount > 400) out.firstElementChild.remove()
+      if (stick.current) out.scrollTop = out.scrollHeight
+      setInfo({ ...live })
+    }
+    const later = () => { frame ||= requestAnimationFrame(flush) }
+    const show = (name, d) => {
+      const at = d.attempt + 1
+      if (name === "attempt") { if (d.attempt_type !== "initial") note(`Attempt ${at} begins (${d.attempt_type})${d.reused?.length ? ", what earlier attempts recorded stays" : ""}`, "mark") }
+      else if (name === "frame") {
+        live.frames++
+        const f = d.frame
+        queue.push([visible(f.text ?? (f.value !== undefined ? (typeof f.value === "string" ? f.value : JSON.stringify(f.value)) : `[${plural(Math.floor((f.base64 || "").length * 3 / 4), "byte")}]`)), "text"])
+        if (f.value !== undefined && typeof f.value !== "string") queue.push(["\n", "text"])
+      }
+      else if (name === "resumed") note(`It goes on${d.reason ? ` (${d.reason.replaceAll("_", " ")})` : ""} and repeats what no step has recorded`, "mark")
+      else if (name === "gap") { live.gaps += (d.missed || 0) + (d.trimmed || 0); note("Some output was gone before it could be read", "warn") }
+      else if (name === "suspended") note(`It waits for an answer${d.suspension?.name ? ` under “${d.suspension.name}”` : ""}`, "mark")
+      else if (name === "attempt_end") { if (d.reason !== "attempt_success") note(`Attempt ${at} ended: ${(d.reason || "").replaceAll("_", " ")}${d.message ? `: ${visible(d.message)}` : ""}`, "warn") }
+      else if (name === "retry") note(`Another attempt begins at ${instant(d.at)}`, "mark")
+      else if (name === "end") { live.ended = true; note(`It has ended: ${stateWord(d.state)}`, "mark") }
+      else if (name === "problem") note(d.detail || "The stream ended.", "warn")
+      if (name !== "frame") onMoved()
+      later()
+    }
+    let after = ""
+    const leave = whileVisible(signal => { // back in front it goes on where it was
+      if (!live.ended) follow(`executions/${id}/events`, { query: { after }, signal, on(name, d, last) { after = last; show(name, d) }, state(up, e) { live.state = up ? "live" : e ? "over" : "away"; later() } })
+    })
+    return () => { leave(); cancelAnimationFrame(frame) }
+  }, [id])
+  return html`<div class="output"><div ref=${log} class="log" tabindex="0" role="log" aria-label="Output" aria-live="off" onScroll=${e => { stick.current = e.target.scrollHeight - e.target.scrollTop - e.target.clientHeight < 40 }}></div>
+    ${info.frames === 0 && html`<p class="dim">${info.ended ? "It has put out nothing." : "Nothing was put out yet. It appears here as it comes."}</p>`}
+    <p class="dim" role="status">${plural(info.frames, "frame")}${info.gaps ? `, ${number(info.gaps)} were lost` : ""}${info.ended ? "" : info.state === "live" ? ", live" : info.state === "away" ? ", connecting again…" : ""}</p></div>`
+}
+
+// Steps are what the handler has done once and for all.
+function Steps({ id, steps }) {
+  const [shown, set] = useState({})
+  const [error, setError] = useState(null)
+  const show = async s => {
+    try { const value = await get(`executions/${id}/steps/${encodeURIComponent(s.name)}`); set(v => ({ ...v, [s.name]: value })) } catch (e) { setError(e) }
+  }
+  return html`<div><${Failure} error=${error} /><ul class="plain steps">${steps.map(s => html`<li key=${s.name + s.state + s.attempt}>
+    <span class=${"state s-" + (s.state === "failed" ? "failed" : "completed")}><span aria-hidden="true">${s.state === "failed" ? "✕" : "✓"}</span> ${s.state}</span> <b>${visible(s.name)}</b>
+    ${s.kind !== "step" && html` <${Chip}>${s.kind}<//>`} <span class="dim">attempt ${s.attempt + 1}${s.ended_at ? html`, <${Time} at=${s.ended_at} />` : ""}${s.started_at && s.ended_at ? `, took ${span(Date.parse(s.ended_at) - Date.parse(s.started_at))}` : ""}${s.bytes ? `, ${bytes(s.bytes)}` : ""}</span>
+    ${s.state !== "failed" && s.kind === "step" && !shown[s.name] && html` <button type="button" class="quiet small" onClick=${() => show(s)} aria-label=${`Show the value of ${s.name}`}>Value</button>`}
+    ${s.error && html`<p class="bad-text">${visible(s.error)}</p>`}${shown[s.name] && html`<${Payload} of=${shown[s.name]} name=${`value of ${s.name}`} />`}</li>`)}</ul></div>`
+}
+
+function actions(x, reload) {
+  const path = `executions/${x.id}`
+  const end = isEnded(x.state)
+  const say = what => `This is ${x.kind} ${shortID(x.id)}. ${what}`
+  const simple = (operation, name, label, text, done, danger) => may(operation) && { label: label + "…", danger, run: () => act({ title: label, text: say(text), action: label, danger, run: v => post(`${path}:${name}`, { reason: v.reason }), done, then: reload }) }
+  const held = x.blocking_reason === "paused_by_operator" || x.blocking_reason === "operator_hold" || x.held
+  return [
+    !end && simple("cancel", "cancel", "Cancel", "It ends as cancelled. A handler that runs is told to stop.", "Cancelled.", true),
+    end && may("replay") && { label: "Replay…", run: () => act({ title: "Replay", text: say(x.state === "completed" ? "It has succeeded. Run again, it may repeat its effects." : "It runs again. Recorded steps are not repeated unless you say so."), action: "Replay",
+      fields: [{ name: "from_scratch", label: "From scratch: forget the recorded steps", kind: "check" }, reasonField], run: v => post(`${path}:replay`, { reason: v.reason, from_scratch: !!v.from_scratch, force: x.state === "completed" }), done: "It runs again.", then: reload }) },
+    x.state === "suspended" && may("resume") && { label: "Resume without an answer…", run: () => act({ title: "Resume without an answer", text: say("The handler goes on as if nobody had answered. What it then does is its decision."), action: "Resume",
+      fields: [{ ...reasonField, required: true }], run: v => post(`${path}:resume`, { reason: v.reason }), done: "Resumed.", then: reload }) },
+    x.state === "delayed" && simple("runNow", "run-now", "Run now", "It no longer waits for its time.", "It may run now."),
+    x.state === "active" && simple("revoke", "revoke", "Take it from its worker", `${x.worker || "Its worker"} is told to stop, and another one begins a new attempt. No retry is used up.`, "Taken away.", true),
+    !end && !held && x.state !== "suspended" && x.state !== "active" && simple("hold", "hold", "Hold", "No worker gets it until somebody lets it go on.", "Held."),
+    held && may("unhold") && { label: "Let it go on…", run: () => act({ title: "Let it go on", text: say("Workers may have it again."), action: "Let it go on", fields: [], run: () => post(`${path}:unhold`, {}), done: "It goes on.", then: reload }) },
+    !end && may("setPriority") && { label: "Set the priority…", run: () => act({ title: "Set the priority", text: say(`Its priority is ${x.priority}.`), action: "Set it", fields: [{ name: "priority", label: "Priority", kind: "number", min: 0, max: 9000, value: String(x.priority), hint: "0..9000, higher first" }],
+      run: v => post(`${path}:priority`, { priority: Number(v.priority) }), done: "The priority is set.", then: reload }) },
+    !end && x.state !== "active" && may("setDelay") && { label: "Delay…", run: () => act({ title: "Delay", text: say("It waits for so long from now."), action: "Delay it", fields: [{ name: "seconds", label: "Seconds", kind: "number", min: 0, value: "3600" }, reasonField],
+      run: v => post(`${path}:delay`, { delay_ms: Number(v.seconds) * 1000, reason: v.reason }), done: "Delayed.", then: reload }) },
+    may("setTags") && { label: "Change tags…", run: () => act({ title: "Change tags", text: say("Set a tag, or leave its value empty to take it away."), action: "Change", fields: [{ name: "key", label: "Key", required: true, maxlength: 64, hint: "With a dot, such as team.name" }, { name: "value", label: "Value", maxlength: 256 }],
+      run: v => post(`${path}:tags`, v.value ? { set: { [v.key.trim()]: v.value } } : { remove: [v.key.trim()] }), done: "Changed.", then: reload }) },
+    end && may("purge") && { label: "Purge…", danger: true, run: () => act({ title: "Purge", text: say("Everything that is stored of it is removed for good. This cannot be taken back."), action: "Purge it", danger: true, run: v => post(`${path}:purge`, { reason: v.reason }), done: "Purged.", then: () => go(["executions"]) }) },
+  ]
+}
+
+// Next says what happens next, and when.
+function Next({ why }) {
+  useBeat()
+  return html`<div class="next" role="status"><p><b><${Said} text=${why.sentence} /></b></p>${why.next && html`<p><${Said} text=${why.next} /></p>`}
+    ${why.ahead !== undefined && html`<p class="dim">${why.ahead === 0 ? "It is the next of its queue." : `${plural(why.ahead, "execution")} ${why.ahead === 1 ? "is" : "are"} before it.`}${why.serving !== undefined ? ` ${plural(why.serving, "worker")} ${why.serving === 1 ? "serves" : "serve"} its kind.` : ""}</p>`}</div>`
+}
+
+const missing = error => { if (error.status === 404 || error.status === 405) return null; throw error }
+
+export default function Execution({ id }) {
+  const load = async signal => {
+    const x = await get(`executions/${id}`, {}, signal)
+    const path = `executions/${id}`
+    const [history, why, steps, waits] = await Promise.all([
+      get(path + "/history", {}, signal), get(path + "/why", {}, signal), get(path + "/steps", {}, signal).catch(missing),
+      x.state === "suspended" ? get("approvals", { namespace: x.namespace, kind: x.kind, lane: x.lane, limit: 100 }, signal).then(p => p.items.find(i => i.execution === x.id) ?? null) : null])
+    return { x, history: history.items, why, steps: steps?.items ?? [], ask: waits }
+  }
+  const page = useLoad(load, [id])
+  const input = useLoad(signal => get(`executions/${id}/input`, {}, signal), [id], { live: false })
+  const state = page.data?.x.state
+  const result = useLoad(signal => state && isEnded(state) ? get(`executions/${id}/result`, {}, signal) : null, [id, state, page.data?.x.replays], { live: false })
+  const soon = useRef(0)
+  const moved = () => { soon.current ||= setTimeout(() => { soon.current = 0; page.reload() }, 150) }
+  useEffect(() => () => clearTimeout(soon.current), [id])
+  if (page.error && (page.error.status === 404 || page.error.status === 410 || page.error.status === 400)) {
+    return html`<div><h1>Execution</h1><${Empty} title=${page.error.status === 410 ? "It was purged" : "There is no such execution"}><p class="mono">${visible(id)}</p><p>${visible(page.error.message)}</p><p><a href="#/executions">All executions</a></p><//></div>`
+  }
+  return html`<${Loaded} of=${page}>${({ x, history, why, steps, ask }) => {
+    const all = actions(x, page.reload).filter(Boolean)
+    return html`<div><div class="title"><div><p class="crumb"><a href="#/executions">Executions</a> / <a href=${to(["executions"], { kind: x.kind })}>${x.kind}</a></p>
+        <h1><span class="mono">${x.id}</span> <${Copy} text=${x.id} label="Copy the id" /></h1></div>
+        <div class="actions"><${State} state=${x.state} />${all.length > 0 && html`<${Menu} label="Actions" kind="main" items=${all} />`}</div></div>
+      ${ask && html`<${Section} id="ask" title=${ask.question?.title || "It waits for an answer"} note=${ask.name}><${Answer} item=${ask} onDone=${page.reload} /><//>`}
+      <div class="two wide-left"><div>
+        <${Section} id="timeline" title="Timeline" note=${x.started_at ? html`${isEnded(x.state) ? "took" : "for"} <${Since} at=${x.created_at} until=${x.ended_at} />` : html`created <${Time} at=${x.created_at} />`}>
+          <${Timeline} x=${x} history=${history} steps=${steps} /><${Next} why=${why} /><//>
+        <${Section} id="output" title="Output"><${Output} id=${id} onMoved=${moved} /><//>
+        <${Section} id="result" title=${isEnded(x.state) && x.state !== "completed" ? "How it ended" : "Result"}>
+          ${!isEnded(x.state) ? html`<p class="none">It has not ended.</p>` : html`<${Loaded} of=${result}>${r => r && (r.output ? html`<${Payload} of=${r.output} name="result" />` : html`<${Facts} rows=${[["State", html`<${State} state=${r.state} />`], ["Category", r.failure?.category], ["Message", r.failure?.message && html`<span class="bad-text">${visible(r.failure.message)}</span>`], ["By", r.by && visible(r.by)], ["Reason", r.reason && visible(r.reason)]]} />`)}<//>`}
+          ${x.failure && !isEnded(x.state) && html`<p class="bad-text">The last attempt failed (${x.failure.category}): ${visible(x.failure.message || "")}</p>`}<//>
+        <${Section} id="input" title="Input" note=${bytes(x.input_bytes)}><${Loaded} of=${input}>${p => html`<${Payload} of=${p} name="input" />`}<//><//>
+      </div><div>
+        <${Section} id="facts" title="Facts"><${Facts} rows=${[["Kind", x.kind], ["Namespace", x.namespace], ["Lane", x.lane], ["Priority", x.priority], ["Attempts", `${number(x.attempts)}${x.retries ? `, ${plural(x.retries, "retry", "retries")} of ${x.max_retries}` : ""}`],
+          ["Lost leases", x.reclaims || ""], ["Replays", x.replays || ""], ["Worker", x.worker && html`<a href=${to(["executions"], { held_by: x.worker, state: "active" })}>${x.worker}</a>`], ["Lease until", x.lease_expires_at && x.state === "active" && html`<${Time} at=${x.lease_expires_at} />`],
+          ["Created", html`<${Time} at=${x.created_at} />`], ["By", x.creator], ["Started", x.started_at && html`<${Time} at=${x.started_at} />`], ["Ended", x.ended_at && html`<${Time} at=${x.ended_at} />`], ["Delayed until", x.state === "delayed" && html`<${Time} at=${x.delay_until} />`], ["Deadline", x.deadline_at && html`<${Time} at=${x.deadline_at} />`],
+          ["Progress", x.progress && html`${x.progress.percent !== undefined ? html`<progress max="100" value=${x.progress.percent} aria-label="Progress"></progress> ${x.progress.percent} % ` : ""}${visible(x.progress.message || "")}`],
+          ["Flow", x.flow && html`<a href=${to(["flows", x.flow])}>${shortID(x.flow)}</a> ${x.node && visible(x.node)}`], ["Needs", x.capabilities?.join(", ")], ["Key", x.key_held && `held ${x.key_held.replaceAll("_", " ")}`], ["Tags", x.tags && html`<${Tags} tags=${x.tags} />`]]} /><//>
+        ${steps.length > 0 && html`<${Section} id="steps" title="Steps" note=${plural(steps.length, "step")}><${Steps} id=${id} steps=${steps} /><//>`}
+        <${Section} id="history" title="History" note=${plural(history.length, "event")}><ol class="history">${history.map((e, i) => html`<li key=${i}><${Time} at=${e.at} /><p>${sayEvent(e)}</p></li>`)}</ol><//>
+      </div></div></div>`
+  }}<//>`
+}
+
+// sayEvent is an event of the history in words.
+export function sayEvent(e) {
+  const who = e.by ? html` by <b>${visible(e.by)}</b>${e.from ? html` <span class="dim">(${visible(e.from)})</span>` : ""}` : ""
+  const why = e.reason ? html`: ${visible(e.reason)}` : ""
+  const what = {
+    created: "Created", claimed: html`Attempt ${e.attempt + 1} taken by ${e.worker || "a worker"}`, attempt_ended: html`Attempt ${e.attempt + 1} ended: ${visible((e.detail || "").replaceAll("_", " "))}`,
+    ended: html`Ended${e.detail ? `: ${visible(e.detail.replaceAll("_", " "))}` : ""}`, delayed: "Put aside by its handler", released: "Given back by a worker that shut down", revoked: "Taken from its worker",
+    cancelled: "Cancelled", expired: "Expired", priority: html`Priority changed ${visible(e.detail || "")}`, replayed: "Replayed", suspended: html`Suspended (${visible((e.detail || "").replaceAll("_", " "))})`,
+    resumed: html`Resumed (${visible((e.detail || "").replaceAll("_", " "))})`, escalated: "Escalated to an operator", suspension_timeout: html`The wait timed out ${visible(e.detail || "")}`, skipped: "Skipped", held: "Held", unheld: "Let go on",
+    delay_changed: "Delay changed", tagged: html`Tags changed ${visible(e.detail || "")}`, token_reissued: html`Token made anew for ${visible(e.detail || "")}`,
+  }[e.kind] ?? visible(e.kind.replaceAll("_", " "))
+  return html`${what}${who}${why}${e.until ? html`, until <${Time} at=${e.until} />` : ""}`
+}

@@ -1,0 +1,186 @@
+import { html, useEffect, useMemo, useState } from "../vendor/preact-htm.js"
+import { get, post } from "../api.js"
+import { loadAll, may, namespace, useLoad, useStore } from "../live.js"
+import { act, Ask, asJSON, Chip, Empty, Failure, Field, go, Loaded, Menu, number, open, plural, Section, shortID, State, stateWord, Table, Tags, tell, Time, to, visible } from "../ui.js"
+
+export const states = ["waiting", "active", "delayed", "suspended", "held", "waiting_children", "waiting_budget", "waiting_quota", "completed", "failed", "cancelled", "expired", "skipped"]
+const pageSize = 100
+const times = [["", "any time"], ["3600", "last hour"], ["86400", "last 24 hours"], ["604800", "last 7 days"]]
+
+// filterOf reads the filter from the address.
+function filterOf(query) {
+  const f = { state: query.getAll("state"), newest: query.get("newest") !== "false" }
+  for (const name of ["kind", "lane", "tag", "error", "within", "flow", "held_by", "category"]) f[name] = query.get(name) || ""
+  return f
+}
+
+// asked is the filter as the API takes it.
+export function asked(f, ns) {
+  const { within, newest, tag, ...rest } = f
+  const query = { ...rest, namespace: ns, tag: tag ? tag.split(",").map(t => t.trim()).filter(Boolean) : [], newest }
+  if (within) query.since = new Date(Math.floor((Date.now() - within * 1000) / 1000) * 1000).toISOString()
+  return query
+}
+
+function Filters({ f, set }) {
+  const [draft, edit] = useState(f)
+  useEffect(() => edit(f), [JSON.stringify(f)])
+  useEffect(() => { // what is typed counts after a moment
+    if (JSON.stringify(draft) === JSON.stringify(f)) return
+    const t = setTimeout(() => set(draft), 400)
+    return () => clearTimeout(t)
+  }, [JSON.stringify(draft)])
+  const change = name => value => edit({ ...draft, [name]: value })
+  const flip = state => { const next = { ...draft, state: draft.state.includes(state) ? draft.state.filter(s => s !== state) : [...draft.state, state] }; edit(next); set(next) }
+  return html`<form class="filters" onSubmit=${e => { e.preventDefault(); set(draft) }} aria-label="Filters">
+    <fieldset><legend>States</legend><div class="states">${states.map(s => html`<button key=${s} type="button" class=${"pill" + (draft.state.includes(s) ? " on" : "")} aria-pressed=${draft.state.includes(s)} onClick=${() => flip(s)}>${stateWord(s)}</button>`)}</div></fieldset>
+    <div class="fields"><${Field} label="Kind" value=${draft.kind} onInput=${change("kind")} maxlength="64" />
+    <${Field} label="Lane" value=${draft.lane} onInput=${change("lane")} maxlength="64" />
+    <${Field} label="Tags" value=${draft.tag} onInput=${change("tag")} placeholder="key=value, …" />
+    <${Field} label="Message of the failure" value=${draft.error} onInput=${change("error")} placeholder="contains" />
+    <${Field} label="Time" kind="choice" options=${times} value=${draft.within} onInput=${v => { change("within")(v); set({ ...draft, within: v }) }} />
+    <${Field} label="Order" kind="choice" options=${[["true", "newest first"], ["false", "next first"]]} value=${String(draft.newest)} onInput=${v => set({ ...draft, newest: v === "true" })} /></div></form>`
+}
+
+// sayFilter is a filter in words.
+export function sayFilter(f) {
+  const parts = []
+  if (f.kind) parts.push(`of kind ${f.kind}`)
+  if (f.lane) parts.push(`in lane ${f.lane}`)
+  if (f.state.length) parts.push(`that are ${f.state.map(stateWord).join(" or ")}`)
+  if (f.tag) parts.push(`tagged ${f.tag}`)
+  if (f.error) parts.push(`whose failure says “${f.error}”`)
+  if (f.within) parts.push(`of the ${times.find(([v]) => v === f.within)?.[1] ?? "time chosen"}`)
+  if (f.flow) parts.push(`of flow ${f.flow}`)
+  if (f.held_by) parts.push(`held by ${f.held_by}`)
+  return parts.length ? "All executions " + parts.join(", ") : "All executions of the namespace"
+}
+
+const bulkActions = {
+  cancel: { label: "Cancel", verb: "be cancelled", danger: true }, replay: { label: "Replay", verb: "run again" }, run_now: { label: "Run now", verb: "run now" },
+  hold: { label: "Hold", verb: "be held" }, unhold: { label: "Let go on", verb: "go on" }, priority: { label: "Set the priority", verb: "get another priority", priority: true },
+  purge: { label: "Purge", verb: "be removed for good", danger: true, need: "purge" },
+}
+
+// Bulk counts what an action would be done to, and does it while it tells how far it is.
+function Bulk({ action, query, what, close }) {
+  const a = bulkActions[action]
+  const [count, setCount] = useState(null)
+  const [values, set] = useState({ reason: "", priority: "0" })
+  const [run, setRun] = useState(null)
+  const [error, setError] = useState(null)
+  const [stop] = useState({ now: false })
+  const body = extra => ({ action, reason: values.reason, priority: action === "priority" ? Number(values.priority) : undefined, ...extra })
+  useEffect(() => {
+    let here = true
+    const look = async () => {
+      let matched = 0, cursor = ""
+      do {
+        const r = await post("executions:bulk", { action, priority: action === "priority" ? 0 : undefined, dry_run: true, cursor: cursor || undefined }, query)
+        matched += r.matched
+        cursor = r.cursor || ""
+        if (!here) return
+        setCount({ matched, more: !!cursor })
+      } while (cursor)
+    }
+    look().catch(e => here && setError(e))
+    return () => { here = false; stop.now = true }
+  }, [])
+  const start = async e => {
+    e.preventDefault()
+    setError(null)
+    const sum = { done: 0, skipped: 0, failed: 0, errors: [] }
+    setRun({ ...sum, busy: true })
+    try {
+      let cursor = ""
+      do {
+        const r = await post("executions:bulk", body({ limit: 500, cursor: cursor || undefined }), query)
+        sum.done += r.done
+        sum.skipped += r.skipped
+        sum.failed += r.failed
+        sum.errors.push(...(r.errors || []))
+        cursor = r.cursor || ""
+        setRun({ ...sum, busy: !!cursor && !stop.now })
+      } while (cursor && !stop.now)
+      setRun({ ...sum, busy: false, over: true, stopped: stop.now && !!cursor })
+    } catch (problem) {
+      setRun({ ...sum, busy: false })
+      setError(problem)
+    }
+  }
+  const n = count?.matched ?? 0
+  return html`<form onSubmit=${start}><h2 id="dialog-title">${a.label}: ${count ? plural(n, "execution") : "counting…"}</h2>
+    <div class="say"><p>${what}. ${!count ? "Counting…" : n === 0 ? "Nothing matches, so there is nothing to do." : html`<b>${plural(n, "execution")}</b> ${count.more ? "so far " : ""}will ${a.verb}. What has changed by then so that this does not apply is left as it is.`}</p></div>
+    ${a.priority && html`<${Field} label="Priority" kind="number" min="0" max="9000" value=${values.priority} onInput=${v => set({ ...values, priority: v })} hint="0..9000, higher first" />`}
+    ${!run?.over && html`<${Field} label="Reason" value=${values.reason} onInput=${v => set({ ...values, reason: v })} hint="Noted with your name in each history." maxlength="500" />`}
+    ${run && html`<div role="status"><progress max=${Math.max(n, 1)} value=${run.done + run.skipped + run.failed} aria-label="Progress"></progress>
+      <p>${plural(run.done, "execution")} done${run.skipped ? `, ${number(run.skipped)} left as they are` : ""}${run.failed ? `, ${number(run.failed)} failed` : ""}${run.stopped ? ". Stopped." : ""}</p>
+      ${run.errors.slice(0, 10).map(e => html`<p key=${e} class="dim clip">${visible(e)}</p>`)}</div>`}
+    <${Failure} error=${error} />
+    <div class="buttons">${run?.over ? html`<button type="button" class="main" onClick=${() => close(true)}>Close</button>`
+      : run?.busy ? html`<button type="button" onClick=${() => { stop.now = true }}>Stop</button>`
+      : html`<button type="button" class="quiet" onClick=${() => close()}>Leave it</button><button type="submit" class=${a.danger ? "danger" : "main"} disabled=${!count || count.more || n === 0}>${a.label} ${number(n)}</button>`}</div></form>`
+}
+
+function submitNew(ns, then) {
+  act({ title: "Submit an execution", action: "Submit", fields: [
+    { name: "kind", label: "Kind", required: true, maxlength: 64, hint: "A worker must have a handler for it." },
+    { name: "input", label: "Input", kind: "area", rows: 6, value: "{}", hint: "JSON, at most 1 MiB" },
+    { name: "lane", label: "Lane", maxlength: 64, hint: "Default: default" },
+    { name: "priority", label: "Priority", kind: "number", min: 0, max: 9000, value: "0" },
+    { name: "delay", label: "Delay in seconds", kind: "number", min: 0, value: "0" },
+    { name: "unique", label: "Unique key", maxlength: 256, hint: "With one, an execution that has the key and has not ended is shown instead of a second one." },
+  ], run: v => post("executions", { kind: v.kind.trim(), input: asJSON(v.input, "The input"), lane: v.lane.trim() || undefined, namespace: ns && ns !== "*" ? ns : undefined,
+    priority: Number(v.priority) || undefined, delay_ms: Number(v.delay) * 1000 || undefined, unique_key: v.unique.trim() || undefined }),
+    done: r => r.duplicate ? "That execution existed already." : "Submitted.", then: r => { then?.(); go(["executions", r.id]) } })
+}
+
+export default function Executions({ query }) {
+  const ns = useStore(namespace)
+  const f = filterOf(query), key = JSON.stringify(f)
+  const [want, setWant] = useState(pageSize)
+  const [chosen, choose] = useState(new Set())
+  useEffect(() => { setWant(pageSize); choose(new Set()) }, [key, ns])
+  const set = next => go(["executions"], { ...next, newest: next.newest ? "" : "false" })
+  const page = useLoad(signal => loadAll("executions", { ...asked(f, ns), limit: pageSize }, want, signal), [key, ns, want])
+  const picked = (page.data?.items ?? []).filter(x => chosen.has(x.id))
+  const bulk = async action => { if (await open(Bulk, { action, query: asked(f, ns), what: sayFilter(f) })) page.reload() }
+  // The rows that were picked are few: each is changed on its own.
+  const each = (action, label, verb, run, danger) => act({ title: `${label}: ${plural(picked.length, "execution")}`, text: `${plural(picked.length, "chosen execution")} will ${verb}.`, action: label, danger,
+    run: async v => {
+      let done = 0
+      const failed = []
+      for (const x of picked) {
+        try { await run(x, v); done++ } catch (e) { failed.push(`${shortID(x.id)}: ${e.message}`) }
+      }
+      if (done === 0 && failed.length) throw new Error(failed.slice(0, 3).join("; "))
+      return { done, failed }
+    }, done: r => `${plural(r.done, "execution")} done${r.failed.length ? `; ${plural(r.failed.length, "other")} refused: ${r.failed[0]}` : ""}.`, then: () => { choose(new Set()); page.reload() } })
+  const one = name => (x, v) => post(`executions/${x.id}:${name}`, { reason: v.reason })
+  const canBulk = may("bulk")
+  return html`<div><div class="title"><h1>Executions</h1><div class="actions">
+      ${canBulk && html`<${Menu} label="All that match" items=${Object.entries(bulkActions).filter(([, a]) => !a.need || may(a.need)).map(([name, a]) => ({ label: `${a.label}…`, danger: a.danger, run: () => bulk(name) }))} />`}
+      ${may("submit") && html`<button type="button" class="main" onClick=${() => submitNew(ns)}>Submit one</button>`}</div></div>
+    <${Filters} f=${f} set=${set} />
+    ${picked.length > 0 && html`<div class="picked" role="status"><b>${plural(picked.length, "execution")} chosen</b>
+      ${may("cancel") && html`<button type="button" class="danger" onClick=${() => each("cancel", "Cancel", "be cancelled", one("cancel"), true)}>Cancel…</button>`}
+      ${may("replay") && html`<button type="button" onClick=${() => each("replay", "Replay", "run again", one("replay"))}>Replay…</button>`}
+      ${may("runNow") && html`<button type="button" onClick=${() => each("run-now", "Run now", "run now", one("run-now"))}>Run now…</button>`}
+      ${may("hold") && html`<button type="button" onClick=${() => each("hold", "Hold", "be held", one("hold"))}>Hold…</button>`}
+      <button type="button" class="quiet" onClick=${() => choose(new Set())}>Choose none</button></div>`}
+    <${Loaded} of=${page}>${data => data.items.length === 0
+      ? html`<${Empty} title="No execution matches">${key === JSON.stringify(filterOf(new URLSearchParams()))
+        ? html`<p>Nothing was submitted yet. Submit one here, or from your program with <code>client.Submit</code>.</p>` : html`<p>Take a filter away, or <a href="#/executions">show all</a>.</p>`}<//>`
+      : html`<div><${Table} label="Executions" rows=${data.items} id=${x => x.id} chosen=${may("cancel") ? chosen : undefined} onChoose=${choose} columns=${[
+        { name: "State", cell: x => html`<${State} state=${x.state} />` },
+        { name: "Kind", cell: x => html`<a href=${to(["executions"], { ...f, newest: "", kind: x.kind })} title="Show only this kind">${x.kind}</a>` },
+        { name: "Execution", cell: x => html`<a href=${to(["executions", x.id])} class="mono" title=${x.id}>${shortID(x.id)}</a>` },
+        { name: "What", class: "clip grow", cell: x => x.drift ? html`<${Chip} kind="bad">${x.drift}<//>` : x.failure ? html`<span class="clip" title=${visible(x.failure.message || x.failure.category)}>${visible(x.failure.message || x.failure.category)}</span>` : html`<${Tags} tags=${x.tags} />` },
+        { name: "Lane", class: "wide", cell: x => x.lane },
+        ...(ns === "*" ? [{ name: "Namespace", class: "wide", cell: x => x.namespace }] : []),
+        { name: "Attempts", class: "num wide", cell: x => number(x.attempts) },
+        { name: "Priority", class: "num wide", cell: x => x.priority || html`<span class="none">0</span>` },
+        { name: "Created", class: "num", cell: x => html`<${Time} at=${x.created_at} />` },
+        { name: "Ended", class: "num wide", cell: x => html`<${Time} at=${x.ended_at} />` }]} />
+      <p class="foot dim">${plural(data.items.length, "execution")} shown${data.cursor ? "" : ", that is all"}. ${data.cursor && html`<button type="button" onClick=${() => setWant(data.items.length + (data.items.length >= 1000 ? 1000 : pageSize))} disabled=${page.loading}>${page.loading ? "Loading…" : "Show more"}</button>`}</p></div>`}<//></div>`
+}

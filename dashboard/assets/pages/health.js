@@ -1,0 +1,61 @@
+import { html, useState } from "../vendor/preact-htm.js"
+import { get, post } from "../api.js"
+import { loadAll, may, me, namespace, useLoad, useStore } from "../live.js"
+import { act, Chip, Empty, Field, go, Loaded, Menu, number, plural, Section, shortID, span, Table, Time, to, visible } from "../ui.js"
+
+const sign = { ok: "✓", warn: "!", fail: "✕", skip: "–" }
+
+function link(c) {
+  if (c.on === "execution") return html`<a class="mono" href=${to(["executions", c.name])}>${shortID(c.name)}</a>`
+  if (c.on === "flow") return html`<a class="mono" href=${to(["flows", c.name])}>${shortID(c.name)}</a>`
+  return visible(c.name)
+}
+
+function Trail({ query }) {
+  const f = { by: query.get("by") || "", on: query.get("on") || "" }
+  const [want, setWant] = useState(50)
+  const ns = useStore(namespace)
+  const page = useLoad(signal => loadAll("audit", { ...f, namespace: ns, limit: 50 }, want, signal), [JSON.stringify(f), ns, want])
+  const set = name => v => go(["health"], { ...f, [name]: v })
+  const things = ["execution", "executions", "flow", "lane", "schedule", "budget", "quota", "scope", "worker", "partition", "token key"]
+  return html`<${Section} id="trail" title="Audit trail" note="who changed what, the newest first"><form class="filters bare" onSubmit=${e => e.preventDefault()} aria-label="Filters of the trail"><div class="fields">
+      <${Field} label="By" value=${f.by} onInput=${set("by")} placeholder="anybody" /><${Field} label="On" kind="choice" options=${[["", "anything"], ...things.map(t => [t, t])]} value=${f.on} onInput=${set("on")} /></div></form>
+    <${Loaded} of=${page}>${data => data.items.length === 0 ? html`<${Empty} title="No change matches"><p>Every change by a person or a program is noted here.</p><//>`
+      : html`<div><${Table} label="Audit trail" rows=${data.items.map((c, i) => ({ ...c, i }))} id=${c => c.i} columns=${[
+        { name: "When", class: "num", cell: c => html`<${Time} at=${c.at} />` }, { name: "Who", cell: c => html`<b>${visible(c.by)}</b>` }, { name: "Did", cell: c => visible(c.action) },
+        { name: "To", cell: c => html`${c.on} ${link(c)}` }, { name: "Why", class: "clip grow", cell: c => html`<span class="clip" title=${visible([c.why, c.detail].filter(Boolean).join(" · "))}>${visible([c.why, c.detail].filter(Boolean).join(" · "))}</span>` },
+        { name: "From", class: "wide", cell: c => visible(c.from || "") }]} />
+      <p class="foot dim">${plural(data.items.length, "change")} shown. ${data.cursor && html`<button type="button" onClick=${() => setWant(want + 100)}>Show more</button>`}</p></div>`}<//><//>`
+}
+
+const forbidden = e => { if (e.status === 403 || e.status === 404) return null; throw e }
+
+export default function Health({ query }) {
+  const [all, setAll] = useState(false)
+  const page = useLoad(async signal => {
+    const [doctor, partitions, keys] = await Promise.all([get("doctor", {}, signal).catch(forbidden), get("partitions", {}, signal).catch(forbidden), get("token-keys", {}, signal).catch(forbidden)])
+    return { doctor, partitions: partitions?.items, keys: keys?.items }
+  }, [], { live: false })
+  const freeze = p => act({ title: `Freeze partition ${p.partition}`, text: `Every call to it is refused until it is thawed: nothing in it runs, is submitted or ends. Do this to move it.`, action: "Freeze", danger: true, run: v => post(`partitions/${p.partition}:freeze`, { reason: v.reason }), done: "Frozen.", then: page.reload })
+  const thaw = p => act({ title: `Thaw partition ${p.partition}`, text: `It was frozen: ${p.frozen_reason || "no reason was given"}.`, action: "Thaw", run: v => post(`partitions/${p.partition}:thaw`, { reason: v.reason }), done: "Thawed.", then: page.reload })
+  const rotate = keys => act({ title: "Rotate the token keys", text: "Waitpoint tokens are signed with another key from now on. Those of the key before stay good for a day.", action: "Rotate", fields: [{ name: "kid", label: "Key", required: true, maxlength: 64, hint: `A key that this process has. Now: ${[...new Set(keys.map(k => k.current).filter(Boolean))].join(", ") || "none"}` }],
+    run: v => post("token-keys:rotate", { kid: v.kid.trim() }), done: "Rotated.", then: page.reload })
+  return html`<div><div class="title"><h1>Health</h1><div class="actions"><button type="button" onClick=${page.reload}>Look again</button></div></div>
+    <${Loaded} of=${page}>${({ doctor, partitions, keys }) => {
+      const bad = (doctor?.checks ?? []).filter(c => c.status === "fail" || c.status === "warn")
+      const odd = (partitions ?? []).filter(p => p.error || p.frozen || p.tick_overdue || p.lag_ms > 1000)
+      return html`<div>${doctor && html`<${Section} id="doctor" title="Checks" note=${doctor.healthy ? (bad.length ? plural(bad.length, "warning") : "all is well") : "something has failed"}>
+        <ul class="plain checks">${[...doctor.checks].sort((a, b) => ["fail", "warn", "skip", "ok"].indexOf(a.status) - ["fail", "warn", "skip", "ok"].indexOf(b.status)).map((c, i) => html`<li key=${i}><span class=${"check k-" + c.status}><span aria-hidden="true">${sign[c.status]}</span> ${c.status}</span> <b>${c.check}</b> ${c.node && html`<span class="mono dim">${visible(c.node)}</span> `}<span>${visible(c.found)}</span>
+          ${c.do && c.status !== "ok" && html`<p>${visible(c.do)}</p>`}</li>`)}</ul><//>`}
+      ${partitions && html`<${Section} id="partitions" title="Partitions" note=${`${plural(partitions.length, "partition")}, ${odd.length ? `${number(odd.length)} need a look` : "all are well"}`}
+        actions=${html`<button type="button" aria-expanded=${all} onClick=${() => setAll(!all)}>${all ? "Show only those that need a look" : "Show all"}</button>`}>${(all ? partitions : odd).length > 0 && html`<${Table} label="Partitions" rows=${all ? partitions : odd} id=${p => p.partition} columns=${[
+        { name: "Partition", class: "num", cell: p => p.partition },
+        { name: "State", cell: p => p.error ? html`<${Chip} kind="bad" title=${visible(p.error)}>silent<//>` : p.frozen ? html`<${Chip} kind="bad" title=${visible(p.frozen_reason || "")}>frozen<//>` : p.tick_overdue ? html`<${Chip} kind="warn" title="Nobody keeps its time">overdue<//>` : html`<${Chip} kind="good">well<//>` },
+        { name: "Ready", class: "num", cell: p => number(p.ready) }, { name: "Delayed", class: "num", cell: p => number(p.delayed) }, { name: "Suspended", class: "num", cell: p => number(p.suspended) }, { name: "Ended", class: "num", cell: p => number(p.ended) },
+        { name: "Late", class: "num", cell: p => p.lag_ms > 1000 ? html`<b>${span(p.lag_ms)}</b>` : span(p.lag_ms) }, { name: "Time kept by", class: "wide", cell: p => visible(p.owner || "nobody") },
+        ...(may("freezePartition") ? [{ name: "Actions", class: "end", cell: p => p.frozen ? html`<button type="button" onClick=${() => thaw(p)} aria-label=${`Thaw partition ${p.partition}`}>Thaw…</button>` : html`<button type="button" class="quiet" onClick=${() => freeze(p)} aria-label=${`Freeze partition ${p.partition}`}>Freeze…</button>` }] : [])]} />`}<//>`}
+      ${keys && html`<${Section} id="keys" title="Token keys" note="they sign the links with which people answer" actions=${may("rotateTokenKeys") && html`<button type="button" onClick=${() => rotate(keys)}>Rotate…</button>`}>
+        ${keys.every(k => k.keys.length === 0) ? html`<${Empty} title="No token keys"><p>Set FLOWFABRIC_TOKEN_KEYS for the workers, so that handlers can wait for people.</p><//>` : html`<ul class="plain">${Object.values(Object.fromEntries(keys.flatMap(k => k.keys.map(x => [x.kid, { kid: x.kid, fingerprint: x.fingerprint, current: keys.filter(y => y.current === x.kid).length, open: keys.flatMap(y => y.keys).filter(y => y.kid === x.kid).reduce((n, y) => n + y.open, 0) }])))).map(k => html`<li key=${k.kid}><b>${k.kid}</b> <span class="mono dim">${k.fingerprint}</span> ${k.current ? html`<${Chip} kind="good">signs${k.current < keys.length ? ` in ${plural(k.current, "partition")}` : ""}<//>` : html`<${Chip}>old<//>`} <span class="dim">${plural(k.open, "open waitpoint")}</span></li>`)}</ul>`}<//>`}</div>`
+    }}<//>
+    <${Trail} query=${query} /></div>`
+}

@@ -1,0 +1,364 @@
+// The parts that pages are made of.
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js"
+import { makeStore, serverNow, useBeat, useStore } from "./live.js"
+
+// ---- links: the place is in the address behind the #, so that going back works and a filter can be passed on ----
+
+export function place() {
+  const text = location.hash.replace(/^#\/?/, "")
+  const [path, query = ""] = text.split("?", 2)
+  let parts
+  try { parts = path.split("/").filter(Boolean).map(decodeURIComponent) } catch { parts = ["?"] }
+  return { parts, query: new URLSearchParams(query) }
+}
+
+export function to(parts, query) {
+  const text = new URLSearchParams()
+  for (const [name, value] of Object.entries(query || {})) {
+    for (const one of Array.isArray(value) ? value : [value]) if (one !== "" && one !== undefined && one !== null && one !== false) text.append(name, one)
+  }
+  const tail = text.toString()
+  return "#/" + [].concat(parts).map(encodeURIComponent).join("/") + (tail ? "?" + tail : "")
+}
+
+export const go = (parts, query) => { location.hash = to(parts, query) }
+
+// ---- texts ----
+
+export const number = n => (n ?? 0).toLocaleString("en")
+export const plural = (n, word, words = word + "s") => `${number(n)} ${n === 1 ? word : words}`
+export const rate = n => n >= 100 ? number(Math.round(n)) : n >= 10 ? n.toFixed(0) : n > 0 ? n.toFixed(1) : "0"
+// shortID has the partition and the end of an id: ids that were made at the same time begin alike.
+export const shortID = id => id.length > 16 ? id.slice(0, id.indexOf("-")) + "…" + id.slice(-8) : id
+
+export function bytes(n) {
+  if (n < 1024) return plural(n, "byte")
+  for (const unit of ["KiB", "MiB", "GiB"]) {
+    n /= 1024
+    if (n < 1024) return `${n < 10 ? n.toFixed(1) : Math.round(n)} ${unit}`
+  }
+  return `${Math.round(n / 1024)} TiB`
+}
+
+// span is a duration in milliseconds in two units at most.
+export function span(ms) {
+  ms = Math.max(0, ms)
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  if (ms < 10000 && ms % 1000) return `${(ms / 1000).toFixed(1)} s`
+  const units = [["d", 86400000], ["h", 3600000], ["min", 60000], ["s", 1000]]
+  const at = units.findIndex(([, size]) => ms >= size)
+  const [name, size] = units[at]
+  const whole = Math.floor(ms / size)
+  const next = units[at + 1]
+  const rest = next && whole < 10 ? Math.floor((ms - whole * size) / next[1]) : 0
+  return `${whole} ${name}${rest ? ` ${rest} ${next[0]}` : ""}`
+}
+
+const whole = d => d < 60000 ? Math.round(d / 1000) * 1000 : d
+
+export function ago(at) {
+  const d = serverNow() - Date.parse(at)
+  if (Math.abs(d) < 1500) return "now"
+  return d > 0 ? `${span(whole(d))} ago` : `in ${span(whole(-d))}`
+}
+
+const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" })
+export const instant = at => exact.format(new Date(at))
+
+export function Time({ at }) {
+  useBeat()
+  if (!at) return html`<span class="none">–</span>`
+  return html`<time datetime=${at} title=${`${instant(at)} (${at})`}>${ago(at)}</time>`
+}
+
+// since is a running duration.
+export function Since({ at, until }) {
+  useBeat()
+  if (!at) return html`<span class="none">–</span>`
+  return html`<time datetime=${at} title=${instant(at)}>${until ? span(Date.parse(until) - Date.parse(at)) : span(whole(serverNow() - Date.parse(at)))}</time>`
+}
+
+// Said is a text of the API, in which times are shown as here, and names of Go functions are left out.
+export function Said({ text }) {
+  useBeat()
+  const parts = visible(text).replace(/ \((?:client|admin|flowfabric)\.[^)]*\)/g, "").split(/(\d{4}-\d\d-\d\dT[\d:.]+Z(?: \([^)]*\))?)/)
+  return html`<span>${parts.map((p, i) => i % 2 ? html`<time key=${i} datetime=${p.split(" ")[0]}>${instant(p.split(" ")[0])} (${ago(p.split(" ")[0])})</time>` : p)}</span>`
+}
+
+// ---- states: a word and a sign, not a colour alone ----
+
+const signs = {
+  waiting: "○", waiting_budget: "◔", waiting_quota: "◔", waiting_children: "◌", delayed: "◷", active: "▶", suspended: "❚❚", held: "■",
+  completed: "✓", failed: "✕", cancelled: "⊘", expired: "⌛", skipped: "⤼", running: "▶", open: "▶", cancelling: "⊘",
+}
+const words = { waiting_budget: "waits for a budget", waiting_quota: "waits for a quota", waiting_children: "waits for others", active: "running" }
+
+export const stateWord = state => words[state] || state.replaceAll("_", " ")
+
+export function State({ state }) {
+  return html`<span class=${"state s-" + state}><span aria-hidden="true">${signs[state] || "•"}</span> ${stateWord(state)}</span>`
+}
+
+export function Chip({ kind = "", children, title }) {
+  return html`<span class=${"chip " + kind} title=${title}>${children}</span>`
+}
+
+// ---- small things ----
+
+export function Copy({ text, label = "Copy" }) {
+  const [done, set] = useState(false)
+  useEffect(() => { if (done) { const t = setTimeout(() => set(false), 1500); return () => clearTimeout(t) } }, [done])
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text)
+    } catch {
+      const field = document.createElement("textarea")
+      field.value = text
+      document.body.append(field)
+      field.select()
+      document.execCommand("copy")
+      field.remove()
+    }
+    set(true)
+  }
+  return html`<button type="button" class="quiet small" onClick=${copy} aria-label=${`${label}: ${text.length > 60 ? "the text" : text}`}>${done ? "Copied" : label}</button>`
+}
+
+export function Empty({ title, children }) {
+  return html`<div class="empty"><p class="big">${title}</p>${children && html`<div>${children}</div>`}</div>`
+}
+
+export function Failure({ error, retry }) {
+  if (!error) return null
+  return html`<div class="notice bad" role="alert"><p>${error.message}</p>
+    ${error.request && html`<p class="dim">Request ${error.request}${error.code ? `, ${error.code}` : ""}</p>`}
+    ${retry && html`<button type="button" onClick=${retry}>Try again</button>`}</div>`
+}
+
+// Loaded shows what was loaded, or why it was not. Something that was loaded before stays in sight.
+export function Loaded({ of: got, children }) {
+  const gone = got.error && !got.error.away
+  return html`<div class="loaded">${got.error && html`<${Failure} error=${got.error} retry=${got.reload} />`}
+    ${got.data && !(gone && got.error.status === 404) ? children(got.data) : !got.error && html`<p class="loading" role="status">Loading…</p>`}</div>`
+}
+
+export function Section({ title, note, actions, children, id }) {
+  return html`<section class="card" aria-labelledby=${id}><div class="head"><h2 id=${id}>${title}</h2>${note && html`<p class="dim">${note}</p>`}
+    ${actions && html`<div class="actions">${actions}</div>`}</div>${children}</section>`
+}
+
+export function Facts({ rows }) {
+  return html`<dl class="facts">${rows.filter(([, v]) => v !== null && v !== undefined && v !== "" && v !== false).map(([name, value]) =>
+    html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
+}
+
+export function Tags({ tags }) {
+  return html`<span class="tags">${Object.entries(tags || {}).map(([k, v]) => html`<${Chip} key=${k} title=${`${k}=${v}`}>${k}=${v}<//>`)}</span>`
+}
+
+const most = 64 << 10 // characters of a payload that are shown at once
+
+// Payload shows what a program stored, as text and nothing else.
+export function Payload({ of: payload, name = "payload" }) {
+  const [all, setAll] = useState(false)
+  if (!payload || (payload.value === undefined && payload.base64 === undefined)) return html`<p class="none">empty</p>`
+  let text
+  if (payload.value !== undefined) {
+    text = typeof payload.value === "string" ? payload.value : JSON.stringify(payload.value, null, 2)
+  } else {
+    let raw = ""
+    try { raw = atob(payload.base64) } catch { raw = payload.base64 }
+    if (raw === "") return html`<p class="none">empty</p>`
+    return html`<div class="payload"><p class="dim">${bytes(raw.length)} that are not JSON</p>
+      <pre tabindex="0" aria-label=${name}>${[...raw.slice(0, 512)].map(c => c.charCodeAt(0).toString(16).padStart(2, "0")).join(" ")}${raw.length > 512 ? " …" : ""}</pre></div>`
+  }
+  const cut = !all && text.length > most
+  return html`<div class="payload"><pre tabindex="0" dir="auto" aria-label=${name}>${visible(cut ? text.slice(0, most) : text)}</pre>
+    ${cut && html`<button type="button" onClick=${() => setAll(true)}>Show all ${bytes(text.length)}</button>`}
+    <${Copy} text=${text} label=${`Copy ${name}`} /></div>`
+}
+
+// visible lets control characters, and those that turn the direction of writing, be seen instead of acting.
+export function visible(text) {
+  return String(text).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\u202a-\u202e\u2066-\u2069\u200e\u200f]/g, c =>
+    c < " " ? String.fromCharCode(0x2400 + c.charCodeAt(0)) : c === "\u007f" ? "\u2421" : "⟦U+" + c.charCodeAt(0).toString(16).toUpperCase() + "⟧")
+}
+
+export function Bar({ value, of, label, bad }) {
+  const share = of > 0 ? Math.min(1, value / of) : 0
+  return html`<div class=${"bar" + (bad || share >= 1 ? " full" : share >= 0.8 ? " high" : "")} role="img" aria-label=${label}><span style=${{ width: `${share * 100}%` }}></span></div>`
+}
+
+// ---- tables: only the rows in sight exist, so ten thousand of them scroll like ten ----
+
+const windowed = 120 // from so many rows on
+
+export function Table({ columns, rows, id = r => r.id, label, chosen, onChoose, row: rowHeight = 40 }) {
+  const body = useRef(null)
+  const [range, setRange] = useState([0, windowed])
+  const all = rows.length <= windowed
+  useLayoutEffect(() => {
+    if (all) return
+    let frame = 0
+    const look = () => {
+      frame = 0
+      const top = body.current?.getBoundingClientRect().top ?? 0
+      const first = Math.max(0, Math.floor(-top / rowHeight) - 20)
+      const last = Math.min(rows.length, Math.ceil((innerHeight - top) / rowHeight) + 20)
+      setRange(was => was[0] === first && was[1] === last ? was : [first, Math.max(last, first)])
+    }
+    const later = () => { frame ||= requestAnimationFrame(look) }
+    look()
+    addEventListener("scroll", later, { passive: true })
+    addEventListener("resize", later)
+    return () => { removeEventListener("scroll", later); removeEventListener("resize", later); cancelAnimationFrame(frame) }
+  }, [rows.length, all, rowHeight])
+  const [first, last] = all ? [0, rows.length] : [Math.min(range[0], rows.length), Math.min(range[1], rows.length)]
+  const every = chosen && rows.length > 0 && rows.every(r => chosen.has(id(r)))
+  const flip = r => { const next = new Set(chosen); next.has(id(r)) ? next.delete(id(r)) : next.add(id(r)); onChoose(next) }
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${label}><table class=${all ? "" : "windowed"} aria-rowcount=${rows.length + 1}>
+    <thead><tr>${chosen && html`<th class="pick"><input type="checkbox" aria-label="Choose all rows" checked=${every} onChange=${() => onChoose(every ? new Set() : new Set(rows.map(id)))} /></th>`}
+      ${columns.map(c => html`<th key=${c.name} scope="col" class=${c.class}>${c.title ?? c.name}</th>`)}</tr></thead>
+    <tbody ref=${body}>
+      ${first > 0 && html`<tr key="above" class="gap" aria-hidden="true"><td colspan=${columns.length + 1} style=${{ height: `${first * rowHeight}px` }}></td></tr>`}
+      ${rows.slice(first, last).map((r, i) => html`<tr key=${id(r)} aria-rowindex=${first + i + 2} class=${chosen?.has(id(r)) ? "chosen" : ""}>
+        ${chosen && html`<td class="pick"><input type="checkbox" aria-label=${`Choose ${id(r)}`} checked=${chosen.has(id(r))} onChange=${() => flip(r)} /></td>`}
+        ${columns.map(c => html`<td key=${c.name} class=${c.class}>${c.cell(r)}</td>`)}</tr>`)}
+      ${last < rows.length && html`<tr key="below" class="gap" aria-hidden="true"><td colspan=${columns.length + 1} style=${{ height: `${(rows.length - last) * rowHeight}px` }}></td></tr>`}
+    </tbody></table></div>`
+}
+
+// ---- messages and dialogs ----
+
+const toasts = makeStore([])
+let toastNumber = 0
+
+export function tell(text, kind = "good") {
+  const toast = { id: ++toastNumber, text, kind }
+  toasts.set([...toasts.get(), toast].slice(-4))
+  if (kind === "good") setTimeout(() => toasts.set(toasts.get().filter(t => t !== toast)), 6000)
+}
+
+export const tellProblem = (doing, error) => tell(`${doing}: ${error.message}`, "bad")
+
+export function Toasts() {
+  const list = useStore(toasts)
+  return html`<div class="toasts" role="status" aria-live="polite">${list.map(t => html`<div key=${t.id} class=${"toast " + t.kind}><p>${visible(t.text)}</p>
+    <button type="button" class="quiet small" aria-label="Close this message" onClick=${() => toasts.set(toasts.get().filter(x => x !== t))}>✕</button></div>`)}</div>`
+}
+
+const dialogs = makeStore([])
+
+// open shows a dialog: a component that is given close(value). The promise has that value, null if it was dismissed.
+export function open(component, props = {}) {
+  return new Promise(resolve => {
+    const before = document.activeElement
+    const dialog = { component, props, close(value = null) {
+      dialogs.set(dialogs.get().filter(d => d !== dialog))
+      if (before?.isConnected) before.focus()
+      resolve(value)
+    } }
+    dialogs.set([...dialogs.get(), dialog])
+  })
+}
+
+export function Dialogs() {
+  return useStore(dialogs).map(d => html`<${Dialog} key=${d} of=${d} />`)
+}
+
+function Dialog({ of: d }) {
+  const frame = useRef(null)
+  useLayoutEffect(() => { frame.current.showModal() }, [])
+  return html`<dialog ref=${frame} aria-labelledby="dialog-title" onCancel=${e => { e.preventDefault(); d.close() }}
+    onClick=${e => { if (e.target === frame.current) d.close() }}><${d.component} ...${d.props} close=${d.close} /></dialog>`
+}
+
+// Ask is a dialog that says what will happen, asks for what it needs, and does it. do(values) does; its failure is shown and the dialog stays.
+export function Ask({ title, text, fields = [], action, danger, run, close }) {
+  const [values, set] = useState(Object.fromEntries(fields.map(f => [f.name, f.value ?? ""])))
+  const [error, setError] = useState(null)
+  const [busy, setBusy] = useState(false)
+  const submit = async e => {
+    e.preventDefault()
+    setBusy(true)
+    setError(null)
+    try {
+      const value = await run(values)
+      close(value ?? true)
+    } catch (problem) {
+      setError(problem)
+      setBusy(false)
+    }
+  }
+  return html`<form onSubmit=${submit}><h2 id="dialog-title">${title}</h2>
+    ${text && html`<div class="say">${typeof text === "function" ? text(values) : html`<p>${text}</p>`}</div>`}
+    ${fields.map(f => html`<${Field} key=${f.name} ...${f} value=${values[f.name]} onInput=${v => set({ ...values, [f.name]: v })} />`)}
+    <${Failure} error=${error} />
+    <div class="buttons"><button type="button" class="quiet" onClick=${() => close()}>Leave it</button>
+      <button type="submit" class=${danger ? "danger" : "main"} disabled=${busy}>${busy ? "One moment…" : action}</button></div></form>`
+}
+
+let fieldNumber = 0
+
+export function Field({ label, kind = "text", value, onInput, hint, options, ...rest }) {
+  const [id] = useState(() => `field-${++fieldNumber}`)
+  const about = hint ? id + "-hint" : undefined
+  delete rest.name
+  let control
+  if (kind === "area") control = html`<textarea id=${id} aria-describedby=${about} value=${value} onInput=${e => onInput(e.target.value)} spellcheck=${false} ...${rest}></textarea>`
+  else if (kind === "choice") control = html`<select id=${id} aria-describedby=${about} value=${value} onChange=${e => onInput(e.target.value)} ...${rest}>
+    ${options.map(([v, text]) => html`<option key=${v} value=${v} selected=${v === value}>${text}</option>`)}</select>`
+  else if (kind === "check") return html`<div class="field check"><input id=${id} type="checkbox" checked=${!!value} onChange=${e => onInput(e.target.checked)} ...${rest} /><label for=${id}>${label}</label></div>`
+  else control = html`<input id=${id} type=${kind} aria-describedby=${about} value=${value} onInput=${e => onInput(e.target.value)} autocomplete="off" ...${rest} />`
+  return html`<div class="field"><label for=${id}>${label}</label>${control}${hint && html`<p class="dim" id=${about}>${hint}</p>`}</div>`
+}
+
+export const reasonField = { name: "reason", label: "Reason", hint: "Noted with your name in the history.", maxlength: 500 }
+
+// act asks, does, says that it is done, and lets the page load again.
+export async function act({ title, text, action, danger, fields, run, done, then }) {
+  const value = await open(Ask, { title, text, action, danger, fields: fields ?? [reasonField], run })
+  if (value !== null) {
+    if (done) tell(typeof done === "function" ? done(value) : done)
+    then?.(value)
+  }
+}
+
+// Menu is a button with a list of actions.
+export function Menu({ label, items, kind = "" }) {
+  const shown = items.filter(Boolean)
+  const [up, set] = useState(false)
+  const root = useRef(null)
+  useEffect(() => {
+    if (!up) return
+    const away = e => { if (!root.current?.contains(e.target)) set(false) }
+    document.addEventListener("pointerdown", away)
+    root.current.querySelector("[role=menuitem]")?.focus()
+    return () => document.removeEventListener("pointerdown", away)
+  }, [up])
+  if (shown.length === 0) return null
+  const keys = e => {
+    const list = [...root.current.querySelectorAll("[role=menuitem]")]
+    const at = list.indexOf(document.activeElement)
+    if (e.key === "Escape") { set(false); root.current.querySelector("button").focus() }
+    else if (e.key === "ArrowDown") list[(at + 1) % list.length]?.focus()
+    else if (e.key === "ArrowUp") list[(at - 1 + list.length) % list.length]?.focus()
+    else if (e.key === "Tab") { set(false); return }
+    else return
+    e.preventDefault()
+  }
+  return html`<div class="menu" ref=${root} onKeyDown=${up ? keys : undefined}>
+    <button type="button" class=${kind} aria-haspopup="menu" aria-expanded=${up} onClick=${() => set(!up)}>${label} <span aria-hidden="true">▾</span></button>
+    ${up && html`<div role="menu" aria-label=${label}>${shown.map(i => html`<button key=${i.label} type="button" role="menuitem" class=${i.danger ? "danger-text" : ""}
+      onClick=${() => { set(false); root.current.querySelector("button").focus(); i.run() }}>${i.label}</button>`)}</div>`}</div>`
+}
+
+// asJSON reads a field with JSON in it.
+export function asJSON(text, what = "The text") {
+  if (text.trim() === "") return undefined
+  try {
+    return JSON.parse(text)
+  } catch (e) {
+    throw new Error(`${what} is not JSON: ${e.message}`)
+  }
+}

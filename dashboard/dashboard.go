@@ -1,0 +1,154 @@
+package dashboard
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+//go:embed assets
+var files embed.FS
+
+// policy is the content security policy of the page.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+
+// Config is what a [Handler] needs.
+type Config struct {
+	// API is an *httpapi.Handler, or a handler around one; required. It gets every request that is not for a file of the page, with the path
+	// as it came, so paths that begin with /v1/ must be its own.
+	API http.Handler
+}
+
+// Handler serves the page. It is an [http.Handler] and safe for concurrent use. Make it with [New].
+type Handler struct {
+	api   http.Handler
+	files map[string]*file // by path
+}
+
+// file is one file of the page, ready to be sent.
+type file struct {
+	media, tag  string
+	plain, gzip []byte // gzip is nil where it does not help
+}
+
+// New makes the page. Errors wrap flowfabric.ErrConfig.
+func New(cfg Config) (*Handler, error) {
+	if cfg.API == nil {
+		return nil, fmt.Errorf("%w: dashboard: API is nil: make one with httpapi.New", flowfabric.ErrConfig)
+	}
+	h := &Handler{api: cfg.API, files: map[string]*file{}}
+	err := fs.WalkDir(files, "assets", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		h.files["/"+name], err = newFile(name, text)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("dashboard: %w", err)
+	}
+	h.files["/"] = h.files["/assets/index.html"]
+	delete(h.files, "/assets/index.html") // its links are relative to the root
+	return h, nil
+}
+
+// medias are the types of the files, whatever the machine thinks.
+var medias = map[string]string{
+	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
+	".txt": "text/plain; charset=utf-8", ".json": "application/json",
+}
+
+func newFile(name string, text []byte) (*file, error) {
+	media := medias[path.Ext(name)]
+	if media == "" {
+		media = mime.TypeByExtension(path.Ext(name))
+	}
+	sum := sha256.Sum256(text)
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = w.Write(text); err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := &file{media: media, tag: hex.EncodeToString(sum[:8]), plain: text}
+	if packed.Len() < len(text) {
+		f.gzip = packed.Bytes()
+	}
+	return f, nil
+}
+
+// ServeHTTP answers a file of the page, or lets the API answer.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	f := h.files[q.URL.Path]
+	switch {
+	case f == nil && q.URL.Path == "": // under http.StripPrefix, without the slash that relative links need
+		http.Redirect(w, q, q.RequestURI+"/", http.StatusMovedPermanently)
+	case f == nil:
+		h.api.ServeHTTP(w, q)
+	case q.Method != http.MethodGet && q.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "want GET, HEAD", http.StatusMethodNotAllowed)
+	default:
+		f.serve(w, q)
+	}
+}
+
+func (f *file) serve(w http.ResponseWriter, q *http.Request) {
+	header, text, tag := w.Header(), f.plain, f.tag
+	if f.gzip != nil && acceptsGzip(q) {
+		text, tag = f.gzip, tag+"-gz"
+		header.Set("Content-Encoding", "gzip")
+	}
+	header.Set("Content-Type", f.media)
+	header.Set("Content-Security-Policy", policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("X-Frame-Options", "DENY")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cache-Control", "no-cache") // asked for again with every load, and mostly answered 304
+	header.Add("Vary", "Accept-Encoding")
+	tag = `"` + tag + `"`
+	header.Set("ETag", tag)
+	for known := range strings.SplitSeq(q.Header.Get("If-None-Match"), ",") {
+		if strings.TrimPrefix(strings.TrimSpace(known), "W/") == tag {
+			header.Del("Content-Encoding")
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	header.Set("Content-Length", strconv.Itoa(len(text)))
+	if q.Method == http.MethodGet {
+		_, _ = w.Write(text)
+	}
+}
+
+func acceptsGzip(q *http.Request) bool {
+	for coding := range strings.SplitSeq(q.Header.Get("Accept-Encoding"), ",") {
+		name, weight, _ := strings.Cut(strings.TrimSpace(coding), ";")
+		if name == "gzip" && strings.ReplaceAll(weight, " ", "") != "q=0" {
+			return true
+		}
+	}
+	return false
+}

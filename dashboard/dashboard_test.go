@@ -1,0 +1,144 @@
+package dashboard
+
+import (
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// api answers every request with its path.
+func api(w http.ResponseWriter, q *http.Request) {
+	w.Header().Set("X-Api", "yes")
+	_, _ = io.WriteString(w, q.Method+" "+q.URL.Path)
+}
+
+func page(t *testing.T) *Handler {
+	t.Helper()
+	h, err := New(Config{API: http.HandlerFunc(api)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func ask(h http.Handler, method, target string, header ...string) *httptest.ResponseRecorder {
+	q := httptest.NewRequest(method, target, nil)
+	for i := 0; i < len(header); i += 2 {
+		q.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, q)
+	return w
+}
+
+func TestWithoutAnAPI(t *testing.T) {
+	if _, err := New(Config{}); !errors.Is(err, flowfabric.ErrConfig) || !strings.Contains(err.Error(), "API is nil") {
+		t.Error(err)
+	}
+}
+
+// The page has the strict policy, its files their types, and everything else is the API's.
+func TestPageAndAPI(t *testing.T) {
+	h := page(t)
+	for _, x := range []struct{ path, media, has string }{
+		{"/", "text/html; charset=utf-8", `src="assets/main.js"`},
+		{"/assets/main.js", "text/javascript; charset=utf-8", "import"},
+		{"/assets/pages/execution.js", "text/javascript; charset=utf-8", "import"},
+		{"/assets/app.css", "text/css; charset=utf-8", ":root"},
+		{"/assets/icon.svg", "image/svg+xml", "<svg"},
+	} {
+		w := ask(h, "GET", x.path)
+		header := w.Header()
+		if w.Code != 200 || header.Get("Content-Type") != x.media || !strings.Contains(w.Body.String(), x.has) || header.Get("X-Api") != "" {
+			t.Errorf("%s: %d %s", x.path, w.Code, header)
+		}
+		if header.Get("Content-Security-Policy") != policy || header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Referrer-Policy") != "no-referrer" {
+			t.Errorf("%s: %s", x.path, header)
+		}
+	}
+	for _, path := range []string{"/v1/executions", "/healthz", "/assets/", "/assets/index.html", "/assets/../dashboard.go", "/index.html", "/nothing"} {
+		if w := ask(h, "GET", path); w.Header().Get("X-Api") != "yes" || w.Body.String() != "GET "+path {
+			t.Errorf("%s: %d %q", path, w.Code, w.Body)
+		}
+	}
+	if w := ask(h, "POST", "/v1/executions/x:cancel"); w.Body.String() != "POST /v1/executions/x:cancel" {
+		t.Errorf("%q", w.Body)
+	}
+	if w := ask(h, "POST", "/"); w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
+		t.Errorf("%d", w.Code)
+	}
+	if w := ask(h, "HEAD", "/assets/app.css"); w.Code != 200 || w.Body.Len() != 0 || w.Header().Get("Content-Length") == "" {
+		t.Errorf("%d, %d bytes", w.Code, w.Body.Len())
+	}
+}
+
+func TestCompressionAndCache(t *testing.T) {
+	h := page(t)
+	plain, packed := ask(h, "GET", "/assets/ui.js"), ask(h, "GET", "/assets/ui.js", "Accept-Encoding", "br, gzip;q=0.8")
+	r, err := gzip.NewReader(packed.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(r); err != nil || string(text) != plain.Body.String() || packed.Header().Get("Content-Encoding") != "gzip" || packed.Header().Get("Vary") != "Accept-Encoding" {
+		t.Errorf("%v, %s", err, packed.Header())
+	}
+	if w := ask(h, "GET", "/assets/ui.js", "Accept-Encoding", "gzip; q=0"); w.Header().Get("Content-Encoding") != "" {
+		t.Error("it was packed for somebody who wants no gzip")
+	}
+	one, other := plain.Header().Get("ETag"), packed.Header().Get("ETag")
+	if one == other {
+		t.Errorf("both are %s", one)
+	}
+	for _, known := range []string{one, `"x", W/` + one} {
+		if w := ask(h, "GET", "/assets/ui.js", "If-None-Match", known); w.Code != http.StatusNotModified || w.Body.Len() != 0 {
+			t.Errorf("%s: %d", known, w.Code)
+		}
+	}
+	if w := ask(h, "GET", "/assets/ui.js", "If-None-Match", other); w.Code != 200 {
+		t.Errorf("%d", w.Code)
+	}
+}
+
+// It may be mounted at any path.
+func TestMounted(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.Handle("/ops/jobs/", http.StripPrefix("/ops/jobs", page(t)))
+	if w := ask(mux, "GET", "/ops/jobs/"); w.Code != 200 || strings.Contains(w.Body.String(), `="/`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := ask(mux, "GET", "/ops/jobs/v1/me"); w.Body.String() != "GET /v1/me" {
+		t.Errorf("%q", w.Body)
+	}
+	bare := http.StripPrefix("/jobs", page(t))
+	if w := ask(bare, "GET", "/jobs"); w.Code != http.StatusMovedPermanently || w.Header().Get("Location") != "/jobs/" {
+		t.Errorf("%d %s", w.Code, w.Header())
+	}
+}
+
+// What a first look at the overview loads is small.
+func TestFirstLoad(t *testing.T) {
+	h, sum := page(t), 0
+	for _, name := range []string{"/", "/assets/app.css", "/assets/main.js", "/assets/api.js", "/assets/live.js", "/assets/ui.js", "/assets/chart.js", "/assets/pages/overview.js", "/assets/icon.svg",
+		"/assets/vendor/preact-htm.js", "/assets/vendor/uplot.js", "/assets/vendor/uplot.css"} {
+		f := h.files[name]
+		if f == nil {
+			t.Errorf("there is no %s", name)
+			continue
+		}
+		if f.gzip == nil {
+			sum += len(f.plain)
+		} else {
+			sum += len(f.gzip)
+		}
+	}
+	if sum >= 60_000 {
+		t.Errorf("the first load is %d bytes, want less than 60,000", sum)
+	}
+	t.Logf("the first load is %d bytes", sum)
+}

@@ -1,0 +1,92 @@
+package dashboard
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// vendored is what assets/vendor/vendor.json says of the files that are not ours: where each comes from, and what is in it.
+type vendored struct {
+	File    string `json:"file"`
+	Package string `json:"package"` // of npm
+	Version string `json:"version"`
+	Path    string `json:"path"` // in the package
+	Licence string `json:"licence"`
+	Text    string `json:"text"` // file of the licence's text
+	SHA256  string `json:"sha256"`
+}
+
+// The files of others are as they were published, with version, licence and checksum.
+func TestVendoredFiles(t *testing.T) {
+	const folder = "assets/vendor"
+	text, err := files.ReadFile(folder + "/vendor.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []vendored
+	if err := json.Unmarshal(text, &list); err != nil {
+		t.Fatal(err)
+	}
+	known := []string{"vendor.json"}
+	for _, v := range list {
+		body, err := files.ReadFile(path.Join(folder, v.File))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if sum := sha256.Sum256(body); hex.EncodeToString(sum[:]) != v.SHA256 {
+			t.Errorf("%s is not %s %s: sha256 is %x", v.File, v.Package, v.Version, sum)
+		}
+		if v.Package == "" || v.Version == "" || v.Path == "" || v.Licence != "MIT" && v.Licence != "Apache-2.0" {
+			t.Errorf("%+v", v)
+		}
+		for name := range strings.FieldsSeq(v.Text) {
+			if licence, err := files.ReadFile(path.Join(folder, name)); err != nil || len(licence) < 500 {
+				t.Errorf("the licence of %s: %d bytes, %v", v.File, len(licence), err)
+			}
+			known = append(known, name)
+		}
+		known = append(known, v.File)
+	}
+	entries, err := fs.ReadDir(files, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !slices.Contains(known, e.Name()) {
+			t.Errorf("%s is in no entry of vendor.json", e.Name())
+		}
+	}
+}
+
+// What is ours refers to no other host, runs no text as code and puts no text in as markup.
+func TestOwnFilesKeepToThePolicy(t *testing.T) {
+	err := fs.WalkDir(files, "assets", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasPrefix(name, "assets/vendor/") {
+			return err
+		}
+		text, err := files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		for _, bad := range []string{"http://", "https://", "innerHTML", "outerHTML", "insertAdjacentHTML", "dangerouslySetInnerHTML", "document.write", "eval(", "new Function", " onclick=", " style=\"", "<script>", "@import"} {
+			if i := strings.Index(string(text), bad); i >= 0 && !(bad == "http://" && strings.HasSuffix(name, ".svg")) {
+				t.Errorf("%s has %q: …%.80s", name, bad, text[max(0, i-20):])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat("assets/package.json"); err == nil {
+		t.Error("there is something to build")
+	}
+}
