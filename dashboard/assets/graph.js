@@ -25,10 +25,10 @@ export function Graph({ nodes }) {
   if (!placed || placed.shape !== shape) return html`<p class="loading" role="status">Drawing…</p>`
   const line = points => "M" + points.map(p => `${p.x} ${p.y}`).join("L")
   const text = s => { const t = visible(s); return t.length > 22 ? t.slice(0, 21) + "…" : t }
-  return html`<div class="graph scroll" tabindex="0" role="region" aria-label="Graph of the flow"><svg width=${placed.size.width} height=${placed.size.height} viewBox=${`0 0 ${placed.size.width} ${placed.size.height}`} role="group" aria-label="Nodes">
+  return html`<div class="graph scroll" tabindex="0" role="group" aria-label="Graph of the flow"><svg width=${placed.size.width} height=${placed.size.height} viewBox=${`0 0 ${placed.size.width} ${placed.size.height}`} role="group" aria-label="Nodes">
     <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" /></marker></defs>
     ${placed.g.edges().map(e => html`<path key=${e.v + e.w} class="edge" d=${line(placed.g.edge(e).points)} marker-end="url(#arrow)" />`)}
-    ${nodes.map(n => { const p = placed.g.node(n.id); return p && html`<a key=${n.id} href=${to(["executions", n.id])} aria-label=${`${n.name}, ${n.kind || ""}: ${stateWord(n.state || "purged")}`}>
+    ${nodes.map(n => { const p = placed.g.node(n.id); return p && html`<a key=${n.id} href=${to(["executions", n.id])}>
       <title>${`${visible(n.name)}: ${stateWord(n.state || "purged")}${n.policy ? ` (${n.policy})` : ""}`}</title>
       <g class=${"node n-" + (n.state || "purged")} transform=${`translate(${p.x - width / 2} ${p.y - height / 2})`}><rect width=${width} height=${height} rx="7" /><rect class="side" width="6" height=${height} rx="3" />
         <text x="16" y="19">${text(n.name)}</text><text x="16" y="36" class="dim">${text(stateWord(n.state || "purged"))}</text></g></a>` })}</svg></div>`

@@ -2,7 +2,7 @@
 import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./vendor/preact-htm.js"
 import { get, signedIn, signIn, signOut } from "./api.js"
 import { followPulse, may, me, namespace, pulse, useStore } from "./live.js"
-import { Ask, Dialogs, Failure, Field, go, number, open, place, to, Toasts } from "./ui.js"
+import { Ask, checkID, Dialogs, Failure, Field, go, number, open, place, to, Toasts } from "./ui.js"
 
 const pages = [
   { path: "", title: "Overview", key: "o", load: () => import("./pages/overview.js") },
@@ -65,6 +65,7 @@ function SignIn({ onDone, error }) {
   }
   return html`<main class="signin card" id="main"><form onSubmit=${submit}><h1>FlowFabric</h1>
     <p>Sign in with your token. An administrator makes one with <code>flowfabric token new</code>.</p>
+    <input class="hidden" type="text" name="username" value="token" autocomplete="username" tabindex="-1" aria-hidden="true" readonly />
     <${Field} label="Token" kind="password" value=${secret} onInput=${set} required autocomplete="current-password" />
     <${Field} label="Stay signed in on this computer" kind="check" value=${stay} onInput=${setStay} />
     <${Failure} error=${wrong} />
@@ -90,6 +91,7 @@ function Keys({ close }) {
 function openByID() {
   open(Ask, { title: "Open an execution or a flow", action: "Open", fields: [{ name: "id", label: "Id", required: true, maxlength: 64 }], run: async ({ id }) => {
     id = id.trim()
+    checkID(id)
     try {
       await get(`executions/${encodeURIComponent(id)}`)
       go(["executions", id])

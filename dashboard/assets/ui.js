@@ -216,7 +216,7 @@ export function Table({ columns, rows, id = r => r.id, label, chosen, onChoose, 
   const [first, last] = all ? [0, rows.length] : [Math.min(range[0], rows.length), Math.min(range[1], rows.length)]
   const every = chosen && rows.length > 0 && rows.every(r => chosen.has(id(r)))
   const flip = r => { const next = new Set(chosen); next.has(id(r)) ? next.delete(id(r)) : next.add(id(r)); onChoose(next) }
-  return html`<div class="scroll" tabindex="0" role="region" aria-label=${label}><table class=${all ? "" : "windowed"} aria-rowcount=${rows.length + 1}>
+  return html`<div class="scroll" tabindex="0" role="group" aria-label=${`${label}, table`}><table class=${all ? "" : "windowed"} aria-rowcount=${rows.length + 1}>
     <thead><tr>${chosen && html`<th class="pick"><input type="checkbox" aria-label="Choose all rows" checked=${every} onChange=${() => onChoose(every ? new Set() : new Set(rows.map(id)))} /></th>`}
       ${columns.map(c => html`<th key=${c.name} scope="col" class=${c.class}>${c.title ?? c.name}</th>`)}</tr></thead>
     <tbody ref=${body}>
@@ -255,7 +255,7 @@ export function open(component, props = {}) {
     const before = document.activeElement
     const dialog = { component, props, close(value = null) {
       dialogs.set(dialogs.get().filter(d => d !== dialog))
-      if (before?.isConnected) before.focus()
+      setTimeout(() => before?.isConnected && before.focus()) // not before the dialog is gone, which keeps the focus inside
       resolve(value)
     } }
     dialogs.set([...dialogs.get(), dialog])
@@ -351,6 +351,12 @@ export function Menu({ label, items, kind = "" }) {
     <button type="button" class=${kind} aria-haspopup="menu" aria-expanded=${up} onClick=${() => set(!up)}>${label} <span aria-hidden="true">▾</span></button>
     ${up && html`<div role="menu" aria-label=${label}>${shown.map(i => html`<button key=${i.label} type="button" role="menuitem" class=${i.danger ? "danger-text" : ""}
       onClick=${() => { set(false); root.current.querySelector("button").focus(); i.run() }}>${i.label}</button>`)}</div>`}</div>`
+}
+
+// checkID refuses what cannot be an id before it becomes part of an address.
+export function checkID(id) {
+  if (!/^[0-9a-z-]{1,64}$/i.test(id)) throw Object.assign(new Error("This is no id of an execution or a flow."), { status: 400 })
+  return true
 }
 
 // asJSON reads a field with JSON in it.

@@ -2,9 +2,12 @@ package browser
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +15,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
 
@@ -50,10 +54,21 @@ func openBrowser(t *testing.T) *tab {
 	t.Cleanup(cancel)
 	b := &tab{T: t}
 	b.ctx, cancel = chromedp.NewContext(ctx, chromedp.WithListener(func(event any) {
-		if entry, ok := event.(*log.EventEntryAdded); ok { // also what the content security policy stopped
+		text := ""
+		switch e := event.(type) {
+		case *log.EventEntryAdded: // also what the content security policy stopped
+			text = e.Entry.Text + " " + e.Entry.URL
+		case *runtime.EventExceptionThrown:
+			text = fmt.Sprintf("exception: %s %+v", e.ExceptionDetails.Text, e.ExceptionDetails.Exception)
+		case *runtime.EventConsoleAPICalled:
+			if e.Type == "error" || e.Type == "warning" {
+				text = fmt.Sprintf("console: %v", e.Args)
+			}
+		}
+		if text != "" {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			b.complaints = append(b.complaints, entry.Entry.Text)
+			b.complaints = append(b.complaints, text)
 		}
 	}))
 	t.Cleanup(cancel)
@@ -104,12 +119,59 @@ func (b *tab) shoot(name string) {
 	}
 }
 
-// quiet fails when the browser complained about the page.
-func (b *tab) quiet() {
+// quiet fails when the browser complained about the page, but for what is expected: parts of complaints.
+func (b *tab) quiet(expected ...string) {
 	b.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.complaints) > 0 {
-		b.Errorf("the browser complains: %s", strings.Join(b.complaints, "; "))
+	for _, text := range b.complaints {
+		if !slices.ContainsFunc(expected, func(part string) bool { return strings.Contains(text, part) }) {
+			b.Errorf("the browser complains: %s", text)
+		}
 	}
+	b.complaints = nil
+}
+
+// wait waits until an expression is true.
+func (b *tab) wait(expression string) {
+	b.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(30 * time.Millisecond) {
+		if b.text("!!("+expression+")") == "true" {
+			return
+		}
+		if time.Now().After(end) {
+			b.Fatalf("it never came to %s at %s; the page says:\n%.2000s", expression, b.text("location.hash"), b.text("document.body.innerText"))
+		}
+	}
+}
+
+// literal is a text in JavaScript.
+func literal(text string) string {
+	out, _ := json.Marshal(text)
+	return string(out)
+}
+
+// press clicks the first button, link or menu item in sight that says a text, within the top dialog if there is one.
+func (b *tab) press(text string) {
+	b.Helper()
+	find := `(() => { const all = [...([...document.querySelectorAll("dialog[open]")].pop() ?? document).querySelectorAll("button, a, [role=menuitem]")]
+		return all.find(e => e.checkVisibility() && !e.disabled && (e.innerText.trim().replace(/\s*▾$/, "") === ` + literal(text) + ` || e.getAttribute("aria-label") === ` + literal(text) + `)) })()`
+	b.wait(find)
+	b.text(find + `.click()`)
+}
+
+// fill types into the field with a label, within the top dialog if there is one.
+func (b *tab) fill(label, value string) {
+	b.Helper()
+	find := `[...([...document.querySelectorAll("dialog[open]")].pop() ?? document).querySelectorAll("label")].find(l => l.checkVisibility() && l.innerText.trim() === ` + literal(label) + `)?.control`
+	b.wait(find)
+	b.text(`(() => { const f = ` + find + `; const set = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(f), "value").set
+		if (f.type === "checkbox") { f.click(); return }
+		set.call(f, ` + literal(value) + `); f.dispatchEvent(new Event(f.tagName === "SELECT" ? "change" : "input", { bubbles: true })) })()`)
+}
+
+// says waits until the page, or the top dialog, says a text.
+func (b *tab) says(text string) {
+	b.Helper()
+	b.wait(`document.body?.innerText.includes(` + literal(text) + `)`)
 }

@@ -1,12 +1,13 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js"
 import { follow, get, post } from "../api.js"
 import { may, serverNow, useBeat, useLoad, whileVisible } from "../live.js"
-import { act, Ask, asJSON, bytes, Chip, Copy, Empty, Facts, Failure, Field, go, instant, Loaded, Menu, number, Payload, plural, reasonField, Said, Section, shortID, Since, span, State, stateWord, Tags, Time, to, visible } from "../ui.js"
+import { act, bytes, checkID, Chip, Copy, Empty, Facts, Failure, Field, go, instant, Loaded, Menu, number, Payload, plural, reasonField, Said, Section, shortID, Since, span, State, stateWord, Tags, Time, to, visible } from "../ui.js"
 import { Timeline } from "../timeline.js"
 import { Answer } from "../answer.js"
 
 const ended = new Set(["completed", "failed", "cancelled", "expired", "skipped"])
 export const isEnded = state => ended.has(state)
+const isHeld = x => x.blocking_reason === "held_by_operator"
 
 // Output follows what the handler puts out. Its text is kept outside of the page's parts, because it may grow by many pieces a second.
 function Output({ id, onMoved }) {
@@ -85,7 +86,7 @@ function actions(x, reload) {
   const end = isEnded(x.state)
   const say = what => `This is ${x.kind} ${shortID(x.id)}. ${what}`
   const simple = (operation, name, label, text, done, danger) => may(operation) && { label: label + "…", danger, run: () => act({ title: label, text: say(text), action: label, danger, run: v => post(`${path}:${name}`, { reason: v.reason }), done, then: reload }) }
-  const held = x.blocking_reason === "paused_by_operator" || x.blocking_reason === "operator_hold" || x.held
+  const held = isHeld(x)
   return [
     !end && simple("cancel", "cancel", "Cancel", "It ends as cancelled. A handler that runs is told to stop.", "Cancelled.", true),
     end && may("replay") && { label: "Replay…", run: () => act({ title: "Replay", text: say(x.state === "completed" ? "It has succeeded. Run again, it may repeat its effects." : "It runs again. Recorded steps are not repeated unless you say so."), action: "Replay",
@@ -98,8 +99,8 @@ function actions(x, reload) {
     held && may("unhold") && { label: "Let it go on…", run: () => act({ title: "Let it go on", text: say("Workers may have it again."), action: "Let it go on", fields: [], run: () => post(`${path}:unhold`, {}), done: "It goes on.", then: reload }) },
     !end && may("setPriority") && { label: "Set the priority…", run: () => act({ title: "Set the priority", text: say(`Its priority is ${x.priority}.`), action: "Set it", fields: [{ name: "priority", label: "Priority", kind: "number", min: 0, max: 9000, value: String(x.priority), hint: "0..9000, higher first" }],
       run: v => post(`${path}:priority`, { priority: Number(v.priority) }), done: "The priority is set.", then: reload }) },
-    !end && x.state !== "active" && may("setDelay") && { label: "Delay…", run: () => act({ title: "Delay", text: say("It waits for so long from now."), action: "Delay it", fields: [{ name: "seconds", label: "Seconds", kind: "number", min: 0, value: "3600" }, reasonField],
-      run: v => post(`${path}:delay`, { delay_ms: Number(v.seconds) * 1000, reason: v.reason }), done: "Delayed.", then: reload }) },
+    x.state === "delayed" && may("setDelay") && { label: "Change the delay…", run: () => act({ title: "Change the delay", text: say("It waits for so long from now."), action: "Change it", fields: [{ name: "seconds", label: "Seconds", kind: "number", min: 0, value: "3600" }, reasonField],
+      run: v => post(`${path}:delay`, { delay_ms: Number(v.seconds) * 1000, reason: v.reason }), done: "The delay is changed.", then: reload }) },
     may("setTags") && { label: "Change tags…", run: () => act({ title: "Change tags", text: say("Set a tag, or leave its value empty to take it away."), action: "Change", fields: [{ name: "key", label: "Key", required: true, maxlength: 64, hint: "With a dot, such as team.name" }, { name: "value", label: "Value", maxlength: 256 }],
       run: v => post(`${path}:tags`, v.value ? { set: { [v.key.trim()]: v.value } } : { remove: [v.key.trim()] }), done: "Changed.", then: reload }) },
     end && may("purge") && { label: "Purge…", danger: true, run: () => act({ title: "Purge", text: say("Everything that is stored of it is removed for good. This cannot be taken back."), action: "Purge it", danger: true, run: v => post(`${path}:purge`, { reason: v.reason }), done: "Purged.", then: () => go(["executions"]) }) },
@@ -117,6 +118,7 @@ const missing = error => { if (error.status === 404 || error.status === 405) ret
 
 export default function Execution({ id }) {
   const load = async signal => {
+    checkID(id)
     const x = await get(`executions/${id}`, {}, signal)
     const path = `executions/${id}`
     const [history, why, steps, waits] = await Promise.all([
@@ -125,7 +127,7 @@ export default function Execution({ id }) {
     return { x, history: history.items, why, steps: steps?.items ?? [], ask: waits }
   }
   const page = useLoad(load, [id])
-  const input = useLoad(signal => get(`executions/${id}/input`, {}, signal), [id], { live: false })
+  const input = useLoad(async signal => checkID(id) && get(`executions/${id}/input`, {}, signal), [id], { live: false })
   const state = page.data?.x.state
   const result = useLoad(signal => state && isEnded(state) ? get(`executions/${id}/result`, {}, signal) : null, [id, state, page.data?.x.replays], { live: false })
   const soon = useRef(0)
@@ -138,7 +140,7 @@ export default function Execution({ id }) {
     const all = actions(x, page.reload).filter(Boolean)
     return html`<div><div class="title"><div><p class="crumb"><a href="#/executions">Executions</a> / <a href=${to(["executions"], { kind: x.kind })}>${x.kind}</a></p>
         <h1><span class="mono">${x.id}</span> <${Copy} text=${x.id} label="Copy the id" /></h1></div>
-        <div class="actions"><${State} state=${x.state} />${all.length > 0 && html`<${Menu} label="Actions" kind="main" items=${all} />`}</div></div>
+        <div class="actions"><${State} state=${isHeld(x) ? "held" : x.state} />${all.length > 0 && html`<${Menu} label="Actions" kind="main" items=${all} />`}</div></div>
       ${ask && html`<${Section} id="ask" title=${ask.question?.title || "It waits for an answer"} note=${ask.name}><${Answer} item=${ask} onDone=${page.reload} /><//>`}
       <div class="two wide-left"><div>
         <${Section} id="timeline" title="Timeline" note=${x.started_at ? html`${isEnded(x.state) ? "took" : "for"} <${Since} at=${x.created_at} until=${x.ended_at} />` : html`created <${Time} at=${x.created_at} />`}>

@@ -172,7 +172,7 @@ export default function Executions({ query }) {
       ? html`<${Empty} title="No execution matches">${key === JSON.stringify(filterOf(new URLSearchParams()))
         ? html`<p>Nothing was submitted yet. Submit one here, or from your program with <code>client.Submit</code>.</p>` : html`<p>Take a filter away, or <a href="#/executions">show all</a>.</p>`}<//>`
       : html`<div><${Table} label="Executions" rows=${data.items} id=${x => x.id} chosen=${may("cancel") ? chosen : undefined} onChoose=${choose} columns=${[
-        { name: "State", cell: x => html`<${State} state=${x.state} />` },
+        { name: "State", cell: x => html`<${State} state=${x.state === "waiting" && x.since ? "held" : x.state} />` }, // what waits has a since if it is held
         { name: "Kind", cell: x => html`<a href=${to(["executions"], { ...f, newest: "", kind: x.kind })} title="Show only this kind">${x.kind}</a>` },
         { name: "Execution", cell: x => html`<a href=${to(["executions", x.id])} class="mono" title=${x.id}>${shortID(x.id)}</a>` },
         { name: "What", class: "clip grow", cell: x => x.drift ? html`<${Chip} kind="bad">${x.drift}<//>` : x.failure ? html`<span class="clip" title=${visible(x.failure.message || x.failure.category)}>${visible(x.failure.message || x.failure.category)}</span>` : html`<${Tags} tags=${x.tags} />` },

@@ -1,13 +1,13 @@
 import { html, useState } from "../vendor/preact-htm.js"
 import { get, post } from "../api.js"
 import { may, useLoad } from "../live.js"
-import { act, Copy, Empty, Facts, Loaded, Menu, number, plural, reasonField, Section, shortID, Since, State, stateWord, Table, Tags, Time, to, visible } from "../ui.js"
+import { act, checkID, Copy, Empty, Facts, Loaded, Menu, number, plural, reasonField, Section, shortID, Since, State, stateWord, Table, Tags, Time, to, visible } from "../ui.js"
 import { Graph, mostNodes } from "../graph.js"
 
 const over = new Set(["completed", "failed", "cancelled"])
 
 export default function Flow({ id }) {
-  const page = useLoad(signal => get(`flows/${id}`, {}, signal), [id])
+  const page = useLoad(async signal => checkID(id) && get(`flows/${id}`, {}, signal), [id])
   if (page.error && (page.error.status === 404 || page.error.status === 410 || page.error.status === 400)) {
     return html`<div><h1>Flow</h1><${Empty} title=${page.error.status === 410 ? "It was purged" : "There is no such flow"}><p>${visible(page.error.message)}</p><p><a href="#/flows">All flows</a></p><//></div>`
   }

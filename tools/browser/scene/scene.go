@@ -55,7 +55,7 @@ var (
 	Publish = handler.Define[string, string]("publish")
 	Report  = handler.Define[string, string]("nightly-report")
 	Slow    = handler.Define[int, string]("narrate", handler.NoRetry()) // so many words, one every 40 ms
-	Never   = handler.Define[string, string]("transcribe-audio")       // no worker serves it
+	Never   = handler.Define[string, string]("transcribe-audio")        // no worker serves it
 )
 
 // Scene is a store with work, and a worker.
@@ -131,7 +131,9 @@ func release(ctx context.Context, t *handler.Task, version string) (suspend.Answ
 
 // after is a handler that takes a while and succeeds.
 func after(d time.Duration) func(context.Context, *handler.Task, string) (string, error) {
-	return func(ctx context.Context, _ *handler.Task, in string) (string, error) { return "done: " + in, pause(ctx, d) }
+	return func(ctx context.Context, _ *handler.Task, in string) (string, error) {
+		return "done: " + in, pause(ctx, d)
+	}
 }
 
 // Start connects to a store and runs a worker there until Stop.

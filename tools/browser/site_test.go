@@ -1,0 +1,235 @@
+package browser
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/httpapi"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/tools/browser/scene"
+)
+
+// program is the command flowfabric, built once for all tests.
+var program = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "flowfabric-browser")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "flowfabric")
+	build := exec.Command("go", "build", "-o", path, "./cmd/flowfabric")
+	build.Dir = "../.."
+	if text, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, text)
+	}
+	return path, nil
+})
+
+// TestMain takes away what was built.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := program(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// roles have a token each in the tests.
+var roles = []httpapi.Role{httpapi.Viewer, httpapi.Producer, httpapi.Operator, httpapi.Admin, httpapi.Worker}
+
+// deployment is a Redis with the scene, and "flowfabric serve" in a process of its own.
+type deployment struct {
+	t       *testing.T
+	store   string
+	scene   *scene.Scene
+	client  *client.Client
+	admin   *admin.Admin
+	secrets map[string]string
+	tokens  string // the file
+	base    string
+	serving *exec.Cmd
+	logs    *bytes.Buffer
+	reading conc.WaitGroup
+}
+
+// deploy starts all of it. Without fill the store is empty.
+func deploy(t *testing.T, fill bool) *deployment {
+	t.Helper()
+	d := &deployment{t: t, store: testserver.Redis(t), secrets: map[string]string{}}
+	var entries []string
+	add := func(name string, role httpapi.Role, namespaces ...string) {
+		secret, entry, err := httpapi.NewToken(name, role, namespaces...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.secrets[name] = secret
+		entries = append(entries, entry)
+	}
+	for _, role := range roles {
+		add(string(role), role)
+	}
+	add("zoe", httpapi.Operator)
+	add("blue", httpapi.Operator, "blue")
+	d.tokens = filepath.Join(t.TempDir(), "tokens.json")
+	if err := os.WriteFile(d.tokens, []byte("["+strings.Join(entries, ",")+"]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	t.Cleanup(cancel)
+	s, err := scene.Start(ctx, d.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	d.scene, d.client, d.admin = s, s.Client, s.Admin
+	if fill {
+		if err := s.Fill(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.base = "http://" + listener.Addr().String() + "/"
+	listener.Close()
+	d.serve()
+	t.Cleanup(d.kill)
+	return d
+}
+
+// serve starts the process and waits until it answers.
+func (d *deployment) serve() {
+	d.t.Helper()
+	path, err := program()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	addr := strings.TrimSuffix(strings.TrimPrefix(d.base, "http://"), "/")
+	d.serving = exec.Command(path, "serve", "--url", d.store, "--addr", addr, "--tokens", d.tokens)
+	d.serving.Env = append(os.Environ(), "FLOWFABRIC_TOKEN_KEYS="+scene.Keys)
+	pipe, err := d.serving.StderrPipe()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := d.serving.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	d.logs = &bytes.Buffer{}
+	logs := d.logs
+	d.reading.Go(func() {
+		for lines := bufio.NewScanner(pipe); lines.Scan(); {
+			logs.WriteString(lines.Text() + "\n")
+		}
+	})
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if answer, err := http.Get(d.base + "readyz"); err == nil {
+			answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Now().After(end) {
+			d.t.Fatal("flowfabric serve does not answer")
+		}
+	}
+}
+
+func (d *deployment) kill() {
+	_ = d.serving.Process.Kill()
+	d.reading.Wait()
+	_ = d.serving.Wait()
+}
+
+// ask asks the API as somebody.
+func (d *deployment) ask(name, method, path string, body any) (status int, answer map[string]any) {
+	d.t.Helper()
+	var text []byte
+	var err error
+	if body != nil {
+		if text, err = json.Marshal(body); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	q, err := http.NewRequestWithContext(d.t.Context(), method, d.base+"v1/"+path, bytes.NewReader(text))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	q.Header.Set("Authorization", "Bearer "+d.secrets[name])
+	q.Header.Set("Content-Type", "application/json")
+	got, err := http.DefaultClient.Do(q)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer got.Body.Close()
+	_ = json.NewDecoder(got.Body).Decode(&answer)
+	return got.StatusCode, answer
+}
+
+// submit creates an execution as the producer and returns its id.
+func (d *deployment) submit(body map[string]any) string {
+	d.t.Helper()
+	status, answer := d.ask("producer", "POST", "executions", body)
+	if status != http.StatusCreated && status != http.StatusOK {
+		d.t.Fatalf("submit: %d %v", status, answer)
+	}
+	return answer["id"].(string)
+}
+
+// until waits until an execution is in a state.
+func (d *deployment) until(id, state string) {
+	d.t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		_, x := d.ask("viewer", "GET", "executions/"+id, nil)
+		if x["state"] == state {
+			return
+		}
+		if time.Now().After(end) {
+			d.t.Fatalf("%s is %v, want %s", id, x["state"], state)
+		}
+	}
+}
+
+// axe is the source of the rules of accessibility.
+func axe(t *testing.T) string {
+	t.Helper()
+	npm, err := exec.LookPath("npm")
+	if err != nil {
+		t.Skip("axe-core needs npm, which is not here: the rules of accessibility are not checked")
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"package.json", "package-lock.json"} {
+		text, err := os.ReadFile(filepath.Join("testdata/axe", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	install := exec.CommandContext(t.Context(), npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts")
+	install.Dir = dir
+	if text, err := install.CombinedOutput(); err != nil {
+		t.Skipf("axe-core cannot be installed: %v: %s", err, text)
+	}
+	source, err := os.ReadFile(filepath.Join(dir, "node_modules/axe-core/axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(source)
+}
