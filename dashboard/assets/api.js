@@ -24,7 +24,7 @@ export function signOut() {
 // Problem is a refusal of the API, or status 0 when it did not answer.
 export class Problem extends Error {
   constructor(status, doc) {
-    super(doc.detail || doc.title || `The API answered ${status}.`)
+    super((doc.field ? doc.field.replace(/^\//, "") + ": " : "") + (doc.detail || doc.title || `The API answered ${status}.`))
     this.status = status
     this.code = doc.code || ""
     this.field = doc.field || ""

@@ -138,7 +138,7 @@ export function Failure({ error, retry }) {
 // Loaded shows what was loaded, or why it was not. Something that was loaded before stays in sight.
 export function Loaded({ of: got, children }) {
   const gone = got.error && !got.error.away
-  return html`<div class="loaded">${got.error && html`<${Failure} error=${got.error} retry=${got.reload} />`}
+  return html`<div class="loaded" aria-busy=${got.loading}>${got.error && html`<${Failure} error=${got.error} retry=${got.reload} />`}
     ${got.data && !(gone && got.error.status === 404) ? children(got.data) : !got.error && html`<p class="loading" role="status">Loading…</p>`}</div>`
 }
 

@@ -46,8 +46,10 @@ func (b *tab) enter(d *deployment, name string) {
 func (b *tab) visit(place string) {
 	b.Helper()
 	b.text(`location.hash = ` + literal("#/"+place))
-	b.wait(`document.querySelector("main h1") && !document.querySelector("main .loading")`)
-	b.text(`new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))`)
+	for range 2 { // the page may begin to load only when it has been drawn
+		b.wait(`document.querySelector("main h1") && !document.querySelector("main .loading, main [aria-busy=true]")`)
+		b.textOf(`new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r("drawn"))))`)
+	}
 }
 
 // asked is what the browser notes when the page asks, without a token, whether the application that it is mounted in knows who is there.
@@ -323,7 +325,7 @@ func TestActions(t *testing.T) {
 		t.Errorf("%+v, %v", x.Used, err)
 	}
 	menu("limits", "Change", "Reset…")
-	confirm("new month", "Reset", "A new period has begun.")
+	confirm("", "Reset", "A new period has begun.")
 	b.visit("limits")
 	b.press("New quota")
 	b.fill("Name", "gpu")
