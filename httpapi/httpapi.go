@@ -63,6 +63,7 @@ type Handler struct {
 	conn    *link.Connection
 	gateway *gateway.Gateway
 	workers workers
+	doctor  examinations
 	mux     *http.ServeMux
 	actions map[string]map[string]*route // by pattern without its action, then by action
 	cross   *http.CrossOriginProtection

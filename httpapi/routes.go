@@ -229,6 +229,8 @@ var routes = []*route{
 	{method: http.MethodPost, path: "/v1/gates:attach", name: "attachGates", summary: "Have budgets and quotas asked for all that is created in a scope", need: operator, body: of[attachBody](),
 		answers: done, handle: (*call).attachGates},
 	{method: http.MethodPost, path: "/v1/gates:detach", name: "detachGates", summary: "End that", need: operator, body: of[attachBody](), answers: done, handle: (*call).detachGates},
+	{method: http.MethodGet, path: "/v1/doctor", name: "examine", summary: "Examine the deployment, as flowfabric doctor does", need: viewer,
+		answers: ok[checkup]("What was found, at most 5 seconds ago. A store that does not answer is a finding."), handle: (*call).examine},
 	{method: http.MethodGet, path: "/v1/partitions", name: "listPartitions", summary: "Tell how the partitions are", need: viewer, answers: ok[partitionList]("All of them."), handle: (*call).partitions},
 	{method: http.MethodPost, path: "/v1/partitions/{key}:freeze", name: "freezePartition", summary: "Make a partition refuse every call", need: root, body: of[why](), answers: done,
 		handle: (*call).freezePartition},
