@@ -256,6 +256,10 @@ func (c *call) list() error {
 	if err != nil {
 		return err
 	}
+	said := ""
+	if c.h.cfg.Redact != nil { // else the filter would tell what is not shown
+		said, f.ErrorText, f.WithReasons = strings.ToLower(f.ErrorText), "", true
+	}
 	page, err := c.h.admin.ListPage(c.ctx(), f, q.text("cursor"), n)
 	if err != nil {
 		return err
@@ -263,7 +267,10 @@ func (c *call) list() error {
 	out := executionPage{Items: make([]listed, 0, len(page.Items)), NextCursor: page.Cursor}
 	for _, x := range page.Items {
 		if x.ID.IsZero() || c.who.may(x.Route.Namespace) {
-			out.Items = append(out.Items, newListed(x))
+			x.FailureReason = c.redactorOf(x.ID, x.Route).text("failure", x.FailureReason)
+			if strings.Contains(strings.ToLower(x.FailureReason), said) {
+				out.Items = append(out.Items, newListed(x))
+			}
 		}
 	}
 	return c.answerJSON(http.StatusOK, out)
@@ -278,7 +285,7 @@ func (c *call) get() error {
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(http.StatusOK, newExecution(s))
+	return c.answerJSON(http.StatusOK, newExecution(c.redactorOf(id, s.Route).snapshot(s)))
 }
 
 func (c *call) input() error {
@@ -290,7 +297,11 @@ func (c *call) input() error {
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(http.StatusOK, newPayload(raw))
+	shown, err := c.redactor(id)
+	if err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, shown.payload("input", raw))
 }
 
 // result is how an execution ended.
@@ -351,7 +362,12 @@ func (c *call) result() error {
 		}
 		return c.answerJSON(http.StatusAccepted, unfinished{string(s.State.Public)})
 	}
+	shown, failed := c.redactor(id)
+	if failed != nil {
+		return failed
+	}
 	if end, ok := errors.AsType[*client.OutcomeError](err); ok {
+		end.Reason = shown.ended(end.By, end.Reason)
 		out := result{State: string(end.State), By: end.By, Attempts: end.Attempts}
 		if end.By != "" {
 			out.Reason = end.Reason
@@ -363,7 +379,7 @@ func (c *call) result() error {
 	if err != nil {
 		return err
 	}
-	p := newPayload(raw)
+	p := shown.payload("result", raw)
 	return c.answerJSON(http.StatusOK, result{State: string(flowfabric.Completed), Output: &p})
 }
 
@@ -393,8 +409,13 @@ func (c *call) history() error {
 	if err != nil {
 		return err
 	}
+	shown, err := c.redactor(id)
+	if err != nil {
+		return err
+	}
 	out := history{Items: make([]entry, 0, len(events))}
 	for _, e := range events {
+		e = shown.past(e)
 		out.Items = append(out.Items, entry{utc(e.At), e.Kind, e.Attempt, instance(e.Session), e.By, e.From, e.Detail, e.Reason, utc(e.Until), e.String()})
 	}
 	return c.answerJSON(http.StatusOK, out)
@@ -415,7 +436,7 @@ func (c *call) why() error {
 	if err != nil {
 		return err
 	}
-	e, err := c.h.admin.Why(c.ctx(), id)
+	e, err := c.explained(id)
 	if err != nil {
 		return err
 	}
@@ -445,7 +466,11 @@ func (c *call) summary() error {
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(http.StatusOK, summary{s.Attempt, s.Version, s.Document, utc(s.UpdatedAt)})
+	shown, err := c.redactor(id)
+	if err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, summary{s.Attempt, s.Version, shown.document("summary", s.Document), utc(s.UpdatedAt)})
 }
 
 type framePage struct {
@@ -474,9 +499,13 @@ func (c *call) frames() error {
 	if err != nil {
 		return err
 	}
+	shown, err := c.redactor(id)
+	if err != nil {
+		return err
+	}
 	out := framePage{Items: make([]frame, 0, len(frames))}
 	for _, f := range frames {
-		out.Items = append(out.Items, newFrame(f))
+		out.Items = append(out.Items, newFrame(shown.frame(f)))
 	}
 	if len(frames) > 0 {
 		out.NextCursor = frames[len(frames)-1].ID.String()

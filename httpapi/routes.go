@@ -273,6 +273,9 @@ func init() { // the document is made of the table
 
 // answer sends a JSON document.
 func (c *call) answerJSON(status int, v any) error {
+	if c.broken != nil {
+		return c.broken
+	}
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
