@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -54,7 +55,19 @@ type submitted struct {
 	Duplicate bool   `json:"duplicate" jsonschema:"its key led to an execution that existed"`
 }
 
-func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+func ms(n int64) time.Duration { return times(n, time.Millisecond) }
+
+// times is n units, or the longest duration, which every bound refuses: a product that overflows could be a legal one.
+func times(n int64, unit time.Duration) time.Duration {
+	most := math.MaxInt64 / int64(unit)
+	switch {
+	case n > most:
+		return math.MaxInt64
+	case n < -most:
+		return math.MinInt64
+	}
+	return time.Duration(n) * unit
+}
 
 // options are what the body says, and the definition that goes with them.
 func (s *submission) options(c *call) (*handler.Definition[[]byte, []byte], []client.SubmitOption, error) {
@@ -86,7 +99,7 @@ func (s *submission) options(c *call) (*handler.Definition[[]byte, []byte], []cl
 		add(flowfabric.Deadline(ms(s.DeadlineMs)))
 	}
 	for outcome, seconds := range s.RetentionS {
-		add(flowfabric.RetentionOf(flowfabric.PublicState(outcome), time.Duration(seconds)*time.Second))
+		add(flowfabric.RetentionOf(flowfabric.PublicState(outcome), times(seconds, time.Second)))
 	}
 	for _, l := range s.Limits {
 		add(flowfabric.LimitKey(l.Key, flowfabric.Limit{Concurrency: l.Concurrency, Rate: l.Rate, Per: ms(l.PerMs)}))
