@@ -119,9 +119,22 @@ func Diagnose(ctx context.Context, cfg Config) (Diagnosis, error) {
 	return diagnose(ctx, client, server, cfg.CallTimeout), nil
 }
 
-// Diagnose is the function [Diagnose] over the connection of an open store: it opens none of its own. A server that does not answer is in the
-// report, as the error of its node.
+// Diagnose is the function [Diagnose] for an open store, over its connection. A server that does not answer is in the report, as the error of its
+// node. In a cluster it connects anew if it can: an open connection may not know nodes that came later.
 func (e *Engine) Diagnose(ctx context.Context) Diagnosis {
+	if e.server.cluster {
+		d, err := within(ctx, &e.dials, "diagnose", func() (Diagnosis, error) {
+			client, err := e.another()
+			if err != nil {
+				return Diagnosis{}, err
+			}
+			defer client.Close()
+			return diagnose(ctx, client, e.server, e.cfg.CallTimeout), nil
+		})
+		if err == nil {
+			return d
+		}
+	}
 	return diagnose(ctx, e.client, e.server, e.cfg.CallTimeout)
 }
 
