@@ -202,6 +202,7 @@ func TestStreamTokens(t *testing.T) {
 	if all, status := a.follow(path+"/events?access_token="+made.AccessToken, nil, nil); status != 200 || !strings.HasSuffix(names(all), "end") {
 		t.Errorf("%d %s", status, names(all))
 	}
+	a.as("", "GET", path+"/events?access_token="+made.AccessToken+"&access_token=x", "", 400)
 	id := path[len("/v1/executions/"):]
 	for what, token := range map[string]string{"another execution": other, "nonsense": "x", "over": a.h.streamToken(id, time.Now().Add(-time.Second))} {
 		if what == "another execution" {

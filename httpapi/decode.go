@@ -108,7 +108,7 @@ func (c *call) query() *query {
 		switch {
 		case i < 0 && !(name == "access_token" && c.route.streamToken):
 			q.wrong(name, "there is no such parameter")
-		case len(values) > 1 && !c.route.query[i].list:
+		case len(values) > 1 && (i < 0 || !c.route.query[i].list):
 			q.wrong(name, "the parameter is there %d times", len(values))
 		case len(values) > 100:
 			q.wrong(name, "the parameter is there %d times, want at most 100", len(values))

@@ -107,6 +107,7 @@ type durable struct {
 	offset string // as it was given; "" is none
 	live   string
 	cursor string
+	shown  *redactor
 }
 
 // chunk is what a read found.
@@ -154,9 +155,11 @@ func (c *call) durableStream() error {
 	if d.id, err = c.id(); err != nil {
 		return err
 	}
-	if _, err := c.h.client.Get(c.ctx(), d.id); err != nil {
+	s, err := c.h.client.Get(c.ctx(), d.id)
+	if err != nil {
 		return err
 	}
+	d.shown = c.redactorOf(d.id, s.Route)
 	header.Set("Content-Type", d.view.media)
 	var tail chunk
 	if now || c.r.Method == http.MethodHead {
@@ -193,6 +196,9 @@ func (d *durable) read(from stream.Position, most int) (out chunk, err error) {
 			return out, nil
 		}
 		size += d.take(&out, e)
+		if d.c.broken != nil {
+			return out, d.c.broken
+		}
 	}
 	out.upToDate, out.closed = true, over(out.next)
 	return out, nil
@@ -208,13 +214,21 @@ func (d *durable) options(from stream.Position, more ...client.TailOption) []cli
 	return append(more, client.From(from), client.WithoutBestEffort())
 }
 
+// pass moves a chunk behind an event, if that lasts: no offset is behind one that does not.
+func (x *chunk) pass(e stream.TailEvent) bool {
+	if e.Kind == stream.TailSuspended || e.Kind == stream.TailRetry {
+		return false
+	}
+	x.next, x.closed = e.Position, over(e.Position)
+	return true
+}
+
 // take adds an event to a chunk, and returns how many bytes it has.
 func (d *durable) take(out *chunk, e stream.TailEvent) (size int) {
-	if e.Kind == stream.TailSuspended || e.Kind == stream.TailRetry { // these do not last, so no offset is behind them
+	if !out.pass(e) {
 		return 0
 	}
-	out.next, out.closed = e.Position, over(e.Position)
-	if m := d.view.of(e); m != nil {
+	if m := d.view.of(d.shown.event(e)); m != nil {
 		out.messages = append(out.messages, m)
 		return len(m)
 	}
@@ -228,8 +242,7 @@ func (d *durable) tail() (chunk, error) {
 		if err != nil {
 			return out, err
 		}
-		d.take(&out, e)
-		out.messages = nil
+		out.pass(e)
 	}
 	return out, nil
 }
@@ -269,6 +282,9 @@ func (d *durable) catchUp(from stream.Position) error {
 	x, err := d.read(from, durableChunk)
 	if err != nil {
 		return err
+	}
+	if d.shown != nil { // what one reader sees is not for another, and may change
+		return d.answer(x)
 	}
 	header := d.c.w.Header()
 	header.Set("Cache-Control", "private, no-cache")
@@ -367,7 +383,9 @@ func (d *durable) events(from stream.Position) error {
 			return nil
 		}
 		x := chunk{next: from, upToDate: true}
-		d.take(&x, e)
+		if d.take(&x, e); d.c.broken != nil {
+			return nil
+		}
 		from = x.next
 		if (len(x.messages) > 0 || x.closed) && d.send(out, x) != nil || x.closed {
 			return nil

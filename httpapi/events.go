@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -44,16 +45,19 @@ func (c *call) events() error {
 	if err != nil {
 		return err
 	}
-	if _, err = c.h.client.Get(c.ctx(), id); err != nil { // what is not there is no stream
+	s, err := c.h.client.Get(c.ctx(), id)
+	if err != nil { // what is not there is no stream
 		return err
 	}
 	if done, err := c.nothingAfter(id, after, opts); err != nil || done {
 		return err
 	}
+	shown := c.redactorOf(id, s.Route)
 	out := newEventWriter(c, eventMedia)
 	defer out.close()
 	for e, err := range c.h.client.Tail(c.ctx(), id, opts...) {
-		if err != nil {
+		e = shown.event(e)
+		if err = cmp.Or(err, c.broken); err != nil {
 			out.end(err)
 			return nil
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -54,7 +55,19 @@ type submitted struct {
 	Duplicate bool   `json:"duplicate" jsonschema:"its key led to an execution that existed"`
 }
 
-func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+func ms(n int64) time.Duration { return times(n, time.Millisecond) }
+
+// times is n units, or the longest duration, which every bound refuses: a product that overflows could be a legal one.
+func times(n int64, unit time.Duration) time.Duration {
+	most := math.MaxInt64 / int64(unit)
+	switch {
+	case n > most:
+		return math.MaxInt64
+	case n < -most:
+		return math.MinInt64
+	}
+	return time.Duration(n) * unit
+}
 
 // options are what the body says, and the definition that goes with them.
 func (s *submission) options(c *call) (*handler.Definition[[]byte, []byte], []client.SubmitOption, error) {
@@ -86,7 +99,7 @@ func (s *submission) options(c *call) (*handler.Definition[[]byte, []byte], []cl
 		add(flowfabric.Deadline(ms(s.DeadlineMs)))
 	}
 	for outcome, seconds := range s.RetentionS {
-		add(flowfabric.RetentionOf(flowfabric.PublicState(outcome), time.Duration(seconds)*time.Second))
+		add(flowfabric.RetentionOf(flowfabric.PublicState(outcome), times(seconds, time.Second)))
 	}
 	for _, l := range s.Limits {
 		add(flowfabric.LimitKey(l.Key, flowfabric.Limit{Concurrency: l.Concurrency, Rate: l.Rate, Per: ms(l.PerMs)}))
@@ -256,6 +269,10 @@ func (c *call) list() error {
 	if err != nil {
 		return err
 	}
+	said := ""
+	if c.h.cfg.Redact != nil { // else the filter would tell what is not shown
+		said, f.ErrorText, f.WithReasons = strings.ToLower(f.ErrorText), "", true
+	}
 	page, err := c.h.admin.ListPage(c.ctx(), f, q.text("cursor"), n)
 	if err != nil {
 		return err
@@ -263,7 +280,10 @@ func (c *call) list() error {
 	out := executionPage{Items: make([]listed, 0, len(page.Items)), NextCursor: page.Cursor}
 	for _, x := range page.Items {
 		if x.ID.IsZero() || c.who.may(x.Route.Namespace) {
-			out.Items = append(out.Items, newListed(x))
+			x.FailureReason = c.redactorOf(x.ID, x.Route).text("failure", x.FailureReason)
+			if strings.Contains(strings.ToLower(x.FailureReason), said) {
+				out.Items = append(out.Items, newListed(x))
+			}
 		}
 	}
 	return c.answerJSON(http.StatusOK, out)
@@ -278,7 +298,7 @@ func (c *call) get() error {
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(http.StatusOK, newExecution(s))
+	return c.answerJSON(http.StatusOK, newExecution(c.redactorOf(id, s.Route).snapshot(s)))
 }
 
 func (c *call) input() error {
@@ -290,7 +310,11 @@ func (c *call) input() error {
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(http.StatusOK, newPayload(raw))
+	shown, err := c.redactor(id)
+	if err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, shown.payload("input", raw))
 }
 
 // result is how an execution ended.
@@ -351,7 +375,12 @@ func (c *call) result() error {
 		}
 		return c.answerJSON(http.StatusAccepted, unfinished{string(s.State.Public)})
 	}
+	shown, failed := c.redactor(id)
+	if failed != nil {
+		return failed
+	}
 	if end, ok := errors.AsType[*client.OutcomeError](err); ok {
+		end.Reason = shown.ended(end.By, end.Reason)
 		out := result{State: string(end.State), By: end.By, Attempts: end.Attempts}
 		if end.By != "" {
 			out.Reason = end.Reason
@@ -363,7 +392,7 @@ func (c *call) result() error {
 	if err != nil {
 		return err
 	}
-	p := newPayload(raw)
+	p := shown.payload("result", raw)
 	return c.answerJSON(http.StatusOK, result{State: string(flowfabric.Completed), Output: &p})
 }
 
@@ -393,8 +422,13 @@ func (c *call) history() error {
 	if err != nil {
 		return err
 	}
+	shown, err := c.redactor(id)
+	if err != nil {
+		return err
+	}
 	out := history{Items: make([]entry, 0, len(events))}
 	for _, e := range events {
+		e = shown.past(e)
 		out.Items = append(out.Items, entry{utc(e.At), e.Kind, e.Attempt, instance(e.Session), e.By, e.From, e.Detail, e.Reason, utc(e.Until), e.String()})
 	}
 	return c.answerJSON(http.StatusOK, out)
@@ -415,7 +449,7 @@ func (c *call) why() error {
 	if err != nil {
 		return err
 	}
-	e, err := c.h.admin.Why(c.ctx(), id)
+	e, err := c.explained(id)
 	if err != nil {
 		return err
 	}
@@ -445,7 +479,11 @@ func (c *call) summary() error {
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(http.StatusOK, summary{s.Attempt, s.Version, s.Document, utc(s.UpdatedAt)})
+	shown, err := c.redactor(id)
+	if err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, summary{s.Attempt, s.Version, shown.document("summary", s.Document), utc(s.UpdatedAt)})
 }
 
 type framePage struct {
@@ -474,9 +512,13 @@ func (c *call) frames() error {
 	if err != nil {
 		return err
 	}
+	shown, err := c.redactor(id)
+	if err != nil {
+		return err
+	}
 	out := framePage{Items: make([]frame, 0, len(frames))}
 	for _, f := range frames {
-		out.Items = append(out.Items, newFrame(f))
+		out.Items = append(out.Items, newFrame(shown.frame(f)))
 	}
 	if len(frames) > 0 {
 		out.NextCursor = frames[len(frames)-1].ID.String()

@@ -41,6 +41,16 @@ type Config struct {
 	// StreamKey signs the tokens that let a browser follow one execution, at least 32 bytes. Processes that share it accept each other's.
 	// Default: a random one, of this handler alone.
 	StreamKey []byte
+	// Redact decides what of the payloads of programs a reader sees. It is called for every input, result, recorded step, summary document, frame,
+	// message of progress and message of a failure that is about to leave over a route that people read, and returns what to show instead. It may
+	// return the payload as it is. nil withholds it: the answer has the text "[withheld]" in its place, which is a string where JSON is expected.
+	//
+	// What workers over HTTP take and what callers submit is not redacted. Neither are names, tags, keys, categories of failures, and reasons that
+	// people gave for what they did. The function sees each frame alone: a secret that is split over two frames passes, unless it withholds them.
+	//
+	// It is called by many requests at once, and must not block for long. When it panics the request fails with 500 and a stream ends. Default:
+	// everything is shown as it is.
+	Redact func(Redaction) []byte
 	// Metrics answers /metrics, for those who may read; nil: there is no such route.
 	Metrics http.Handler
 	// OnRequest is told of each request when it was answered: the operation of the OpenAPI document, "" if there is none, the status, and how
@@ -66,6 +76,7 @@ type Handler struct {
 	conn    *link.Connection
 	gateway *gateway.Gateway
 	workers workers
+	doctor  examinations
 	mux     *http.ServeMux
 	actions map[string]map[string]*route // by pattern without its action, then by action
 	cross   *http.CrossOriginProtection
@@ -272,6 +283,8 @@ type call struct {
 	r     *http.Request
 	route *route
 	who   Principal
+
+	broken error // why nothing may be answered: see redactor.shown
 }
 
 func (c *call) ctx() context.Context { return c.r.Context() }

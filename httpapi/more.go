@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // nothing is the body of a change that needs none.
@@ -82,6 +83,9 @@ func (c *call) bulk() error {
 	if err != nil {
 		return err
 	}
+	if f.ErrorText != "" && c.h.cfg.Redact != nil {
+		return invalid("error", "messages of failures are redacted here, so a bulk action cannot choose by them")
+	}
 	action, err := b.action(c)
 	if err != nil {
 		return err
@@ -111,17 +115,24 @@ func (c *call) transcript() error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.h.client.Get(c.ctx(), id); err != nil {
+	s, err := c.h.client.Get(c.ctx(), id)
+	if err != nil {
 		return err
 	}
 	t, err := c.h.client.Transcript(c.ctx(), id)
 	if err != nil {
 		return err
 	}
-	out := transcript{Text: t.Text(), Frames: []frame{}, Lost: t.Lost(), Position: string(t.Position())}
+	out, shown := transcript{Frames: []frame{}, Lost: t.Lost(), Position: string(t.Position())}, c.redactorOf(id, s.Route)
+	var text []byte
 	for _, f := range t.Frames() {
+		f = shown.frame(f)
+		if f.Mode == stream.ModeDurable {
+			text = append(text, f.Payload...)
+		}
 		out.Frames = append(out.Frames, newFrame(f))
 	}
+	out.Text = string(text)
 	return c.answerJSON(http.StatusOK, out)
 }
 

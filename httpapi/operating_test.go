@@ -65,7 +65,7 @@ func (a *api) gatesAndPartitions() {
 	a.as("operator", "DELETE", acme, "", 204)
 	a.as("operator", "DELETE", llm, "", 204)
 	a.as("viewer", "GET", acme, "", 404)
-	for _, path := range []string{"/v1/budgets", acme, "/v1/quotas", llm, "/v1/gates", "/v1/partitions", "/v1/token-keys"} {
+	for _, path := range []string{"/v1/budgets", acme, "/v1/quotas", llm, "/v1/gates", "/v1/doctor", "/v1/partitions", "/v1/token-keys"} {
 		a.as("blue", "GET", path, "", 403)
 	}
 	a.as("blue", "PUT", acme, `{}`, 403)
@@ -82,6 +82,9 @@ func (a *api) gatesAndPartitions() {
 		t.Errorf("%+v", l)
 	}
 	a.as("admin", "POST", "/v1/partitions/3:thaw", `{"reason":"it has moved"}`, 204)
+	if c := into[checkup](t, a.as("viewer", "GET", "/v1/doctor", "", 200)); !c.Healthy || len(c.Checks) == 0 {
+		t.Errorf("%+v", c)
+	}
 
 	if l := into[tokenKeyList](t, a.as("viewer", "GET", "/v1/token-keys", "", 200)); len(l.Items) != 4 || l.Items[0].Current != "k1" || len(l.Items[0].Keys) != 1 {
 		t.Errorf("%+v", l)

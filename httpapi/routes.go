@@ -229,6 +229,8 @@ var routes = []*route{
 	{method: http.MethodPost, path: "/v1/gates:attach", name: "attachGates", summary: "Have budgets and quotas asked for all that is created in a scope", need: operator, body: of[attachBody](),
 		answers: done, handle: (*call).attachGates},
 	{method: http.MethodPost, path: "/v1/gates:detach", name: "detachGates", summary: "End that", need: operator, body: of[attachBody](), answers: done, handle: (*call).detachGates},
+	{method: http.MethodGet, path: "/v1/doctor", name: "examine", summary: "Examine the deployment, as flowfabric doctor does", need: viewer,
+		answers: ok[checkup]("What was found, at most 5 seconds ago. A store that does not answer is a finding."), handle: (*call).examine},
 	{method: http.MethodGet, path: "/v1/partitions", name: "listPartitions", summary: "Tell how the partitions are", need: viewer, answers: ok[partitionList]("All of them."), handle: (*call).partitions},
 	{method: http.MethodPost, path: "/v1/partitions/{key}:freeze", name: "freezePartition", summary: "Make a partition refuse every call", need: root, body: of[why](), answers: done,
 		handle: (*call).freezePartition},
@@ -277,6 +279,9 @@ func init() { // the document is made of the table
 
 // answer sends a JSON document.
 func (c *call) answerJSON(status int, v any) error {
+	if c.broken != nil {
+		return c.broken
+	}
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err

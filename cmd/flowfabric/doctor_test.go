@@ -14,152 +14,31 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/doctor"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
-// healthy is a deployment that nothing is wrong with.
-func healthy() engine.Diagnosis {
-	now := time.UnixMilli(1_800_000_000_000)
-	node := engine.NodeReport{Address: "10.0.0.1:6379", Role: "master", Server: "valkey 8.0.1", Time: now, RoundTrip: time.Millisecond,
-		UsedMemory: 1 << 20, MaxMemory: 1 << 30, SystemMemory: 1 << 33, Policy: "noeviction", AOF: true, AppendSync: "everysec", SaveKnown: true,
-		Replicas: 1, Library: engine.OwnLibrary()}
-	other := node
-	other.Address = "10.0.0.2:6379"
-	return engine.Diagnosis{Cluster: true, Nodes: []engine.NodeReport{node, other}, Slots: engine.SlotReport{State: "ok", Assigned: 16384, OK: 16384},
-		Store: engine.StoreReport{Booted: true, Partitions: 2, At: now, Roots: []engine.RootReport{
-			{Partition: 0, Protocol: limits.Protocol, Owner: "w1", Wake: now.Add(time.Second)}, {Partition: 1, Protocol: limits.Protocol, Owner: "w1"}}},
-		Rights: engine.RightsReport{User: "app", Checked: true}}
-}
-
-// Every fault is found by its check, with advice, and nothing else changes.
-func TestExamine(t *testing.T) {
-	for _, k := range examine(healthy()).Checks {
-		if k.Status != statusOK {
-			t.Errorf("healthy: %+v", k)
-		}
-	}
-	first := func(change func(n *engine.NodeReport)) func(*engine.Diagnosis) {
-		return func(d *engine.Diagnosis) { change(&d.Nodes[0]) }
-	}
-	root := func(change func(r *engine.RootReport)) func(*engine.Diagnosis) {
-		return func(d *engine.Diagnosis) { change(&d.Store.Roots[1]) }
-	}
-	for name, tc := range map[string]struct {
-		harm  func(*engine.Diagnosis)
-		check string
-		want  status
-		found string
-	}{
-		"old server":         {func(d *engine.Diagnosis) { d.Supported = flowfabric.ErrServerVersion }, "version", statusFail, "too_old"},
-		"development":        {func(d *engine.Diagnosis) { d.Embedded, d.Cluster = true, false }, "version", statusWarn, "nothing is persisted"},
-		"uncovered slots":    {func(d *engine.Diagnosis) { d.Slots = engine.SlotReport{State: "fail", Assigned: 16000} }, "cluster", statusFail, "16000"},
-		"silent slots":       {func(d *engine.Diagnosis) { d.Slots.OK = 16000 }, "cluster", statusWarn, "384"},
-		"slots unread":       {func(d *engine.Diagnosis) { d.Slots.Err = flowfabric.ErrAuth }, "cluster", statusSkip, "auth"},
-		"dead node":          {first(func(n *engine.NodeReport) { n.Err = flowfabric.ErrTransport }), "reachable", statusFail, "transport"},
-		"evicts":             {first(func(n *engine.NodeReport) { n.Policy, n.Evicted = "allkeys-lru", 7 }), "eviction", statusFail, "7 keys"},
-		"policy unread":      {first(func(n *engine.NodeReport) { n.Policy = "" }), "eviction", statusSkip, "maxmemory-policy"},
-		"nearly full":        {first(func(n *engine.NodeReport) { n.UsedMemory = 9 << 26 * 16 / 10 }), "memory", statusWarn, "90 %"},
-		"full":               {first(func(n *engine.NodeReport) { n.UsedMemory = 1 << 30 }), "memory", statusFail, "100 %"},
-		"no limit":           {first(func(n *engine.NodeReport) { n.MaxMemory = 0 }), "memory", statusWarn, "no maxmemory"},
-		"machine full":       {first(func(n *engine.NodeReport) { n.MaxMemory, n.UsedMemory = 0, 1<<33 }), "memory", statusFail, "machine"},
-		"not persistent":     {first(func(n *engine.NodeReport) { n.AOF = false }), "persistence", statusWarn, "nothing is written"},
-		"snapshots":          {first(func(n *engine.NodeReport) { n.AOF, n.Save = false, "3600 1" }), "persistence", statusWarn, "3600 1"},
-		"save unread":        {first(func(n *engine.NodeReport) { n.AOF, n.SaveKnown = false, false }), "persistence", statusSkip, "save points"},
-		"never synced":       {first(func(n *engine.NodeReport) { n.AppendSync = "no" }), "persistence", statusWarn, "when the system likes"},
-		"disk full":          {first(func(n *engine.NodeReport) { n.WriteFailed = "aof" }), "persistence", statusFail, "aof"},
-		"no replica":         {first(func(n *engine.NodeReport) { n.Replicas = 0 }), "replication", statusWarn, "no replica"},
-		"replica alone":      {first(func(n *engine.NodeReport) { n.Role, n.LinkDown = "slave", true }), "replication", statusWarn, "lost its primary"},
-		"skewed":             {first(func(n *engine.NodeReport) { n.Skew = 5 * time.Second }), "clock", statusWarn, "5s away"},
-		"primaries apart":    {first(func(n *engine.NodeReport) { n.Skew = -time.Minute }), "clock", statusFail, "1m00s apart"},
-		"primaries drifting": {first(func(n *engine.NodeReport) { n.Skew = -5 * time.Second }), "clock", statusWarn, "5s apart"},
-		"no library":         {first(func(n *engine.NodeReport) { n.Library = engine.LibraryReport{Missing: true} }), "library", statusWarn, "not loaded"},
-		"library refused":    {first(func(n *engine.NodeReport) { n.Library = engine.LibraryReport{Err: flowfabric.ErrAuth} }), "library", statusFail, "auth"},
-		"newer library":      {first(func(n *engine.NodeReport) { n.Library.Protocol = 9 }), "library", statusFail, "protocol 9"},
-		"older library":      {first(func(n *engine.NodeReport) { n.Library.Protocol = -1 }), "library", statusFail, "protocol -1"},
-		"two libraries":      {first(func(n *engine.NodeReport) { n.Library.Revision = 9 }), "library", statusWarn, "different"},
-		"another build": {func(d *engine.Diagnosis) { d.Nodes[0].Library.Hash, d.Nodes[1].Library.Hash = "x", "x" }, "library", statusWarn,
-			"another build"},
-		"never booted": {func(d *engine.Diagnosis) { d.Store = engine.StoreReport{} }, "partitions", statusWarn, "never booted"},
-		"store unread": {func(d *engine.Diagnosis) { d.Store = engine.StoreReport{Err: flowfabric.ErrAuth} }, "partitions", statusFail, "auth"},
-		"root lost":    {root(func(r *engine.RootReport) { r.Missing = true }), "partitions", statusFail, "partition 1 is without a root"},
-		"root unread":  {root(func(r *engine.RootReport) { r.Err = flowfabric.ErrTransport }), "partitions", statusFail, "transport"},
-		"newer data":   {root(func(r *engine.RootReport) { r.Protocol = 9 }), "partitions", statusFail, "protocol 9"},
-		"older data":   {root(func(r *engine.RootReport) { r.Protocol = 0 }), "partitions", statusFail, "protocol 0"},
-		"frozen":       {root(func(r *engine.RootReport) { r.Frozen, r.FrozenReason = true, "slot move" }), "frozen", statusWarn, "partition 1 is frozen: slot move"},
-		"nobody ticks": {root(func(r *engine.RootReport) { r.Owner, r.Wake = "", time.UnixMilli(1) }), "maintenance", statusFail, "1 partition: 1"},
-		"late tick":    {root(func(r *engine.RootReport) { r.Wake = time.UnixMilli(1) }), "maintenance", statusFail, "1 partition: 1"},
-		"may not":      {func(d *engine.Diagnosis) { d.Rights.Denied = []string{"ZADD"} }, "rights", statusFail, "ZADD"},
-		"renamed":      {func(d *engine.Diagnosis) { d.Rights.Unknown = []string{"FUNCTION", "INFO"} }, "commands", statusFail, "FUNCTION, INFO"},
-		"no INFO":      {first(func(n *engine.NodeReport) { n.InfoErr, n.UsedMemory, n.Policy = flowfabric.ErrConfig, 0, "" }), "info", statusFail, "config"},
-		"library unloadable": {first(func(n *engine.NodeReport) { n.Library = engine.LibraryReport{Missing: true, Err: flowfabric.ErrConfig} }), "library",
-			statusFail, "config"},
-		"replica": {func(d *engine.Diagnosis) {
-			d.Cluster, d.Nodes = false, d.Nodes[:1]
-			d.Nodes[0].Role, d.Nodes[0].PrimaryAt = "slave", "10.0.0.9:6379"
-		}, "role", statusFail, "read-only replica of 10.0.0.9:6379"},
-		"role unread": {first(func(n *engine.NodeReport) { n.Role = "" }), "role", statusSkip, "does not tell"},
-		"many routes": {root(func(r *engine.RootReport) { r.Routes = 820 }), "routes", statusWarn, "partition 1 has 820 of 1024 routes"},
-		"routes full": {root(func(r *engine.RootReport) { r.Routes = 1024 }), "routes", statusFail, "1024 of 1024"},
-		"nobody serves": {func(d *engine.Diagnosis) {
-			d.Store.Unserved = []engine.UnservedRoute{{Namespace: "shop", Lane: "l", Kind: "mail", Capabilities: []string{"gpu", "eu"}, Waiting: 7}, {Waiting: 1}}
-		}, "served", statusWarn, "8 executions wait that no registered worker takes: kind mail in lane l of namespace shop that needs gpu,eu; "},
-		"stepped back": {root(func(r *engine.RootReport) { r.Ticked = time.UnixMilli(1_800_000_000_000).Add(time.Hour) }), "clock steps", statusWarn,
-			"stepped back, by at least 1h00m, since the last tick of 1 partition: 1"},
-		"sessions ahead": {func(d *engine.Diagnosis) {
-			d.Store.Ahead = []engine.Ahead{{Partition: 1, Session: "w~1", By: time.Hour}}
-		}, "clock steps", statusWarn,
-			"up to 1h00m in the future in 1 partition: 1"},
-		"windows ahead": {func(d *engine.Diagnosis) { d.Store.Ahead = []engine.Ahead{{Quota: "calls", By: time.Hour}} }, "clock steps", statusWarn,
-			"starts in the future, of 1 quota: calls by 1h00m"},
-		"steps unread": {func(d *engine.Diagnosis) { d.Store.AheadErr = flowfabric.ErrAuth }, "clock steps", statusSkip, "auth"},
-		"work unread":  {func(d *engine.Diagnosis) { d.Store.WorkErr = flowfabric.ErrAuth }, "served", statusSkip, "auth"},
-		"may not ask":  {func(d *engine.Diagnosis) { d.Rights = engine.RightsReport{User: "app", Err: flowfabric.ErrAuth} }, "rights", statusSkip, "app"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := healthy()
-			tc.harm(&d)
-			hit := false
-			for _, k := range examine(d).Checks {
-				switch {
-				case k.Name == tc.check && k.Status == tc.want && strings.Contains(k.Found, tc.found):
-					hit = true
-					if k.Do == "" && tc.want != statusSkip {
-						t.Errorf("no advice: %+v", k)
-					}
-				case k.Status == statusFail:
-					t.Errorf("also %+v", k)
-				}
-			}
-			if !hit {
-				t.Errorf("not found: %+v", examine(d).Checks)
-			}
-		})
-	}
-}
-
 // What doctor says of real servers: it loads nothing, and judges as an operator should.
 func TestDoctor(t *testing.T) {
-	doctor := func(w *env, line string) (int, map[string]check) {
+	examined := func(w *env, line string) (int, map[string]doctor.Check) {
 		t.Helper()
 		code, out, errOut := w.run(line, "")
-		var c checkup
+		var c doctor.Checkup
 		if err := json.Unmarshal([]byte(out), &c); err != nil {
 			t.Fatalf("%v: %s%s", err, out, errOut)
 		}
 		if c.Healthy != (code == exitOK) {
 			t.Errorf("healthy %v, exit %d", c.Healthy, code)
 		}
-		byName := map[string]check{}
+		byName := map[string]doctor.Check{}
 		for _, k := range c.Checks {
-			if was, known := byName[k.Name]; !known || was.Status == statusOK {
+			if was, known := byName[k.Name]; !known || was.Status == doctor.OK {
 				byName[k.Name] = k
 			}
 		}
 		return code, byName
 	}
-	want := func(checks map[string]check, wants map[string]status) {
+	want := func(checks map[string]doctor.Check, wants map[string]doctor.Status) {
 		t.Helper()
 		for name, s := range wants {
 			if checks[name].Status != s {
@@ -169,8 +48,8 @@ func TestDoctor(t *testing.T) {
 	}
 	fresh := &env{T: t, ctx: t.Context()}
 	t.Setenv("FLOWFABRIC_URL", testserver.Redis(t, testserver.Args("--maxmemory", "200mb")))
-	code, checks := doctor(fresh, "doctor --json --audit")
-	want(checks, map[string]status{"version": statusOK, "library": statusWarn, "partitions": statusWarn, "drift": statusSkip, "rights": statusOK, "eviction": statusOK, "memory": statusOK})
+	code, checks := examined(fresh, "doctor --json --audit")
+	want(checks, map[string]doctor.Status{"version": doctor.OK, "library": doctor.Warn, "partitions": doctor.Warn, "drift": doctor.Skip, "rights": doctor.OK, "eviction": doctor.OK, "memory": doctor.OK})
 	if code != exitOK {
 		t.Errorf("a fresh server: exit %d", code)
 	}
@@ -181,17 +60,17 @@ func TestDoctor(t *testing.T) {
 			if err := w.engine.FreezePartition(w.ctx, 2, "slot move"); err != nil {
 				t.Fatal(err)
 			}
-			code, checks := doctor(w, "doctor --json")
-			want(checks, map[string]status{"version": statusOK, "library": statusOK, "partitions": statusOK, "frozen": statusWarn, "persistence": statusOK,
-				"eviction": statusFail, "clock": statusOK, "rights": statusOK})
+			code, checks := examined(w, "doctor --json")
+			want(checks, map[string]doctor.Status{"version": doctor.OK, "library": doctor.OK, "partitions": doctor.OK, "frozen": doctor.Warn, "persistence": doctor.OK,
+				"eviction": doctor.Fail, "clock": doctor.OK, "rights": doctor.OK})
 			if code != exitFailed {
 				t.Errorf("exit %d", code)
 			}
 			if err := w.engine.ThawPartition(w.ctx, 2); err != nil {
 				t.Fatal(err)
 			}
-			_, checks = doctor(w, "doctor --json --audit")
-			want(checks, map[string]status{"drift": statusOK})
+			_, checks = examined(w, "doctor --json --audit")
+			want(checks, map[string]doctor.Status{"drift": doctor.OK})
 			_, out, _ := w.run("doctor", "")
 			if !strings.Contains(out, "CONFIG SET maxmemory-policy noeviction") || !strings.Contains(out, "CHECK") {
 				t.Errorf("for people: %s", out)
@@ -202,16 +81,16 @@ func TestDoctor(t *testing.T) {
 		primary := testserver.Start(t, testserver.ServerValkey, testserver.TCP())
 		host, port, _ := net.SplitHostPort(primary.Address())
 		t.Setenv("FLOWFABRIC_URL", testserver.Valkey(t, testserver.Args("--replicaof", host, port)))
-		code, checks := doctor(fresh, "doctor --json")
-		want(checks, map[string]status{"role": statusFail})
+		code, checks := examined(fresh, "doctor --json")
+		want(checks, map[string]doctor.Status{"role": doctor.Fail})
 		if found := checks["role"].Found; code != exitFailed || !strings.Contains(found, "read-only replica of "+primary.Address()) {
 			t.Errorf("exit %d: %s", code, found)
 		}
 	})
 	t.Run("renamed", func(t *testing.T) {
 		t.Setenv("FLOWFABRIC_URL", testserver.Redis(t, testserver.Args("--rename-command", "FUNCTION", "F", "--rename-command", "INFO", "I")))
-		code, checks := doctor(fresh, "doctor --json")
-		want(checks, map[string]status{"commands": statusFail, "library": statusFail, "info": statusFail})
+		code, checks := examined(fresh, "doctor --json")
+		want(checks, map[string]doctor.Status{"commands": doctor.Fail, "library": doctor.Fail, "info": doctor.Fail})
 		if found := checks["commands"].Found; code != exitFailed || !strings.Contains(found, "FUNCTION, INFO") {
 			t.Errorf("exit %d: %s", code, found)
 		}
@@ -224,8 +103,8 @@ func TestDoctor(t *testing.T) {
 		}
 	})
 	t.Run("embedded", func(t *testing.T) {
-		_, checks := doctor(newEnv(t, testserver.Embedded(t)), "doctor --json --audit")
-		want(checks, map[string]status{"version": statusWarn, "partitions": statusOK, "drift": statusOK, "routes": statusOK, "served": statusWarn})
+		_, checks := examined(newEnv(t, testserver.Embedded(t)), "doctor --json --audit")
+		want(checks, map[string]doctor.Status{"version": doctor.Warn, "partitions": doctor.OK, "drift": doctor.OK, "routes": doctor.OK, "served": doctor.Warn})
 	})
 }
 

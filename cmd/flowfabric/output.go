@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/flowfabric/flowfabric-go/internal/prose"
 )
 
 // show prints the answer of a command: value as one JSON value with --json, else what text writes.
@@ -171,31 +173,20 @@ func instant(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// span is a duration for people, in at most two units; empty for none.
-func span(d time.Duration) string {
-	switch {
-	case d == 0:
-		return ""
-	case d < 0:
-		return "-" + span(-d)
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(100 * time.Millisecond).String()
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
-	}
-	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
-}
+// Words that other packages need, too.
+var (
+	count, span, join, ranges = prose.Count, prose.Span, prose.Join, prose.Ranges
+	message, redact           = prose.Message, prose.Redact
+)
 
-// count is a number with its noun: "1 partition", "3 partitions".
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+// redacting is a writer that redacts; what it gets is whole messages.
+type redacting struct{ to io.Writer }
+
+func (r *redacting) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(r.to, redact(string(p))); err != nil {
+		return 0, err
 	}
-	return strconv.Itoa(n) + " " + noun + "s"
+	return len(p), nil
 }
 
 // utc makes times of answers the same everywhere.

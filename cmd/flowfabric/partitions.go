@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,14 +22,6 @@ func outcome(done string, already bool, err error) string {
 		return "already"
 	}
 	return done
-}
-
-// message is the text of an error, "" for none.
-func message(err error) string {
-	if err == nil {
-		return ""
-	}
-	return redact(err.Error())
 }
 
 // partial sums up what some partitions refused; nil when none did.
@@ -63,26 +54,6 @@ type partialError struct {
 }
 
 func (e *partialError) Unwrap() error { return e.error }
-
-// ranges is a sorted list of numbers as people write it: "0-3,7".
-func ranges(numbers []uint16) string {
-	numbers = slices.Clone(numbers)
-	slices.Sort(numbers)
-	var parts []string
-	for i := 0; i < len(numbers); {
-		j := i
-		for j+1 < len(numbers) && numbers[j+1] == numbers[j]+1 {
-			j++
-		}
-		part := strconv.Itoa(int(numbers[i]))
-		if j > i {
-			part += "-" + strconv.Itoa(int(numbers[j]))
-		}
-		parts = append(parts, part)
-		i = j + 1
-	}
-	return strings.Join(parts, ",")
-}
 
 // choose reads partitions from arguments, "3" or "0-7", or takes all of them.
 func choose(args []string, all bool, partitions uint16) ([]uint16, error) {

@@ -270,11 +270,6 @@ func leaseOf(x execution) string {
 	return instant(x.LeaseExpiresAt)
 }
 
-// join puts texts together, leaving out the empty ones.
-func join(between string, texts ...string) string {
-	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), between)
-}
-
 // stateStyle colours what needs a look.
 func stateStyle(s flowfabric.PublicState) style {
 	switch s {

@@ -81,18 +81,21 @@ function moved(now) {
   return JSON.stringify(rest) + (created_per_s + completed_per_s + failed_per_s > 0 ? at : "")
 }
 
+// share is which part of the time a page may load by itself: what takes long is loaded less often, so that many open pages cost the store little.
+const share = 250
+
 // useLoad loads something and keeps it: again when what it depends on changes, when the store has moved, after a fault, and on reload().
 // The last value stays while the next one is on its way.
 export function useLoad(load, depends, { live = true } = {}) {
   const [got, set] = useState({ data: null, error: null, loading: true })
   const turn = useRef(0), busy = useRef(false), wanted = useRef(false), latest = useRef(load), shown = useRef("")
   latest.current = load
-  const control = useRef(null)
-  const run = useRef(null)
+  const control = useRef(null), run = useRef(null)
+  const again = useRef(0), timer = useRef(0) // from when on it may load again by itself
   run.current = async () => {
     if (busy.current) { wanted.current = true; return }
     busy.current = true
-    const mine = turn.current
+    const mine = turn.current, began = performance.now()
     control.current = new AbortController()
     try {
       const data = await latest.current(control.current.signal)
@@ -105,6 +108,7 @@ export function useLoad(load, depends, { live = true } = {}) {
     }
     if (mine !== turn.current) return
     busy.current = false
+    again.current = performance.now() + Math.min(30000, Math.max(2000, share * (performance.now() - began)))
     if (wanted.current) { wanted.current = false; run.current() }
   }
   useEffect(() => {
@@ -122,9 +126,10 @@ export function useLoad(load, depends, { live = true } = {}) {
       const next = moved(p.now)
       if (p.state !== "live" || next === shown.current || document.hidden) return
       shown.current = next
-      run.current()
+      timer.current ||= setTimeout(() => { timer.current = 0; run.current() }, Math.max(0, again.current - performance.now()))
     })
   }, [live])
+  useEffect(() => () => { clearTimeout(timer.current); timer.current = 0 }, [])
   return { ...got, reload: () => run.current() }
 }
 

@@ -2,6 +2,7 @@ package howto_test
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/httpapi"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -59,5 +61,30 @@ func TestHTTPSession(t *testing.T) {
 		if i >= len(parts) || !strings.Contains(parts[i], want) {
 			t.Errorf("block %d: want %s in %q", i, want, parts[min(i, len(parts)-1)])
 		}
+	}
+}
+
+// Viewers see no payloads of the kinds that are not named.
+func TestHTTPRedacts(t *testing.T) {
+	secret := handler.Define[string, string]("open-account")
+	ctx, c := start(t, runtime.Config{}, handler.Bind(secret, func(_ context.Context, _ *handler.Task, in string) (string, error) { return in, nil }))
+	authorize := func(*http.Request) (httpapi.Principal, error) {
+		return httpapi.Principal{Name: "anna", Role: httpapi.Viewer}, nil
+	}
+	api, err := httpapi.New(httpapi.Config{Admin: admin.New(c), Authorize: authorize, Redact: func(r httpapi.Redaction) []byte {
+		if r.Reader.Role == httpapi.Admin || r.Kind == "write-article" {
+			return r.Payload
+		}
+		return nil // withheld: the reader sees "[withheld]"
+	}})
+	must(t, err)
+	x, err := client.Submit(ctx, c, secret, "DE89 3704")
+	must(t, err)
+	_, err = x.Result(ctx)
+	must(t, err)
+	w := httptest.NewRecorder()
+	api.ServeHTTP(w, httptest.NewRequest("GET", "/v1/executions/"+x.ID().String()+"/input", nil))
+	if got := strings.TrimSpace(w.Body.String()); got != `{"value":"[withheld]"}` {
+		t.Error(got)
 	}
 }

@@ -17,7 +17,7 @@ type Package struct {
 
 // levels is the spine: a package imports only from levels before its own.
 var levels = [][]string{
-	{"lua", "internal/limits", "internal/codes", "internal/option", "internal/ids", "internal/trail"},
+	{"lua", "internal/limits", "internal/codes", "internal/option", "internal/ids", "internal/trail", "internal/prose"},
 	{"."},
 	{"internal/valid", "internal/denied"},
 	{"internal/library", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "internal/mergepatch", "internal/tailpos", "internal/waithook", "schedule"},
@@ -46,8 +46,9 @@ var beside = map[string]struct {
 	"client":            {on: "handler", also: []string{"flow", "embedded", "internal/flowplan", "internal/flowdraw", "internal/coalesce", "internal/link"}},
 	"admin":             {on: "handler", also: []string{"client", "internal/explain", "internal/link", "internal/maintain"}},
 	"internal/gateway":  {on: "handler"},
-	"httpapi":           {on: "handler", also: []string{"client", "admin", "flow", "internal/flowplan", "internal/link", "internal/gateway"}},
 	"dashboard":         {on: "."},
+	"internal/doctor":   {on: "internal/engine"},
+	"httpapi":           {on: "handler", also: []string{"client", "admin", "flow", "internal/flowplan", "internal/link", "internal/gateway", "internal/doctor", "internal/explain"}},
 	"fftest":            {on: "handler", also: []string{"embedded", "internal/maintain", "client", "admin", "runtime"}},
 	"runtime":           {on: "handler", also: []string{"embedded", "internal/maintain"}},
 }

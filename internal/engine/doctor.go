@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
@@ -107,7 +108,6 @@ func Diagnose(ctx context.Context, cfg Config) (Diagnosis, error) {
 	if err != nil && server.name == "" { // else only INFO failed, which each node is asked again
 		return Diagnosis{}, err
 	}
-	d := Diagnosis{Embedded: server.embedded, Cluster: server.cluster, Supported: server.supported()}
 	client := seed
 	if server.cluster {
 		option.ForceSingleClient = false
@@ -115,13 +115,39 @@ func Diagnose(ctx context.Context, cfg Config) (Diagnosis, error) {
 			return Diagnosis{}, dialError(option.InitAddress[0], err)
 		}
 		defer client.Close()
-		d.Slots = readSlots(ctx, client)
-		for address, node := range client.Nodes() {
-			d.Nodes = append(d.Nodes, readNode(ctx, cfg.CallTimeout, address, node))
-		}
-	} else {
-		d.Nodes = []NodeReport{readNode(ctx, cfg.CallTimeout, option.InitAddress[0], seed)}
 	}
+	return diagnose(ctx, client, server, cfg.CallTimeout), nil
+}
+
+// Diagnose is the function [Diagnose] for an open store, over its connection. A server that does not answer is in the report, as the error of its
+// node. In a cluster it connects anew if it can: an open connection may not know nodes that came later.
+func (e *Engine) Diagnose(ctx context.Context) Diagnosis {
+	if e.server.cluster {
+		d, err := within(ctx, &e.dials, "diagnose", func() (Diagnosis, error) {
+			client, err := e.another()
+			if err != nil {
+				return Diagnosis{}, err
+			}
+			defer client.Close()
+			return diagnose(ctx, client, e.server, e.cfg.CallTimeout), nil
+		})
+		if err == nil {
+			return d
+		}
+	}
+	return diagnose(ctx, e.client, e.server, e.cfg.CallTimeout)
+}
+
+func diagnose(ctx context.Context, client rueidis.Client, server serverInfo, timeout time.Duration) Diagnosis {
+	d := Diagnosis{Embedded: server.embedded, Cluster: server.cluster, Supported: server.supported()}
+	if server.cluster {
+		d.Slots = readSlots(ctx, client)
+	}
+	reading := pool.NewWithResults[NodeReport]().WithMaxGoroutines(16) // one that is silent takes the whole time-out
+	for address, node := range client.Nodes() {
+		reading.Go(func() NodeReport { return readNode(ctx, timeout, address, node) })
+	}
+	d.Nodes = reading.Wait()
 	slices.SortFunc(d.Nodes, func(a, b NodeReport) int {
 		return cmp.Or(strings.Compare(a.Role, b.Role), strings.Compare(a.Address, b.Address)) // master, slave
 	})
@@ -131,7 +157,7 @@ func Diagnose(ctx context.Context, cfg Config) (Diagnosis, error) {
 		d.Rights = readRights(ctx, client)
 	}
 	d.Store = readStore(ctx, client)
-	return d, nil
+	return d
 }
 
 // readSlots reads CLUSTER INFO.

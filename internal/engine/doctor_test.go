@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -55,8 +56,23 @@ func TestDiagnose(t *testing.T) {
 				s.Roots[0].Frozen || s.Roots[2].Missing || s.Roots[2].Protocol != limits.Protocol {
 				t.Errorf("store: %+v", s)
 			}
+			if own := e.Diagnose(t.Context()); !alike(own, d) {
+				t.Errorf("over an open connection: %+v, want %+v", own, d)
+			}
 		})
 	}
+}
+
+// alike tells whether two diagnoses differ only in what changes from one reading to the next.
+func alike(a, b Diagnosis) bool {
+	for _, d := range []*Diagnosis{&a, &b} {
+		d.Store.At = time.Time{}
+		d.Nodes = slices.Clone(d.Nodes)
+		for i := range d.Nodes {
+			d.Nodes[i].Time, d.Nodes[i].Skew, d.Nodes[i].RoundTrip, d.Nodes[i].UsedMemory = time.Time{}, 0, 0, 0
+		}
+	}
+	return reflect.DeepEqual(a, b)
 }
 
 // A user who lacks a command is told which, and one who may not even ask is told that.
@@ -91,12 +107,22 @@ func TestDiagnoseRights(t *testing.T) {
 	}
 }
 
-// In a cluster every node is asked, and no slot is missing.
+// In a cluster every node is asked, also one that was not known when the store was opened, and no slot is missing.
 func TestDiagnoseCluster(t *testing.T) {
 	nodes := testserver.Cluster(t, testserver.ServerValkey)
-	d, err := Diagnose(t.Context(), Config{URL: nodes.URL()})
+	e, err := Open(t.Context(), Config{URL: nodes.URL()})
 	if err != nil {
 		t.Fatal(err)
+	}
+	defer e.Close()
+	var d, own Diagnosis
+	for end := time.Now().Add(20 * time.Second); len(d.Nodes) != 6 || len(own.Nodes) != 6; time.Sleep(10 * time.Millisecond) { // nodes of a new cluster do not know all replicas at once
+		if d, err = Diagnose(t.Context(), Config{URL: nodes.URL()}); err != nil {
+			t.Fatal(err)
+		}
+		if own = e.Diagnose(t.Context()); time.Now().After(end) {
+			t.Fatalf("%d nodes, %d from an open store", len(d.Nodes), len(own.Nodes))
+		}
 	}
 	primaries := 0
 	for _, n := range d.Nodes {
@@ -106,6 +132,9 @@ func TestDiagnoseCluster(t *testing.T) {
 		if n.Primary() {
 			primaries++
 		}
+	}
+	if own.Slots != d.Slots || !own.Store.Booted || len(own.Rights.Denied) > 0 {
+		t.Errorf("from an open store: %+v", own)
 	}
 	if !d.Cluster || primaries != 3 || d.Slots.State != "ok" || d.Slots.Assigned != 16384 || d.Slots.OK != 16384 {
 		t.Errorf("%d primaries of %d, slots %+v", primaries, len(d.Nodes), d.Slots)
@@ -117,6 +146,28 @@ func TestDiagnoseEmbedded(t *testing.T) {
 	d, err := Diagnose(t.Context(), Config{URL: testserver.Embedded(t)})
 	if err != nil || !d.Embedded || len(d.Nodes) != 1 || d.Nodes[0].Err != nil || !strings.HasPrefix(d.Nodes[0].Server, "miniredis") {
 		t.Errorf("%+v, %v", d, err)
+	}
+	e, err := Open(t.Context(), Config{URL: testserver.Embedded(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if d = e.Diagnose(t.Context()); !d.Embedded || len(d.Nodes) != 1 || d.Nodes[0].Err != nil || !d.Store.Booted {
+		t.Errorf("over an open connection: %+v", d)
+	}
+}
+
+// A server that is gone is a finding.
+func TestDiagnoseGone(t *testing.T) {
+	srv := testserver.Start(t, testserver.ServerValkey)
+	e, err := Open(t.Context(), Config{URL: srv.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	srv.Kill()
+	if d := e.Diagnose(t.Context()); len(d.Nodes) != 1 || !errors.Is(d.Nodes[0].Err, flowfabric.ErrTransport) || !errors.Is(d.Store.Err, flowfabric.ErrTransport) || d.Nodes[0].Address == "" {
+		t.Errorf("%+v", d)
 	}
 }
 

@@ -27,6 +27,7 @@ type Engine struct {
 	renewals   func(context.Context) (rueidis.Client, error)
 	subs       func(context.Context) (rueidis.Client, error)
 	reads      func(context.Context) (rueidis.Client, error) // frames
+	another    func() (rueidis.Client, error)                // the caller closes it
 	server     serverInfo
 	variant    library.Variant
 	scripts    map[string]script // only where the server knows no functions
@@ -94,10 +95,17 @@ func (e *Engine) open(ctx context.Context, option rueidis.ClientOption) error {
 	}
 	e.client = client
 	e.keep(client)
-	more := func() (rueidis.Client, error) {
+	e.another = func() (rueidis.Client, error) {
 		c, err := rueidis.NewClient(option)
 		if err != nil {
 			return nil, dialError(option.InitAddress[0], err)
+		}
+		return c, nil
+	}
+	more := func() (rueidis.Client, error) {
+		c, err := e.another()
+		if err != nil {
+			return nil, err
 		}
 		if !e.keep(c) {
 			c.Close()

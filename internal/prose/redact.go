@@ -1,9 +1,6 @@
-package main
+package prose
 
-import (
-	"io"
-	"regexp"
-)
+import "regexp"
 
 // secrets are what must never be printed, whatever message it got into: what stands before the @ of a URL, or of an address without a
 // scheme; what stands in the place of a port and is none; a URL's parameters (where some drivers take passwords); and the secret parts
@@ -20,19 +17,18 @@ var secrets = []struct {
 	{regexp.MustCompile(`[0-9a-fA-F]{32,}`), "…"},
 }
 
-func redact(text string) string {
+// Redact takes those secrets out of a text.
+func Redact(text string) string {
 	for _, s := range secrets {
 		text = s.pattern.ReplaceAllString(text, s.with)
 	}
 	return text
 }
 
-// redacting is a writer that redacts; what it gets is whole messages.
-type redacting struct{ to io.Writer }
-
-func (r *redacting) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(r.to, redact(string(p))); err != nil {
-		return 0, err
+// Message is the text of an error without secrets, "" for none.
+func Message(err error) string {
+	if err == nil {
+		return ""
 	}
-	return len(p), nil
+	return Redact(err.Error())
 }
