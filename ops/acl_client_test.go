@@ -190,6 +190,11 @@ var methods = []method{
 
 	{"Client.Ping", true, func(s *stage, c *client.Client) error { return c.Ping(s.ctx) }},
 	{"Client.Get", true, func(s *stage, c *client.Client) error { return second(c.Get(s.ctx, s.waiting().ID())) }},
+	{"Client.Steps", true, func(s *stage, c *client.Client) error { return second(c.Steps(s.ctx, s.waiting().ID())) }},
+	{"Client.StepValue", true, func(s *stage, c *client.Client) error {
+		_, _, err := c.StepValue(s.ctx, s.waiting().ID(), "a")
+		return err
+	}},
 	{"Client.RawInput", true, func(s *stage, c *client.Client) error { return second(c.RawInput(s.ctx, s.waiting().ID())) }},
 	{"Client.RawResult", true, func(s *stage, c *client.Client) error { return second(c.RawResult(s.ctx, s.ended().ID())) }},
 	{"Client.RawResultNow", true, func(s *stage, c *client.Client) error { return second(c.RawResultNow(s.ctx, s.ended().ID())) }},

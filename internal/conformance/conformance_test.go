@@ -84,6 +84,7 @@ func topics() map[string][]scenario {
 		"claim":         claimScenarios,
 		"lease":         leaseScenarios,
 		"settle":        settleScenarios,
+		"steps":         stepScenarios,
 		"stream":        streamScenarios,
 		"time":          timeScenarios,
 		"clock":         clockScenarios,
@@ -128,7 +129,7 @@ func topics() map[string][]scenario {
 var unmarked = []string{"golden", "lost replies", "interleavings", "errors", "fuzz"}
 
 var order = []string{
-	"create", "claim", "lease", "settle", "stream", "time", "clock", "cancel", "operator", "trail", "golden", "lost replies", "interleavings", "bell",
+	"create", "claim", "lease", "settle", "steps", "stream", "time", "clock", "cancel", "operator", "trail", "golden", "lost replies", "interleavings", "bell",
 	"errors", "repeat", "server", "edge cases", "tick", "modes", "runs", "suspend", "signal", "waitpoint", "suspend reuse",
 	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "audit", "replicas", "counting", "flow", "gates", "spend", "fair", "fuzz",
 }

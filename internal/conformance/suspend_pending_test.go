@@ -38,7 +38,7 @@ var pendingScenarios = []scenario{
 			words(true, false, q.ID, "already_satisfied: go", d.Signal, "early"))
 		w.code(id, "A1")
 		same(w, "renewed", len(w.renew(k, 0).Lost), 0)
-		_, err = w.e.RecordStep(w.ctx, c.Fence, "s", nil)
+		_, err = w.e.RecordStep(w.ctx, c.Fence, "s", nil, 0)
 		w.no(err)
 		w.unchanged("a lost reply", func() {
 			again, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
