@@ -143,6 +143,10 @@ func newAPI(t *testing.T, change ...func(*Config)) *api {
 			}
 			answer, err := suspend.Await[string](ctx, t, "approval")
 			return answer, err
+		}),
+		handler.Bind(handler.Define[json.RawMessage, suspend.Answer]("decides"), func(ctx context.Context, t *handler.Task, _ json.RawMessage) (suspend.Answer, error) {
+			return suspend.Ask(ctx, t, "ship", suspend.Question{Title: "Ship it?", Text: "42 tests", Assignee: "ops",
+				Choices: []suspend.Choice{{Name: "go", Label: "Ship"}, {Name: "stop"}}})
 		}))
 	if err != nil {
 		t.Fatal(err)
@@ -736,6 +740,7 @@ func (a *api) bulkAndFeed() {
 	if page := into[approvalPage](t, a.as("blue", "GET", "/v1/approvals", "", 200)); len(page.Items) != 0 {
 		t.Errorf("%+v", page)
 	}
+	a.questions()
 	a.as("operator", "POST", "/v1/lanes/side:set", `{"state":"paused"}`, 204)
 	a.as("operator", "POST", "/v1/lanes/side:set", `{"state":"asleep"}`, 400)
 	a.as("blue", "POST", "/v1/lanes/side:set", `{"state":"paused","namespace":"default"}`, 403)

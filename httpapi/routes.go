@@ -156,7 +156,7 @@ var routes = []*route{
 		answers: ok[transcript]("Frames of all attempts, without what was repeated; position is where its events go on."), handle: (*call).transcript},
 	{method: http.MethodGet, path: "/v1/approvals", name: "listApprovals", summary: "List open waits of suspended executions, the oldest first", need: viewer,
 		query: []param{{name: "namespace", kind: "string"}, {name: "lane", kind: "string"}, {name: "kind", kind: "string"},
-			{name: "limit", text: "1..100, default 50", kind: "integer"}, {name: "cursor", text: "next_cursor of the page before", kind: "string"}},
+			{name: "assignee", text: "Only what asks them", kind: "string"}, {name: "limit", text: "1..100, default 50", kind: "integer"}, {name: "cursor", text: "next_cursor of the page before", kind: "string"}},
 		answers: ok[approvalPage]("A page."), handle: (*call).approvals},
 	{method: http.MethodGet, path: "/v1/events", name: "followEvents", summary: "Follow what happens to all executions (Server-Sent Events)", need: viewer,
 		query: []param{{name: "namespace", kind: "string"}, {name: "lane", kind: "string"}, {name: "kind", kind: "string"},

@@ -310,6 +310,7 @@ func (w *env) stage() staged {
 		call{"ff_audit_flows", []string{proto, "1", "1", asleep.UUID().String(), "0", "0", ""}},
 		call{"ff_audit_routes", []string{proto, "1", "0", "0", "", "0"}}, // what it is told of routes it believes
 		call{"ff_read_suspension", []string{proto, asleep.UUID().String()}},
+		call{"ff_read_question", []string{proto, asleep.UUID().String(), wait.ID.String(), wait.Digest}},
 		call{"ff_read_signals", []string{proto, asleep.UUID().String(), wait.ID.String(), "0"}},
 		call{"ff_create_execution", createArgs(w.item(delay(time.Minute), retries(1), tags(map[string]string{"x.y": "z"})))},
 		call{"ff_claim_next", claimArgs(k.request(2))},

@@ -324,7 +324,7 @@ func (w *env) goldenAnswer(c call, a answer) string {
 		return code + " " + a.slots[1]
 	case c.name == "ff_read_suspension" && a.status == 1:
 		told := "told nothing"
-		if a.slots[1] != "" {
+		if a.slots[2] != "" {
 			told = "told"
 		}
 		return code + " " + told

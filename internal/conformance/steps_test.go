@@ -158,6 +158,8 @@ var stepScenarios = []scenario{
 		after := w.listed(id)
 		same(w, "the next one", words(len(after), after[1], strings.HasPrefix(after[2], "wait second 0 ")), words(3, before[1], true))
 		same(w, "recorded", len(w.logOfSteps(id)), 2)
+		w.again(id, awaiting("second"))
+		same(w, "the same name again", len(w.listed(id)), 3)
 		w.check()
 		w.reset()
 		parent := w.family()

@@ -156,6 +156,10 @@ var callers = []caller{
 	{"ff_list_token_keys", func(ctx context.Context, e *Engine) error {
 		return firstError(nil, e.TokenKeys(ctx), func(k PartitionKeys) error { return k.Err })
 	}},
+	{"ff_read_question", func(ctx context.Context, e *Engine) error {
+		_, err := e.ReadQuestion(ctx, sampleID, uuid.Nil, "")
+		return err
+	}},
 	{"ff_read_suspension", func(ctx context.Context, e *Engine) error { _, err := e.ReadSuspension(ctx, sampleID); return err }},
 	{"ff_read_signals", func(ctx context.Context, e *Engine) error {
 		_, _, err := e.ReadSignals(ctx, sampleID, uuid.Nil, 0)
@@ -217,7 +221,8 @@ var good = map[string][]string{
 	"ff_reissue_token":            {"OK", sampleUUID, "key"},
 	"ff_set_token_keys":           {"OK", "rotated", "k1", "2", "3"},
 	"ff_list_token_keys":          {"OK", "k1", "1", "k1", "0123456789abcdef", "0", "2", "1700000000000"},
-	"ff_read_suspension": {"OK", "R1i", sampleResume, "4", "id", sampleUUID, "created_at", "5", "signals", "1", "cause", "signal",
+	"ff_read_question":            {"OK", `{"title":"a"}`},
+	"ff_read_suspension": {"OK", "R1i", "", sampleResume, "4", "id", sampleUUID, "created_at", "5", "signals", "1", "cause", "signal",
 		"1", sampleUUID, samplePoint, "7000"},
 	"ff_read_signals": {"OK", "1", "1", sampleSignal},
 

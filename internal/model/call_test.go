@@ -79,7 +79,7 @@ func suspension(q model.Wait) []string {
 			bound = []string{q.Point.ID, q.Point.Key, "p", "", "", ""}
 		}
 	}
-	return append([]string{q.ID, q.Request, q.Name, q.Reason, timeout, q.Behaviour, text(q.Delay), condition, count}, bound...)
+	return append([]string{q.ID, q.Request, q.Name, q.Reason, timeout, q.Behaviour, text(q.Delay), condition, "", count}, bound...)
 }
 
 // request is an id made of Number2.

@@ -6,6 +6,7 @@
 --   created_at  timeout_at  behaviour (at the timeout)  resume_delay  condition
 --   waitpoints      ids, by comma                n<i>             satisfied parts of node i
 --   signals         how many came                last_signal_at
+--   question        that people are asked
 --   matched         how many matched             matched_bytes    has_matched: 1 = those that it took have a key of their own
 --   closed_at  close_reason  cause  trigger      closing_signal   the signal that closed it
 --   resumed_by      an operator                  why              the reason that the operator gave
