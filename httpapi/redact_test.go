@@ -207,7 +207,7 @@ func TestRedact(t *testing.T) {
 			t.Errorf("%s shows nothing: %s", name, body)
 		}
 	}
-	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, []string{"failure", "frame", "input", "progress", "result", "summary"}) {
+	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, []string{"failure", "frame", "input", "progress", "result", "step", "summary"}) {
 		t.Errorf("%q", got)
 	}
 	for what, r := range seen {

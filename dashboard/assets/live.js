@@ -82,7 +82,7 @@ function moved(now) {
 }
 
 // share is which part of the time a page may load by itself: what takes long is loaded less often, so that many open pages cost the store little.
-const share = 250
+const share = 100
 
 // useLoad loads something and keeps it: again when what it depends on changes, when the store has moved, after a fault, and on reload().
 // The last value stays while the next one is on its way.
@@ -108,7 +108,7 @@ export function useLoad(load, depends, { live = true } = {}) {
     }
     if (mine !== turn.current) return
     busy.current = false
-    again.current = performance.now() + Math.min(30000, Math.max(2000, share * (performance.now() - began)))
+    again.current = performance.now() + Math.min(15000, Math.max(2000, share * (performance.now() - began)))
     if (wanted.current) { wanted.current = false; run.current() }
   }
   useEffect(() => {

@@ -32,13 +32,12 @@ function Page({ at, page }) {
   const one = at.parts.length > 1
   useEffect(() => {
     let here = true
-    set(null)
-    ;(one ? page.one : page.load)().then(m => here && set(() => m.default), e => here && set(() => () => { throw e }))
+    ;(one ? page.one : page.load)().then(m => here && set({ one, Shown: m.default }), e => here && set({ one, Shown: () => { throw e } }))
     return () => { here = false }
   }, [page, one])
   if (error) return html`<div class="card"><h1>This page has failed</h1><p class="dim">${error.message}</p><button type="button" onClick=${retry}>Show it again</button></div>`
-  if (!component) return html`<p class="loading" role="status">Loading…</p>`
-  const Shown = component
+  if (component?.one !== one) return html`<p class="loading" role="status">Loading…</p>`
+  const Shown = component.Shown
   return html`<${Shown} key=${at.parts.join("/")} id=${at.parts[1]} query=${at.query} />`
 }
 

@@ -329,7 +329,7 @@ export function Menu({ label, items, kind = "" }) {
   const shown = items.filter(Boolean)
   const [up, set] = useState(false)
   const root = useRef(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!up) return
     const away = e => { if (!root.current?.contains(e.target)) set(false) }
     document.addEventListener("pointerdown", away)

@@ -19,6 +19,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/suspend"
 	"github.com/flowfabric/flowfabric-go/tools/browser/scene"
 )
 
@@ -181,7 +182,8 @@ func TestWhoSeesWhat(t *testing.T) {
 			if got, want := b.text(has), strconv.FormatBool(strings.Contains(a.roles, role)); got != want {
 				t.Errorf("%s sees %s: %s, want %s", role, a.item, got, want)
 			}
-			b.text(`document.dispatchEvent(new PointerEvent("pointerdown"))`)
+			b.text(`document.body.dispatchEvent(new PointerEvent("pointerdown", {bubbles: true}))`)
+			b.wait(`!document.querySelector("[role=menu]")`)
 		}
 	}
 	b.quiet(asked)
@@ -516,6 +518,43 @@ func TestKeyboard(t *testing.T) {
 	b.do(chromedp.KeyEvent("?"))
 	b.says("Go to the first filter of the page")
 	b.quiet(asked)
+}
+
+// Somebody answers a question in the inbox: the handler goes on with the answer and the name, and a second operator, who still sees the
+// question, is told who was first.
+func TestTwoOperators(t *testing.T) {
+	d := deploy(t, true)
+	first, second := openBrowser(t), openBrowser(t)
+	for b, name := range map[*tab]string{first: "operator", second: "zoe"} {
+		b.window(1280, 900, "light")
+		b.enter(d, name)
+		b.visit("approvals")
+		b.says("Release v2.4.0 to everybody?")
+		b.says("for release-team")
+	}
+	second.text(`window.fetch = (real => (url, init) => String(url).includes("/approvals") || String(url).includes("overview") ? new Promise(() => {}) : real(url, init))(window.fetch)`) // its list does not change any more
+	first.fill("Comment", "ship it")
+	first.press("Approve") // of the oldest
+	first.says("Your answer was delivered.")
+	id := d.scene.Suspended.String()
+	d.until(id, "completed")
+	result, err := client.Attach(d.client, scene.Release, d.scene.Suspended).Result(t.Context())
+	if err != nil || result != (suspend.Answer{Choice: "approve", Comment: "ship it", By: "operator"}) {
+		t.Errorf("%+v, %v", result, err)
+	}
+	first.wait(`document.querySelectorAll(".inbox > li").length === 2`)
+	second.press("Send it back")
+	second.wait(`document.querySelector(".inbox .notice.bad")`)
+	if text := second.text(`document.querySelector(".inbox .notice.bad").innerText`); !strings.Contains(text, "operator") {
+		t.Errorf("the second is told %q", text)
+	}
+	first.visit("approvals?assignee=nobody")
+	first.says("Nobody waits for an answer")
+	first.visit("executions/" + id)
+	first.wait(`document.querySelector(".history").innerText.includes("Resumed")`)
+	first.says("approve")
+	first.quiet(asked)
+	second.quiet(asked, "status of 4")
 }
 
 // Ten thousand rows: only those in sight exist, and the last one is there when somebody scrolls to it.

@@ -142,7 +142,7 @@ export default function Executions({ query }) {
   const [chosen, choose] = useState(new Set())
   useEffect(() => { setWant(pageSize); choose(new Set()) }, [key, ns])
   const set = next => go(["executions"], { ...next, newest: next.newest ? "" : "false" })
-  const page = useLoad(signal => loadAll("executions", { ...asked(f, ns), limit: pageSize }, want, signal), [key, ns, want])
+  const page = useLoad(signal => loadAll("executions", { ...asked(f, ns), limit: pageSize }, want, signal), [key, ns, want], { live: want <= 1000 })
   const picked = (page.data?.items ?? []).filter(x => chosen.has(x.id))
   const bulk = async action => { if (await open(Bulk, { action, query: asked(f, ns), what: sayFilter(f) })) page.reload() }
   // The rows that were picked are few: each is changed on its own.
@@ -182,5 +182,5 @@ export default function Executions({ query }) {
         { name: "Priority", class: "num wide", cell: x => x.priority || html`<span class="none">0</span>` },
         { name: "Created", class: "num", cell: x => html`<${Time} at=${x.created_at} />` },
         { name: "Ended", class: "num wide", cell: x => html`<${Time} at=${x.ended_at} />` }]} />
-      <p class="foot dim">${plural(data.items.length, "execution")} shown${data.cursor ? "" : ", that is all"}. ${data.cursor && html`<button type="button" onClick=${() => setWant(data.items.length + (data.items.length >= 1000 ? 1000 : pageSize))} disabled=${page.loading}>${page.loading ? "Loading…" : "Show more"}</button>`}</p></div>`}<//></div>`
+      <p class="foot dim">${plural(data.items.length, "execution")} shown${data.cursor ? "" : ", that is all"}.${want > 1000 ? " So many rows do not follow what changes." : ""} ${data.cursor && html`<button type="button" onClick=${() => setWant(data.items.length + (data.items.length >= 1000 ? 1000 : pageSize))} disabled=${page.loading}>${page.loading ? "Loading…" : "Show more"}</button>`}</p></div>`}<//></div>`
 }

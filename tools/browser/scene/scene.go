@@ -121,7 +121,9 @@ func release(ctx context.Context, t *handler.Task, version string) (suspend.Answ
 	if _, err := handler.Step(ctx, t, "build", func(ctx context.Context) (string, error) { return version + "-rc1", pause(ctx, 40*time.Millisecond) }); err != nil {
 		return suspend.Answer{}, err
 	}
-	answer, err := suspend.Await[suspend.Answer](ctx, t, "approval", suspend.Within(72*time.Hour), suspend.Because(suspend.ReasonApproval))
+	answer, err := suspend.Ask(ctx, t, "approval", suspend.Question{Title: "Release " + version + " to everybody?", Assignee: "release-team",
+		Text:    "All 412 tests passed.\nAnna and Otto reviewed it on Monday. After you approve, it goes to every machine within an hour.",
+		Choices: []suspend.Choice{{Name: "approve", Label: "Approve"}, {Name: "reject", Label: "Send it back"}}}, suspend.Within(72*time.Hour))
 	if err != nil {
 		return answer, err
 	}
