@@ -82,6 +82,7 @@ type Handler struct {
 	cross   *http.CrossOriginProtection
 	failed  *limiter
 	sampler *sampler
+	sharing sharing
 	routes  []*route
 	slow    time.Duration // how long a body may take
 	poll    time.Duration // that a long poll of a durable stream waits
@@ -121,7 +122,7 @@ func New(cfg Config) (*Handler, error) {
 		cfg.Logger = slog.Default()
 	}
 	h := &Handler{cfg: cfg, admin: cfg.Admin, client: cfg.Admin.Client(), conn: link.Of(cfg.Admin.Client()), workers: workers{known: map[string]*workerSession{}}, mux: http.NewServeMux(), actions: map[string]map[string]*route{},
-		cross: http.NewCrossOriginProtection(), failed: newLimiter(), sampler: newSampler(cfg.Admin), routes: routes, slow: readTimeout, poll: durablePoll}
+		cross: http.NewCrossOriginProtection(), failed: newLimiter(), sampler: newSampler(cfg.Admin), sharing: sharing{answers: map[string]*sharedAnswer{}}, routes: routes, slow: readTimeout, poll: durablePoll}
 	for _, origin := range cfg.AllowedOrigins {
 		if err := h.cross.AddTrustedOrigin(origin); err != nil {
 			return bad("AllowedOrigins: %v", err)
@@ -268,7 +269,11 @@ func (h *Handler) serve(w http.ResponseWriter, q *http.Request, r *route) {
 		h.fail(w, q, err)
 		return
 	}
-	if err := r.handle(c); err != nil {
+	handle := r.handle
+	if age := c.age(); age > 0 && r.shared {
+		handle = func(c *call) error { return h.sharing.answer(c, age) }
+	}
+	if err := handle(c); err != nil {
 		if errors.Is(err, context.Canceled) && q.Context().Err() != nil {
 			return // nobody is there any more
 		}

@@ -18,6 +18,7 @@ type route struct {
 	headers      []param
 	body         reflect.Type // nil: none
 	answers      []answer
+	shared       bool // an answer may be given to others who ask the same a moment later
 	streamToken  bool // a stream token of the execution will do, too
 	handle       func(*call) error
 }
@@ -76,6 +77,9 @@ var filters = []param{
 	{name: "newest", text: "From the other end of each state", kind: "boolean"},
 }
 
+// sharedHeader is that of routes whose answers may be shared.
+var sharedHeader = []param{{name: "Cache-Control", text: "max-age=<seconds>, at most 5: an answer that somebody else got so long ago will do", kind: "string"}}
+
 var namespaced = []param{{name: "namespace", kind: "string"}}
 
 // routes are all of them, but for /metrics.
@@ -87,7 +91,7 @@ var routes = []*route{
 		handle: (*call).submit},
 	{method: http.MethodPost, path: "/v1/executions:batch", name: "submitBatch", summary: "Create up to 1,000 executions, each on its own", need: producer,
 		body: of[batch](), answers: ok[batchAnswer]("What became of each, in the order of the items."), handle: (*call).submitBatch},
-	{method: http.MethodGet, path: "/v1/executions", name: "listExecutions", summary: "List executions, a page at a time", need: viewer,
+	{method: http.MethodGet, path: "/v1/executions", name: "listExecutions", summary: "List executions, a page at a time", need: viewer, shared: true, headers: sharedHeader,
 		query: slices.Concat(filters, []param{{name: "limit", text: "1..1000, default 100", kind: "integer"},
 			{name: "cursor", text: "next_cursor of the page before", kind: "string"}}),
 		answers: ok[executionPage]("A page. It may be short, or empty, and have a next one."), handle: (*call).list},
@@ -154,7 +158,7 @@ var routes = []*route{
 		body: of[bulkBody](), answers: ok[bulkAnswer]("What was done within about 20 seconds. With a cursor there is more: repeat the request with it."), handle: (*call).bulk},
 	{method: http.MethodGet, path: "/v1/executions/{id}/transcript", name: "getTranscript", summary: "Read what an execution has put out, as it stands now", need: viewer,
 		answers: ok[transcript]("Frames of all attempts, without what was repeated; position is where its events go on."), handle: (*call).transcript},
-	{method: http.MethodGet, path: "/v1/approvals", name: "listApprovals", summary: "List open waits of suspended executions, the oldest first", need: viewer,
+	{method: http.MethodGet, path: "/v1/approvals", name: "listApprovals", summary: "List open waits of suspended executions, the oldest first", need: viewer, shared: true, headers: sharedHeader,
 		query: []param{{name: "namespace", kind: "string"}, {name: "lane", kind: "string"}, {name: "kind", kind: "string"},
 			{name: "assignee", text: "Only what asks them", kind: "string"}, {name: "limit", text: "1..100, default 50", kind: "integer"}, {name: "cursor", text: "next_cursor of the page before", kind: "string"}},
 		answers: ok[approvalPage]("A page."), handle: (*call).approvals},
@@ -170,7 +174,7 @@ var routes = []*route{
 		answers: []answer{{status: http.StatusCreated, text: "It was created.", body: of[flowMade]()},
 			{status: http.StatusOK, text: "Its key led to a flow that existed.", body: of[flowMade]()}},
 		handle: (*call).submitFlow},
-	{method: http.MethodGet, path: "/v1/flows", name: "listFlows", summary: "List flows, the newest first", need: viewer,
+	{method: http.MethodGet, path: "/v1/flows", name: "listFlows", summary: "List flows, the newest first", need: viewer, shared: true, headers: sharedHeader,
 		query: []param{{name: "namespace", kind: "string"}, {name: "kind", kind: "string"}, {name: "state", text: "One or more states", kind: "string", list: true},
 			{name: "limit", text: "1..1000, default 100", kind: "integer"}, {name: "cursor", text: "next_cursor of the page before", kind: "string"}},
 		answers: ok[flowPage]("A page."), handle: (*call).flows},
@@ -249,11 +253,11 @@ var routes = []*route{
 			{name: "name", text: "Its id or name", kind: "string"}, {name: "since", text: "From this time on", kind: "string"}, {name: "until", text: "Before this time", kind: "string"},
 			{name: "limit", text: "1..1000, default 100", kind: "integer"}, {name: "cursor", text: "next_cursor of the page before", kind: "string"}},
 		answers: ok[changePage]("A page. It may be short, or empty, and have a next one."), handle: (*call).changes},
-	{method: http.MethodGet, path: "/v1/lanes", name: "listLanes", summary: "List lanes", need: viewer, query: namespaced,
+	{method: http.MethodGet, path: "/v1/lanes", name: "listLanes", summary: "List lanes", need: viewer, shared: true, headers: sharedHeader, query: namespaced,
 		answers: ok[laneList]("The lanes of a namespace."), handle: (*call).lanes},
-	{method: http.MethodGet, path: "/v1/queues", name: "listQueues", summary: "List what waits, by lane and kind", need: viewer, query: namespaced,
+	{method: http.MethodGet, path: "/v1/queues", name: "listQueues", summary: "List what waits, by lane and kind", need: viewer, shared: true, headers: sharedHeader, query: namespaced,
 		answers: ok[queueList]("The queues of a namespace."), handle: (*call).queues},
-	{method: http.MethodGet, path: "/v1/workers", name: "listWorkers", summary: "List workers", need: viewer,
+	{method: http.MethodGet, path: "/v1/workers", name: "listWorkers", summary: "List workers", need: viewer, shared: true, headers: sharedHeader,
 		answers: ok[workerList]("Workers that serve a namespace that you may see."), handle: (*call).workers},
 	{method: http.MethodGet, path: "/v1/me", name: "whoAmI", summary: "Tell whose token this is, and what it may do", need: everyone, answers: ok[self]("You."), handle: (*call).self},
 	{method: http.MethodGet, path: "/v1/overview", name: "getOverview", summary: "Tell how much there is of everything, how fast it goes, and how it was in the last hour", need: viewer,

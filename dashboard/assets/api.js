@@ -68,7 +68,8 @@ async function body(answer) {
   return (answer.headers.get("Content-Type") || "").includes("json") ? answer.json() : answer.text()
 }
 
-export const get = async (path, query, signal) => body(await ask(address(path, query), { signal }))
+// get reads. While a page loads by itself (signal.recent), an answer will do that somebody else got a moment ago.
+export const get = async (path, query, signal) => body(await ask(address(path, query), { signal, headers: signal?.recent ? { "Cache-Control": "max-age=2" } : {} }))
 
 export async function send(method, path, value, query, headers) {
   return body(await ask(address(path, query), { method, body: JSON.stringify(value ?? {}), headers: { "Content-Type": "application/json", ...headers } }))

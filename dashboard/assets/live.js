@@ -92,11 +92,12 @@ export function useLoad(load, depends, { live = true } = {}) {
   latest.current = load
   const control = useRef(null), run = useRef(null)
   const again = useRef(0), timer = useRef(0) // from when on it may load again by itself
-  run.current = async () => {
+  run.current = async alone => {
     if (busy.current) { wanted.current = true; return }
     busy.current = true
     const mine = turn.current, began = performance.now()
     control.current = new AbortController()
+    control.current.signal.recent = !!alone
     try {
       const data = await latest.current(control.current.signal)
       if (mine === turn.current) set({ data, error: null, loading: false })
@@ -126,7 +127,7 @@ export function useLoad(load, depends, { live = true } = {}) {
       const next = moved(p.now)
       if (p.state !== "live" || next === shown.current || document.hidden) return
       shown.current = next
-      timer.current ||= setTimeout(() => { timer.current = 0; run.current() }, Math.max(0, again.current - performance.now()))
+      timer.current ||= setTimeout(() => { timer.current = 0; run.current(true) }, Math.max(0, again.current - performance.now()))
     })
   }, [live])
   useEffect(() => () => { clearTimeout(timer.current); timer.current = 0 }, [])

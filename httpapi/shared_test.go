@@ -1,0 +1,120 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sourcegraph/conc"
+)
+
+// An answer is given to others who ask the same, may see the same and say how old it may be; to nobody else.
+func TestAnswersAreShared(t *testing.T) {
+	a := newAPI(t)
+	a.submit(`{"kind":"nobody","lane":"side"}`)
+	list := func(role, age, query string) int {
+		t.Helper()
+		g := a.do(request{method: "GET", path: "/v1/executions?kind=nobody" + query, role: role, header: http.Header{"Cache-Control": {age}}})
+		if g.status != 200 || g.header.Get("Content-Type") != "application/json" {
+			t.Fatalf("%d %s", g.status, g.body)
+		}
+		return len(into[executionPage](t, g).Items)
+	}
+	if n := list("viewer", "max-age=5", ""); n != 1 {
+		t.Errorf("%d", n)
+	}
+	a.submit(`{"kind":"nobody","lane":"side"}`)
+	for _, x := range []struct {
+		role, age, query string
+		want             int
+	}{{"viewer", "max-age=5", "", 1}, {"operator", "no-store, max-age=900", "", 1}, {"viewer", "", "", 2}, {"viewer", "max-age=0", "", 2}, {"viewer", "max-age=x", "", 2},
+		{"viewer", "max-age=5", "&limit=7", 2}, {"blue", "max-age=5", "", 0}} {
+		if n := list(x.role, x.age, x.query); n != x.want {
+			t.Errorf("%+v: %d", x, n)
+		}
+	}
+	if g := a.do(request{method: "GET", path: "/v1/executions?kind=nobody", role: "worker", header: http.Header{"Cache-Control": {"max-age=5"}}}); g.status != 403 {
+		t.Errorf("a worker: %d", g.status)
+	}
+}
+
+// sharedCall is a call of a route that does what it is told.
+func sharedCall(ctx context.Context, h *Handler, handle func(*call) error) (*call, *httptest.ResponseRecorder) {
+	w := httptest.NewRecorder()
+	q := httptest.NewRequestWithContext(ctx, "GET", "/v1/lanes", nil)
+	return &call{h: h, w: w, r: q, route: &route{handle: handle}}, w
+}
+
+// While one is read, others wait for it, also when the one who began it leaves. A failure reaches those who wait, and the next one reads anew.
+func TestSharingWaits(t *testing.T) {
+	h := &Handler{sharing: sharing{answers: map[string]*sharedAnswer{}}}
+	begun, release := make(chan struct{}), make(chan error)
+	slow := func(c *call) error {
+		close(begun)
+		if err := <-release; err != nil {
+			return err
+		}
+		if c.ctx().Err() != nil {
+			return c.ctx().Err()
+		}
+		return c.answerJSON(http.StatusOK, health{"read"})
+	}
+	leaving, leave := context.WithCancel(t.Context())
+	var asking conc.WaitGroup
+	asking.Go(func() {
+		c, _ := sharedCall(leaving, h, slow)
+		_ = h.sharing.answer(c, time.Minute)
+	})
+	<-begun
+	leave()
+	asking.Go(func() {
+		c, w := sharedCall(t.Context(), h, func(*call) error { return errors.New("it was read twice") })
+		if err := h.sharing.answer(c, time.Minute); err != nil || !strings.Contains(w.Body.String(), "read") {
+			t.Errorf("%v: %s", err, w.Body)
+		}
+	})
+	release <- nil
+	asking.Wait()
+
+	broken := errors.New("broken")
+	h.sharing.answers = map[string]*sharedAnswer{}
+	c, _ := sharedCall(t.Context(), h, func(*call) error { return broken })
+	if err := h.sharing.answer(c, time.Minute); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	c, w := sharedCall(t.Context(), h, func(c *call) error { return c.answerJSON(http.StatusOK, health{"again"}) })
+	if err := h.sharing.answer(c, time.Minute); err != nil || !strings.Contains(w.Body.String(), "again") {
+		t.Errorf("%v: %s", err, w.Body)
+	}
+	h.sharing.answers = map[string]*sharedAnswer{}
+	func() {
+		defer func() { _ = recover() }()
+		c, _ := sharedCall(t.Context(), h, func(*call) error { panic("broken") })
+		_ = h.sharing.answer(c, time.Minute)
+	}()
+	if len(h.sharing.answers) != 0 {
+		t.Error("what panicked is kept")
+	}
+}
+
+// There are bounds to what is kept.
+func TestSharingIsBounded(t *testing.T) {
+	h := &Handler{sharing: sharing{answers: map[string]*sharedAnswer{}}}
+	for i := range mostShared {
+		h.sharing.answers[strings.Repeat("x", i)] = &sharedAnswer{began: time.Now(), done: make(chan struct{})}
+	}
+	c, w := sharedCall(t.Context(), h, func(c *call) error { return c.answerJSON(http.StatusOK, health{"alone"}) })
+	if err := h.sharing.answer(c, time.Minute); err != nil || !strings.Contains(w.Body.String(), "alone") || len(h.sharing.answers) != mostShared {
+		t.Errorf("%v: %s, %d", err, w.Body, len(h.sharing.answers))
+	}
+	for _, a := range h.sharing.answers {
+		a.began = time.Now().Add(-time.Minute)
+	}
+	if err := h.sharing.answer(c, time.Minute); err != nil || len(h.sharing.answers) != 1 {
+		t.Errorf("%v: %d", err, len(h.sharing.answers))
+	}
+}
