@@ -49,6 +49,8 @@ type Partition struct {
 	FlowsCompleted, FlowsFailed, FlowsCancelled int // flows that ended so; one that was open again counts again
 	Siblings                                    flowfabric.SiblingCancels
 
+	Totals Totals // since the store was made
+
 	TokensRefused int // since the store was made: tokens of waitpoints that opened nothing, or whose key was rotated out
 
 	Closed Timer // routes that gates closed, by when they open again
@@ -67,6 +69,15 @@ type Partition struct {
 	Err error // why the partition did not answer
 }
 
+// Totals counts executions that were created, and how often one ended in each way: one that is replayed ends again. Failed are those whose
+// attempts failed; what timed out is among Expired. The difference of two looks is what happened in between.
+type Totals struct {
+	Created, Completed, Failed, Cancelled, Expired, Skipped int
+}
+
+// Ended is the sum of all ways to end.
+func (t Totals) Ended() int { return t.Completed + t.Failed + t.Cancelled + t.Expired + t.Skipped }
+
 // Timer is what waits in a partition, in the order of a time.
 type Timer struct {
 	Count int
@@ -81,7 +92,7 @@ func newPartition(p engine.PartitionInfo) Partition {
 		Done: Timer(p.Done), Workers: Timer(p.Workers), Schedules: Timer(p.Schedules),
 		Blocked: Timer(p.Blocked), Flows: Timer(p.Flows), FlowDue: Timer(p.FlowDue), Backlog: Timer(p.Backlog),
 		Skipped: p.Tally.Skipped, FlowsCompleted: p.Tally.Completed, FlowsFailed: p.Tally.Failed, FlowsCancelled: p.Tally.Cancelled, Siblings: p.Tally.Siblings,
-		TokensRefused: p.TokensRefused, Closed: Timer(p.Closed), Held: Timer(p.Held), Outbox: Timer(p.Outbox),
+		Totals: Totals(p.Ends), TokensRefused: p.TokensRefused, Closed: Timer(p.Closed), Held: Timer(p.Held), Outbox: Timer(p.Outbox),
 		Lag: p.Lag(), Behind: p.Behind(), Undelivered: p.Undelivered()}
 }
 

@@ -20,8 +20,9 @@ func topCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch queues, workers, maintenance and throughput",
-		Long: `top shows what waits, what runs and who works, again and again until it is interrupted. ENDED/S is
-what ended in the last ten seconds, per second, as far as the thousand that ended last tell. Off a
+		Long: `top shows what waits, what runs and who works, again and again until it is interrupted. ENDED/S of a queue is
+what ended in the last ten seconds, per second, as far as the thousand that ended last tell. The
+throughput of all is exact from the second picture on. Off a
 terminal it prints one picture after the other; with --json one line each.`,
 		Example: `  flowfabric top
   flowfabric top --once --json | jq .waiting`,
@@ -32,7 +33,7 @@ terminal it prints one picture after the other; with --json one line each.`,
 		return a.operate(ctx, func(o *admin.Admin) error { return a.watch(ctx, o, interval, scope()) })
 	})
 	single := a.once(func(ctx context.Context, _ []string) error {
-		return a.operate(ctx, func(o *admin.Admin) error { return a.picture(ctx, o, scope()) })
+		return a.operate(ctx, func(o *admin.Admin) error { return a.picture(ctx, o, scope(), new(topView)) })
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -61,7 +62,8 @@ type topView struct {
 	Closed     int        `json:"closed_routes"` // of partitions: a budget or quota refused, for a while
 	Outbox     int        `json:"outbox"`        // entries that budgets and quotas have not been told of
 	InFlight   int        `json:"in_flight"`
-	Ended      int        `json:"ended"` // and still stored
+	Ended      int        `json:"ended"`  // and still stored
+	Totals     totals     `json:"totals"` // since the store was made
 	EndedRate  float64    `json:"ended_per_second"`
 	FailedRate float64    `json:"failed_per_second"`
 	Workers    int        `json:"workers_alive"`
@@ -77,6 +79,23 @@ type topView struct {
 	Error      string     `json:"error,omitempty"` // what could not be read
 }
 
+// totals is an admin.Totals of all partitions for --json.
+type totals struct {
+	Created   int `json:"created"`
+	Completed int `json:"completed"`
+	Failed    int `json:"failed"`
+	Cancelled int `json:"cancelled"`
+	Expired   int `json:"expired"`
+	Skipped   int `json:"skipped"`
+}
+
+func (t *totals) add(p admin.Totals) {
+	t.Created, t.Completed, t.Failed = t.Created+p.Created, t.Completed+p.Completed, t.Failed+p.Failed
+	t.Cancelled, t.Expired, t.Skipped = t.Cancelled+p.Cancelled, t.Expired+p.Expired, t.Skipped+p.Skipped
+}
+
+func (t totals) ended() int { return admin.Totals(t).Ended() }
+
 // topQueue is a queue in the picture.
 type topQueue struct {
 	queue
@@ -89,8 +108,9 @@ type topQueue struct {
 func (a *app) watch(ctx context.Context, o *admin.Admin, interval time.Duration, namespace string) error {
 	ticks := time.NewTicker(interval)
 	defer ticks.Stop()
+	var last topView
 	for {
-		err := a.picture(ctx, o, namespace)
+		err := a.picture(ctx, o, namespace, &last)
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil
 		}
@@ -111,12 +131,14 @@ func (a *app) watch(ctx context.Context, o *admin.Admin, interval time.Duration,
 	}
 }
 
-// picture takes one picture and shows it, on a terminal in place of the one before.
-func (a *app) picture(ctx context.Context, o *admin.Admin, namespace string) error {
+// picture takes one picture and shows it, on a terminal in place of the one before, which last is.
+func (a *app) picture(ctx context.Context, o *admin.Admin, namespace string, last *topView) error {
 	v, err := sample(ctx, o, namespace)
 	if err != nil {
 		return err
 	}
+	v.since(*last)
+	*last = v
 	return a.show(v, func(p *page) {
 		if a.terminal() {
 			p.WriteString("\x1b[H\x1b[2J")
@@ -126,6 +148,16 @@ func (a *app) picture(ctx context.Context, o *admin.Admin, namespace string) err
 			p.WriteByte('\n')
 		}
 	})
+}
+
+// since replaces the rates of all by what was counted since an earlier picture of the same partitions, if there is one.
+func (v *topView) since(last topView) {
+	took := v.At.Sub(last.At).Seconds()
+	if last.At.IsZero() || took <= 0 || v.Partitions != last.Partitions || v.Totals.Created < last.Totals.Created {
+		return
+	}
+	v.EndedRate = float64(v.Totals.ended()-last.Totals.ended()) / took
+	v.FailedRate = float64(v.Totals.Failed+v.Totals.Expired-last.Totals.Failed-last.Totals.Expired) / took
 }
 
 // sample asks for everything that is in a picture. What some partitions do not answer is told in it; when none does, that is
@@ -149,6 +181,7 @@ func sample(ctx context.Context, o *admin.Admin, namespace string) (topView, err
 		v.Closed += p.Closed.Count
 		v.Outbox += p.Outbox.Count
 		v.Schedules += p.Schedules.Count
+		v.Totals.add(p.Totals)
 		v.LagMs = max(v.LagMs, p.Lag.Milliseconds())
 		for n, is := range map[*int]bool{&v.Owned: p.Owner != "", &v.Overdue: p.TickOverdue, &v.Frozen: p.Frozen} {
 			if is {

@@ -60,6 +60,8 @@ type PartitionInfo struct {
 	Backlog Timer // unfinished work of flows, by when it was looked at last
 	Tally   FlowTally
 
+	Ends Ends // since the store was made
+
 	TokensRefused int // since the store was made: tokens of waitpoints that opened nothing, or whose key was rotated out
 
 	Closed Timer // routes that gates closed, by when they open again
@@ -67,6 +69,11 @@ type PartitionInfo struct {
 	Outbox Timer // what budgets and quotas have not been told of, by when it was filed
 
 	Err error // of this partition, where many are asked
+}
+
+// Ends counts executions that were created, and how often one ended in each way: one that is replayed ends again.
+type Ends struct {
+	Created, Completed, Failed, Cancelled, Expired, Skipped int
 }
 
 // Lag is for how long the tick of this partition has been owing something: the time since the earliest thing came due that
@@ -131,5 +138,13 @@ func (p *PartitionInfo) later(r *reader) {
 	}
 	for _, t := range timers {
 		t.Count, t.Head = int(r.number()), r.instant()
+	}
+	e := &p.Ends
+	counts = []*int{&e.Created, &e.Completed, &e.Failed, &e.Cancelled, &e.Expired, &e.Skipped}
+	if n := r.count(1); n != len(counts) {
+		r.stop("%d ends, want %d", n, len(counts))
+	}
+	for _, n := range counts {
+		*n = int(r.unsigned())
 	}
 }

@@ -116,7 +116,6 @@ end
 -- ended notes that a member has ended. c needs fl and wt (the children it waits for). With an owner, who cancels it because
 -- of a group, nobody is told if only that group depends on it: c.told is what there is to tell.
 local function ended(ctx, h, c, id, outcome, attempt)
-  if outcome == 'k' then graph.tally(ctx, 'T5') end
   local n = links.leads(ctx, id)
   if n == 0 then
     if outcome ~= 's' then graph.add(h, 'lv', 1) end

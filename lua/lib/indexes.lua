@@ -116,6 +116,10 @@ end
 -- done files an ended execution under the time at which it may be purged.
 function indexes.done(ctx, id, route, own, code, key)
   local d = list(ctx, 'ended', 'done')
+  if code ~= 'T1' then -- how many of those there were follows from the others (ff_describe_partition)
+    local outcome, o = string.sub(code, 1, 2), ctx.moves.outcomes or {}
+    ctx.moves.outcomes, o[outcome] = o, (o[outcome] or 0) + 1
+  end
   local usual = not own and not key and not ctx.lanes and code == 'T1' -- mostly all of a call are kept as long as the first
   local text = usual and ctx.moves.purge_text
   if not text then
@@ -226,6 +230,10 @@ function indexes.apply(ctx)
       root.filed(ctx, ctx.moves.purge)
     end
     ctx.moves.ended, ctx.moves.purge, ctx.moves.purge_text = nil, nil, nil
+    if ctx.moves.outcomes then
+      for outcome, n in pairs(ctx.moves.outcomes) do redis.call('HINCRBY', r, 'tally:' .. outcome, n) end
+      ctx.moves.outcomes = nil
+    end
   end
   if ctx.moves.dequeued then
     for route, ids in pairs(ctx.moves.dequeued) do
@@ -242,6 +250,10 @@ function indexes.apply(ctx)
   end
   if ctx.moves.counts then ctx.moves.counts = nil end
   if ctx.moves.enqueued and not ctx.moves.coming then indexes.queue(ctx) end
+  if ctx.moves.made then
+    redis.call('HINCRBY', r, 'tally:made', ctx.moves.made)
+    ctx.moves.made = nil
+  end
   if ctx.moves.used then
     for route_id, change in pairs(ctx.moves.used) do
       if redis.call('HINCRBY', keys.route_use(r), route_id, change) <= 0 then indexes.forget(ctx, route_id) end
