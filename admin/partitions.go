@@ -69,10 +69,10 @@ type Partition struct {
 	Err error // why the partition did not answer
 }
 
-// Totals counts executions that were created, and how often one ended in each way: one that is replayed ends again. Failed are those whose
+// Totals counts executions that were purged, and how often one ended in each way: one that is replayed ends again. Failed are those whose
 // attempts failed; what timed out is among Expired. The difference of two looks is what happened in between.
 type Totals struct {
-	Created, Completed, Failed, Cancelled, Expired, Skipped int
+	Purged, Completed, Failed, Cancelled, Expired, Skipped int
 }
 
 // Ended is the sum of all ways to end.

@@ -242,6 +242,9 @@ func observe(ctx context.Context, a *admin.Admin) (*look, error) {
 		l.Held += p.Held.Count
 		l.Ended += p.Done.Count
 		l.Closed += p.Closed.Count
+		l.counts.completed += p.Totals.Completed
+		l.counts.failed += p.Totals.Failed + p.Totals.Expired
+		l.counts.created += p.Totals.Purged // and what is stored
 		l.LagMs = max(l.LagMs, p.Lag.Milliseconds())
 		if p.Frozen {
 			l.Frozen++
@@ -276,6 +279,7 @@ func observe(ctx context.Context, a *admin.Admin) (*look, error) {
 		return cmp.Or(cmp.Compare(b.Depth, a.Depth), cmp.Compare(b.Retained, a.Retained))
 	})
 	l.sum(l.queues)
+	l.counts.created += l.Stored
 	return l, nil
 }
 

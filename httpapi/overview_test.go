@@ -52,8 +52,8 @@ func TestOverviewIsFollowed(t *testing.T) {
 					t.Error(err)
 				}
 				looks[i] = append(looks[i], o.Now.At)
-				submit.Do(func() { a.submit(`{"kind":"nobody","lane":"side"}`) })
-				return o.Now.Waiting == 1
+				submit.Do(func() { a.submit(`{"kind":"nobody","lane":"side"}`); a.submit(`{"kind":"echo","input":1}`) })
+				return o.Now.Waiting == 1 && o.Now.Completed > 0 && o.Now.Created > 0
 			})
 		})
 	}

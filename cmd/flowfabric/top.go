@@ -81,7 +81,7 @@ type topView struct {
 
 // totals is an admin.Totals of all partitions for --json.
 type totals struct {
-	Created   int `json:"created"`
+	Purged    int `json:"purged"`
 	Completed int `json:"completed"`
 	Failed    int `json:"failed"`
 	Cancelled int `json:"cancelled"`
@@ -90,7 +90,7 @@ type totals struct {
 }
 
 func (t *totals) add(p admin.Totals) {
-	t.Created, t.Completed, t.Failed = t.Created+p.Created, t.Completed+p.Completed, t.Failed+p.Failed
+	t.Purged, t.Completed, t.Failed = t.Purged+p.Purged, t.Completed+p.Completed, t.Failed+p.Failed
 	t.Cancelled, t.Expired, t.Skipped = t.Cancelled+p.Cancelled, t.Expired+p.Expired, t.Skipped+p.Skipped
 }
 
@@ -153,7 +153,7 @@ func (a *app) picture(ctx context.Context, o *admin.Admin, namespace string, las
 // since replaces the rates of all by what was counted since an earlier picture of the same partitions, if there is one.
 func (v *topView) since(last topView) {
 	took := v.At.Sub(last.At).Seconds()
-	if last.At.IsZero() || took <= 0 || v.Partitions != last.Partitions || v.Totals.Created < last.Totals.Created {
+	if last.At.IsZero() || took <= 0 || v.Partitions != last.Partitions || v.Totals.ended() < last.Totals.ended() {
 		return
 	}
 	v.EndedRate = float64(v.Totals.ended()-last.Totals.ended()) / took

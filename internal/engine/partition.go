@@ -71,9 +71,9 @@ type PartitionInfo struct {
 	Err error // of this partition, where many are asked
 }
 
-// Ends counts executions that were created, and how often one ended in each way: one that is replayed ends again.
+// Ends counts executions that were purged, and how often one ended in each way: one that is replayed ends again.
 type Ends struct {
-	Created, Completed, Failed, Cancelled, Expired, Skipped int
+	Purged, Completed, Failed, Cancelled, Expired, Skipped int
 }
 
 // Lag is for how long the tick of this partition has been owing something: the time since the earliest thing came due that
@@ -140,7 +140,7 @@ func (p *PartitionInfo) later(r *reader) {
 		t.Count, t.Head = int(r.number()), r.instant()
 	}
 	e := &p.Ends
-	counts = []*int{&e.Created, &e.Completed, &e.Failed, &e.Cancelled, &e.Expired, &e.Skipped}
+	counts = []*int{&e.Purged, &e.Completed, &e.Failed, &e.Cancelled, &e.Expired, &e.Skipped}
 	if n := r.count(1); n != len(counts) {
 		r.stop("%d ends, want %d", n, len(counts))
 	}

@@ -43,7 +43,7 @@ func put(ctx context.Context, t *testing.T, client rueidis.Client, partitions ui
 	for p := range partitions {
 		k := keys.Of(p)
 		commands := rueidis.Commands{
-			b("HSET", string(k), "protocol", "1", "wake", strconv.FormatInt(now, 10), "table", "1", "space", "a", "tally:made", strconv.Itoa(n)),
+			b("HSET", string(k), "protocol", "1", "wake", strconv.FormatInt(now, 10), "table", "1", "space", "a"),
 			b("HSET", k.Routes(), "1", "a\x1fb\x1fc\x1f\x1f"), b("HSET", k.RouteIDs(), "a\x1fb\x1fc\x1f\x1f", "1"),
 			b("ZADD", k.RouteLog(), "1", "1"), b("SADD", k.Ready(), "1"),
 			b("HSET", k.RouteUse(), "1", strconv.Itoa(n)),

@@ -90,6 +90,6 @@ var apiMutants = []Mutant{
 `, ``, api("^TestChunks$")},
 	{"api: offsets do not sort", "httpapi.offsetText",
 		`parts.Attempt, stage, parts.Ms, parts.Seq, parts.Run,`, `parts.Run, stage, parts.Ms, parts.Seq, parts.Attempt,`, api("^TestOffsets$")},
-	{"api: a waiting stream was read to a place that does not last", "httpapi.durable.take",
+	{"api: a waiting stream was read to a place that does not last", "httpapi.chunk.pass",
 		`e.Kind == stream.TailSuspended || e.Kind == stream.TailRetry`, `e.Kind == stream.TailRetry`, api("^TestStreamOfASuspendedExecution$")},
 }

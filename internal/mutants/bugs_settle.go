@@ -21,10 +21,6 @@ var settleMutants = []Mutant{
 	{"complete: the same execution twice in a call", "ff_complete.judge",
 		`  seen[id] = true`, ``, suite("settle")},
 
-	{"totals: what was created is not counted", "create.write",
-		`  ctx.moves.made = (ctx.moves.made or 0) + 1`, ``, suite("totals")},
-	{"totals: one execution a call", "create.write",
-		`(ctx.moves.made or 0) + 1`, `1`, suite("totals")},
 	{"totals: an end of another kind is one more that completed", "indexes.done",
 		`  if code ~= 'T1' then`, `  if false then`, suite("totals")},
 	{"totals: ends are counted by their whole code", "indexes.done",

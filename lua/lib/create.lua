@@ -199,7 +199,6 @@ function create.write(ctx, item, m)
   if tags ~= none then redis.call('HSET', keys.tags(ctx.r, id), unpack(tags)) end
   if t.categories then redis.call('HSET', keys.attempts(ctx.r, id), 'categories', t.categories) end
   route.used(ctx, t.route, 1)
-  ctx.moves.made = (ctx.moves.made or 0) + 1
   if m and m.blocked then
     indexes.block(ctx, id, ctx.t)
   elseif t.delay then

@@ -250,10 +250,6 @@ function indexes.apply(ctx)
   end
   if ctx.moves.counts then ctx.moves.counts = nil end
   if ctx.moves.enqueued and not ctx.moves.coming then indexes.queue(ctx) end
-  if ctx.moves.made then
-    redis.call('HINCRBY', r, 'tally:made', ctx.moves.made)
-    ctx.moves.made = nil
-  end
   if ctx.moves.used then
     for route_id, change in pairs(ctx.moves.used) do
       if redis.call('HINCRBY', keys.route_use(r), route_id, change) <= 0 then indexes.forget(ctx, route_id) end

@@ -3,7 +3,7 @@
 -- what was counted of flows since the store was made (graph.tally): skipped, flows completed, failed, cancelled, siblings cancelled,
 -- ended already, gone, spared; and of tokens: refused; of the sets of gates: routes that gates closed, executions that operators paused, the outbox, whose head is
 -- when its oldest entry was filed. Routes with gates that are ready count among those that are. It answers also while the partition is frozen.
--- ends has how many executions were created since the store was made, and how often one completed, failed, was cancelled, expired and was
+-- ends has how many executions were purged since the store was made, and how often one completed, failed, was cancelled, expired and was
 -- skipped; one that is replayed ends again.
 -- Flags:   no-writes
 -- Go:      Engine.DescribePartition
@@ -15,10 +15,10 @@ local ff_describe = {}
 -- ends tells what became of executions. What ended is kept, or was purged, or was replayed; those that completed are the rest of it, so that
 -- no completion has to count.
 function ff_describe.ends(r, out)
-  local v, rest = redis.call('HMGET', r, 'tally:made', 'purged', 'tally:again', 'tally:T2', 'tally:T3', 'tally:T4', 'tally:T5'), nil
-  rest = redis.call('ZCARD', keys.done(r)) + tonumber(v[2] or '0') + tonumber(v[3] or '0')
-  for i = 4, 7 do rest = rest - tonumber(v[i] or '0') end
-  local list = { '6', v[1] or '0', reply.int(math.max(0, rest)), v[4] or '0', v[5] or '0', v[6] or '0', v[7] or '0' }
+  local v, rest = redis.call('HMGET', r, 'purged', 'tally:again', 'tally:T2', 'tally:T3', 'tally:T4', 'tally:T5'), nil
+  rest = redis.call('ZCARD', keys.done(r)) + tonumber(v[1] or '0') + tonumber(v[2] or '0')
+  for i = 3, 6 do rest = rest - tonumber(v[i] or '0') end
+  local list = { '6', v[1] or '0', reply.int(math.max(0, rest)), v[3] or '0', v[4] or '0', v[5] or '0', v[6] or '0' }
   for i = 1, #list do out[#out + 1] = list[i] end
 end
 

@@ -376,7 +376,7 @@ func mustID(t *testing.T, text string) flowfabric.ExecutionID {
 // Whatever programs have stored is text: nothing of it runs, loads or breaks the page.
 func TestHostilePayloads(t *testing.T) {
 	d := deploy(t, false)
-	hostile := []string{`<script>window.broken = 1</script>`, `<img src=x onerror="window.broken = 2">`, `"><svg onload=window.broken=3>`, "javascript:window.broken=4", "‮txt.exe‬ ‏‎",
+	hostile := []string{`<script>window.broken = 1</script>`, `<img src=x onerror="window.broken = 2">`, `"><svg onload=window.broken=3>`, "javascript:window.broken=4", "\u202etxt.exe\u202c \u200f\u200e",
 		"\u0000\u0001\u001b[31m\u007f", `{"broken": `, "' OR 1=1; --", "${window.broken=5}", strings.Repeat("𓀀 wide ", 2000), "a\r\nb\u2028c"}
 	var ids []string
 	for i, text := range hostile {
