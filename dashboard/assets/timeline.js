@@ -11,7 +11,7 @@ export function spans(x, history, now) {
   let run = null, wait = null
   const stop = (at, how, text) => { if (run) { Object.assign(run, { to: at, how, text }); runs.push(run); run = null } }
   const go = at => { if (wait) { waits.push({ ...wait, to: at }); wait = null } }
-  const start = (at, kind, text) => { go(at); wait = { from: at, kind, text } }
+  const start = (at, kind, text) => { if (wait?.kind !== kind) { go(at); wait = { from: at, kind, text } } }
   for (const e of history) {
     const at = Date.parse(e.at), why = e.reason ? `: ${e.reason}` : ""
     if (e.by && e.kind !== "created") marks.push({ at, text: `${e.kind.replaceAll("_", " ")} by ${e.by}${e.from ? ` (${e.from})` : ""}${why}` })
@@ -35,14 +35,15 @@ export function spans(x, history, now) {
       case "replayed": stop(at, "bad", ""); start(at, "waiting", "waited for a worker"); break
       case "ended": case "cancelled": case "expired": case "skipped":
         stop(at, x.state === "completed" ? "good" : "bad", e.detail?.replaceAll("_", " ") || e.kind)
-        go(at)
+        if (wait && wait.from < at) go(at) // else the last attempt has just ended, and nothing was waited for
+        wait = null
         break
     }
   }
   const last = ends.has(x.state) && x.ended_at ? Date.parse(x.ended_at) : now
   if (run) { runs.push({ ...run, to: last, how: ends.has(x.state) ? (x.state === "completed" ? "good" : "bad") : "active", text: ends.has(x.state) ? x.state : "runs" }) }
   if (wait && !ends.has(x.state)) waits.push({ ...wait, to: last, open: true })
-  return { runs, waits: waits.filter(w => w.to > w.from), marks, from: Date.parse(history[0]?.at ?? x.created_at), to: Math.max(last, Date.parse(history[0]?.at ?? x.created_at) + 1) }
+  return { runs, waits, marks, from: Date.parse(history[0]?.at ?? x.created_at), to: Math.max(last, Date.parse(history[0]?.at ?? x.created_at) + 1) }
 }
 
 // scale gives long pauses less room than they took, so that what is short can still be seen: the room of a part is the logarithm of its time.

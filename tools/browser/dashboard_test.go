@@ -53,8 +53,8 @@ func (b *tab) visit(place string) {
 	}
 }
 
-// asked is what the browser notes when the page asks, without a token, whether the application that it is mounted in knows who is there.
-const asked = "status of 401 (Unauthorized)"
+// asked401 is what the browser notes when the page asks, without a token, whether the application that it is mounted in knows who is there.
+const asked401 = "status of 401 (Unauthorized)"
 
 // places are all pages, with something on them.
 func (d *deployment) places() map[string]string {
@@ -118,7 +118,7 @@ func TestEveryPage(t *testing.T) {
 			b.full(screenshots, fmt.Sprintf("%s-%d-%s", name, look.width, look.scheme))
 		}
 	}
-	b.quiet(asked)
+	b.quiet(asked401)
 	b.window(1280, 800, "light")
 	for _, role := range []string{"viewer", "producer", "operator"} {
 		b.text(`sessionStorage.clear()`)
@@ -132,7 +132,7 @@ func TestEveryPage(t *testing.T) {
 			}
 		}
 	}
-	b.quiet(asked)
+	b.quiet(asked401)
 }
 
 // actions are all that somebody may do on a page; who may is the API's table, which the page asks.
@@ -186,7 +186,7 @@ func TestWhoSeesWhat(t *testing.T) {
 			b.wait(`!document.querySelector("[role=menu]")`)
 		}
 	}
-	b.quiet(asked)
+	b.quiet(asked401)
 }
 
 // An operator does everything that there is to do, and each has its effect and its actor in the history.
@@ -350,7 +350,7 @@ func TestActions(t *testing.T) {
 	if got := state(one); got == "" {
 		t.Error(got)
 	}
-	b.quiet(asked, "status of 4", "status of 503") // what was refused on purpose, and what was asked of the purged and the frozen
+	b.quiet(asked401, "status of 4", "status of 503") // what was refused on purpose, and what was asked of the purged and the frozen
 }
 
 func counted(ctx context.Context, t *testing.T, d *deployment, f admin.Filter) (n int) {
@@ -415,7 +415,7 @@ func TestHostilePayloads(t *testing.T) {
 			t.Errorf("%s: %s", place, got)
 		}
 	}
-	b.quiet(asked, "status of 400", "status of 404")
+	b.quiet(asked401, "status of 400", "status of 404")
 }
 
 // The page is loaded again in the middle of a stream: what it shows then is what is stored, once.
@@ -444,7 +444,7 @@ func TestReloadInTheMiddle(t *testing.T) {
 	if got := b.text(`[...document.querySelectorAll(".log .text")].map(e => e.textContent).join("")`); got != want.String() {
 		t.Errorf("the page says %q", got)
 	}
-	b.quiet(asked)
+	b.quiet(asked401)
 }
 
 // The API goes away and comes back: the page says so, keeps what it showed, and goes on by itself.
@@ -462,7 +462,7 @@ func TestAPIAwayAndBack(t *testing.T) {
 	b.wait(`document.querySelector(".live").innerText === "Live"`)
 	d.submit(map[string]any{"kind": "transcribe-audio", "lane": "audio"})
 	b.says("8 executions shown")
-	b.quiet(asked, "net::ERR", "status of 503")
+	b.quiet(asked401, "net::ERR", "status of 503")
 }
 
 // A list changes by itself while somebody looks at it, and going back leads to the filter before.
@@ -487,7 +487,7 @@ func TestLiveListAndBack(t *testing.T) {
 	b.fill("Kind", "some")
 	b.wait(`location.hash.includes("kind=some")`)
 	b.says("No execution matches")
-	b.quiet(asked)
+	b.quiet(asked401)
 }
 
 // Without a mouse: to a page, to a filter, through a menu into a dialog and out again, with the focus where it was.
@@ -517,7 +517,7 @@ func TestKeyboard(t *testing.T) {
 	b.wait(`document.activeElement.innerText.startsWith("Actions")`)
 	b.do(chromedp.KeyEvent("?"))
 	b.says("Go to the first filter of the page")
-	b.quiet(asked)
+	b.quiet(asked401)
 }
 
 // Somebody answers a question in the inbox: the handler goes on with the answer and the name, and a second operator, who still sees the
@@ -553,8 +553,8 @@ func TestTwoOperators(t *testing.T) {
 	first.visit("executions/" + id)
 	first.wait(`document.querySelector(".history").innerText.includes("Resumed")`)
 	first.says("approve")
-	first.quiet(asked)
-	second.quiet(asked, "status of 4")
+	first.quiet(asked401)
+	second.quiet(asked401, "status of 4")
 }
 
 // Ten thousand rows: only those in sight exist, and the last one is there when somebody scrolls to it.
@@ -589,7 +589,7 @@ func TestTenThousandRows(t *testing.T) {
 		requestAnimationFrame(step) })`)
 	t.Logf("95 %% of the frames while scrolling by a screen each took at most %s ms", slow)
 	b.wait(`document.querySelector("tbody tr:last-child")?.getAttribute("aria-rowindex") === "10001"`)
-	b.quiet(asked)
+	b.quiet(asked401)
 }
 
 func grouped(n int) string {
@@ -642,7 +642,7 @@ func TestFirstPaint(t *testing.T) {
 	if best >= 1000 {
 		t.Errorf("the first paint takes %v ms", paints)
 	}
-	b.quiet(asked)
+	b.quiet(asked401)
 }
 
 // A token of a namespace sees that one, and a worker's is sent away.
@@ -674,5 +674,72 @@ func TestWhoMayEnter(t *testing.T) {
 	b.fill("Token", d.secrets["worker"])
 	b.press("Sign in")
 	b.says("which may not look at the dashboard")
-	b.quiet(asked, "status of 401", "status of 403", "status of 404")
+	b.quiet(asked401, "status of 401", "status of 403", "status of 404")
+}
+
+// The picture of an execution has everything that happened to it: an attempt that failed, one whose worker was killed, one that was taken
+// away, a wait that was answered, and who did what.
+func TestTimeline(t *testing.T) {
+	d := deploy(t, false)
+	b := openBrowser(t)
+	b.window(1280, 900, "light")
+	b.enter(d, "operator")
+	kinds := func(id string) string {
+		t.Helper()
+		b.visit("executions/" + id)
+		return b.text(`[...document.querySelectorAll(".timeline tr:not(.step)")].map(r => r.querySelector("th").innerText + ":" + [...r.querySelectorAll(".span")].map(s => s.className.replace("span t-", "")).join(",")).join(" ")`)
+	}
+
+	killed := startWorker(t, d.store)
+	x, err := client.Submit(t.Context(), d.client, count, counting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.visit("executions/" + x.ID().String())
+	b.says("5 frames")
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	startWorker(t, d.store)
+	d.until(x.ID().String(), "completed")
+	b.wait(`document.querySelector(".title .state").innerText.includes("completed")`)
+	if got := kinds(x.ID().String()); got != "Waiting:waiting,waiting Attempt 1:lost Attempt 2:good" {
+		t.Errorf("after a kill: %s", got)
+	}
+
+	slow, err := client.Submit(t.Context(), d.client, scene.Slow, 200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.visit("executions/" + slow.ID().String())
+	b.says("5 frames")
+	d.ask("operator", "POST", "executions/"+slow.ID().String()+":revoke", map[string]any{"reason": "take it"})
+	b.wait(`document.querySelectorAll(".timeline th").length >= 4`)
+	if got := kinds(slow.ID().String()); got != "Waiting:waiting,waiting Attempt 1:lost Attempt 2:active People:" || b.text(`document.querySelector(".person").title.startsWith("revoked by operator")`) != "true" {
+		t.Errorf("taken away: %s, %s", got, b.text(`document.querySelector(".person")?.title`))
+	}
+
+	asked, err := client.Submit(t.Context(), d.client, scene.Release, "v9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.until(asked.ID().String(), "suspended")
+	d.ask("zoe", "POST", "executions/"+asked.ID().String()+"/waitpoints/approval:answer", map[string]any{"payload": map[string]any{"choice": "approve"}})
+	d.until(asked.ID().String(), "completed")
+	if got := kinds(asked.ID().String()); got != "Waiting:waiting,suspended,waiting Attempt 1:pause,good People:" {
+		t.Errorf("an answer: %s", got)
+	}
+
+	failed, err := client.Submit(t.Context(), d.client, scene.Send, scene.Invoice{Customer: "Globex", Cents: 1}, flowfabric.Lane("mail"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.until(failed.ID().String(), "failed")
+	if got := kinds(failed.ID().String()); got != "Waiting:waiting,waiting,waiting Attempt 1:bad Attempt 2:bad Attempt 3:bad" {
+		t.Errorf("retries: %s", got)
+	}
+	d.ask("operator", "POST", "executions/"+failed.ID().String()+":replay", map[string]any{"reason": "again"})
+	d.until(failed.ID().String(), "failed")
+	b.wait(`document.querySelectorAll(".timeline th").length >= 8`)
+	b.quiet(asked401)
 }
