@@ -79,7 +79,8 @@ func (a *api) sayings() {
 
 // said makes an execution that has said the secret, in each of the ways; their paths.
 func (a *api) said() (paths []string) {
-	for kind, state := range map[string]string{"tells": "completed", "fails-with": "failed", "cancels-with": "cancelled", "hangs-with": "active"} {
+	for _, x := range [][2]string{{"tells", "completed"}, {"fails-with", "failed"}, {"cancels-with", "cancelled"}, {"hangs-with", "active"}} {
+		kind, state := x[0], x[1]
 		path := a.submit(`{"kind":"` + kind + `","lane":"default","input":{"word":"` + sesame + `"}}`)
 		a.until(path, state)
 		for end := time.Now().Add(20 * time.Second); state == "active"; time.Sleep(5 * time.Millisecond) { // until it has said all
@@ -106,7 +107,11 @@ func crawl(t *testing.T, h http.Handler, executions []string) map[string][]byte 
 	var calls conc.WaitGroup
 	get := func(name, path string) {
 		calls.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			within := time.Minute
+			if strings.HasPrefix(name, "follow") || strings.HasPrefix(name, "readStream") { // what does not end by itself has said what is there
+				within = 5 * time.Second
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), within)
 			defer cancel()
 			q, _ := http.NewRequestWithContext(ctx, "GET", server.URL+path, nil)
 			q.Header.Set("Authorization", "Bearer "+secrets["admin"])
