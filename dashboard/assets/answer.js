@@ -2,7 +2,7 @@
 import { html, useState } from "./vendor/preact-htm.js"
 import { post } from "./api.js"
 import { may } from "./live.js"
-import { asJSON, Failure, Field, instant, tell, Time, visible } from "./ui.js"
+import { asJSON, Failure, Field, instant, tell, tellProblem, Time, visible } from "./ui.js"
 
 // Answer shows a question with its choices, or, when none was stored, a field for the payload of a signal.
 export function Answer({ item, onDone }) {
@@ -21,8 +21,10 @@ export function Answer({ item, onDone }) {
       tell(r.duplicate ? "This answer had been delivered before." : "Your answer was delivered.")
       onDone()
     } catch (e) {
-      setError(e)
-      if (e.status === 409 || e.status === 410) onDone()
+      if (e.status === 409 || e.status === 410) { // it is no longer open: the question goes, what is told about it stays
+        tellProblem("Your answer was not delivered", e)
+        onDone()
+      } else setError(e)
     }
     setBusy(false)
   }
@@ -34,7 +36,7 @@ export function Answer({ item, onDone }) {
       <${Field} label="Comment" value=${comment} onInput=${setComment} maxlength="2000" hint="The handler gets it with your name." />
       <div class="buttons start">${question.choices.map((c, i) => html`<button key=${c.name} type="button" class=${i === 0 ? "main" : ""} disabled=${busy}
         onClick=${() => send({ name: c.name, payload: { choice: c.name, comment: comment || undefined } })}>${visible(c.label || c.name)}</button>`)}</div>`
-    : html`${item.waitpoints.length > 1 && html`<${Field} label="Waitpoint" kind="choice" options=${item.waitpoints.map(w => [w.key, w.key])} value=${key} onInput=${setKey} />`}
+    : html`${item.waitpoints.length > 1 && html`<${Field} label="Waitpoint" kind="choice" options=${item.waitpoints.map(w => [w.key, visible(w.key) + (w.signals ? ` (${w.signals} received)` : "")])} value=${key} onInput=${setKey} />`}
       <${Field} label="Payload" kind="area" rows="3" value=${payload} onInput=${setPayload} hint="JSON, at most 64 KiB: what the handler reads as the answer" />
       <div class="buttons start"><button type="button" class="main" disabled=${busy} onClick=${() => { try { send({ payload: asJSON(payload, "The payload") ?? null }) } catch (e) { setError(e) } }}>Send</button></div>`}</div>`
 }

@@ -63,9 +63,18 @@ async function ask(url, init) {
   throw problem
 }
 
+// exactly keeps whole numbers that JavaScript would round: payloads of programs are shown and sent as they are.
+export function exactly(text) {
+  return JSON.parse(text, (_, v, c) => typeof v === "number" && !Number.isSafeInteger(v) && /^-?\d+$/.test(c?.source ?? "") && JSON.rawJSON ? JSON.rawJSON(c.source) : v)
+}
+
+const payloads = /\/(input|result|summary|transcript|frames|steps\/[^/]*)$/
+
 async function body(answer) {
   if (answer.status === 204) return null
-  return (answer.headers.get("Content-Type") || "").includes("json") ? answer.json() : answer.text()
+  const text = await answer.text()
+  if (!(answer.headers.get("Content-Type") || "").includes("json")) return text
+  return payloads.test(new URL(answer.url).pathname) ? exactly(text) : JSON.parse(text)
 }
 
 // get reads. While a page loads by itself (signal.recent), an answer will do that somebody else got a moment ago.

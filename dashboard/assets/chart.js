@@ -36,7 +36,9 @@ export function Chart({ points, series, label }) {
     watch.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] })
     return () => { dark.removeEventListener("change", turn); watch.disconnect() }
   }, [])
+  const some = points.length > 1
   useEffect(() => {
+    if (!some) return
     let here = true, resize
     library().then(uPlot => {
       if (!here) return
@@ -51,10 +53,10 @@ export function Chart({ points, series, label }) {
       resize.observe(frame.current)
     }, e => here && setFailed(e.message))
     return () => { here = false; resize?.disconnect(); plot.current?.destroy(); plot.current = null }
-  }, [theme])
+  }, [theme, some])
   useEffect(() => { plot.current?.setData(data) }, [points])
   const last = points[points.length - 1]
   return html`<div class="chart"><p class="legend">${series.map(([name, value, c]) => html`<span key=${name}><i class=${"dot c-" + c}></i>${name} <b>${last ? (Number.isInteger(value(last)) ? value(last).toLocaleString("en") : rate(value(last))) : "–"}</b></span>`)}</p>
     <div ref=${frame} class="plot" role="img" aria-label=${label}></div>${failed && html`<p class="dim">${failed}</p>`}
-    ${points.length < 2 && html`<p class="dim">The server begins to look when it starts. The line grows by a point every ten seconds.</p>`}</div>`
+    ${!some && html`<p class="dim">The server begins to look when it starts. The line grows by a point every ten seconds.</p>`}</div>`
 }

@@ -25,6 +25,12 @@ export const may = operation => !!me.get() && me.get().operations.includes(opera
 // namespace is the one that lists are about: "" is the default of the API, "*" all of them.
 export const namespace = makeStore("")
 
+// useSeveral tells whether lists have executions of several namespaces, so that they say which.
+export const useSeveral = () => {
+  const all = useStore(namespace) === "*", { queues } = useStore(pulse)
+  return all && new Set(queues.map(q => q.namespace)).size > 1
+}
+
 // pulse is how the store was a moment ago, and whether the API answers.
 export const pulse = makeStore({ state: "connecting", now: null, queues: [] })
 
@@ -65,12 +71,12 @@ export function followPulse() {
     on(name, data) {
       if (name === "sample") {
         skew = Date.parse(data.now.at) - Date.now()
-        pulse.set({ state: "live", now: data.now, queues: data.queues })
+        pulse.set({ state: "live", why: "", now: data.now, queues: data.queues })
       } else if (name === "away") {
-        pulse.set({ ...pulse.get(), state: "away" })
+        pulse.set({ ...pulse.get(), state: "away", why: data.detail })
       }
     },
-    state(live) { if (!live) pulse.set({ ...pulse.get(), state: "away" }) },
+    state(live) { if (!live) pulse.set({ ...pulse.get(), state: "away", why: "" }) },
   }))
 }
 
@@ -83,15 +89,16 @@ function moved(now) {
 
 // share is which part of the time a page may load by itself: what takes long is loaded less often, so that many open pages cost the store little.
 const share = 100
+const stale = 8000 // after so many ms a page loads again although no sum has moved
 
 // useLoad loads something and keeps it: again when what it depends on changes, when the store has moved, after a fault, and on reload().
-// The last value stays while the next one is on its way.
-export function useLoad(load, depends, { live = true } = {}) {
+// The last value stays while the next one is on its way, unless it is about something else.
+export function useLoad(load, depends, { live = true, about } = {}) {
   const [got, set] = useState({ data: null, error: null, loading: true })
   const turn = useRef(0), busy = useRef(false), wanted = useRef(false), latest = useRef(load), shown = useRef("")
   latest.current = load
   const control = useRef(null), run = useRef(null)
-  const again = useRef(0), timer = useRef(0) // from when on it may load again by itself
+  const again = useRef(0), subject = useRef(about), timer = useRef(0) // from when on it may load again by itself
   run.current = async alone => {
     if (busy.current) { wanted.current = true; return }
     busy.current = true
@@ -116,7 +123,9 @@ export function useLoad(load, depends, { live = true } = {}) {
     turn.current++
     control.current?.abort()
     busy.current = false
-    set(was => ({ ...was, error: null, loading: true }))
+    const other = about !== subject.current // what is shown is of something else
+    subject.current = about
+    set(was => ({ data: other ? null : was.data, error: null, loading: true }))
     run.current()
     return () => { turn.current++; control.current?.abort() }
   }, depends)
@@ -125,7 +134,8 @@ export function useLoad(load, depends, { live = true } = {}) {
     shown.current = moved(pulse.get().now)
     return pulse.listen(p => {
       const next = moved(p.now)
-      if (p.state !== "live" || next === shown.current || document.hidden) return
+      if (p.state !== "live" || document.hidden) return
+      if (next === shown.current && performance.now() < again.current + stale) return // progress and renewals move no sum
       shown.current = next
       timer.current ||= setTimeout(() => { timer.current = 0; run.current(true) }, Math.max(0, again.current - performance.now()))
     })

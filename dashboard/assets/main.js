@@ -35,7 +35,7 @@ function Page({ at, page }) {
     ;(one ? page.one : page.load)().then(m => here && set({ one, Shown: m.default }), e => here && set({ one, Shown: () => { throw e } }))
     return () => { here = false }
   }, [page, one])
-  if (error) return html`<div class="card"><h1>This page has failed</h1><p class="dim">${error.message}</p><button type="button" onClick=${retry}>Show it again</button></div>`
+  if (error) return html`<div class="card"><h1>This page has failed</h1><p class="dim">${error.message}</p><button type="button" onClick=${() => { retry(); location.reload() }}>Load it again</button></div>`
   if (component?.one !== one) return html`<p class="loading" role="status">Loading…</p>`
   const Shown = component.Shown
   return html`<${Shown} key=${at.parts.join("/")} id=${at.parts[1]} query=${at.query} />`
@@ -121,19 +121,23 @@ function useKeys() {
   }, [])
 }
 
+// The namespace stays when the page is loaded again.
+const namespaceKey = "flowfabric.namespace"
+namespace.set(sessionStorage.getItem(namespaceKey) || "")
+const setNamespace = name => { sessionStorage.setItem(namespaceKey, name); namespace.set(name) }
+
 function NamespaceChoice() {
   const who = useStore(me), chosen = useStore(namespace), { queues } = useStore(pulse)
-  const known = who.namespaces ?? [...new Set(queues.map(q => q.namespace))].sort()
-  if (who.namespaces ? known.length < 2 : known.length < 2 && !chosen) return null
-  return html`<label class="namespace"><span>Namespace</span><select value=${chosen} onChange=${e => namespace.set(e.target.value)}>
-    <option value="" selected=${chosen === ""}>${who.namespaces ? known[0] : "default"}</option>
-    ${!who.namespaces && html`<option value="*" selected=${chosen === "*"}>all</option>`}
-    ${known.filter(n => n !== (who.namespaces ? known[0] : "default")).map(n => html`<option key=${n} value=${n} selected=${chosen === n}>${n}</option>`)}</select></label>`
+  const known = who.namespaces ?? [...new Set([...queues.map(q => q.namespace), chosen].filter(n => n && n !== "*"))].sort()
+  if (known.length < 2) return null
+  return html`<label class="namespace"><span>Namespace</span><select value=${chosen} onChange=${e => setNamespace(e.target.value)}>
+    ${who.namespaces ? html`<option value="" selected=${chosen === ""}>${known[0]}</option>` : html`<option value="*" selected=${chosen === "*"}>all</option>`}
+    ${known.filter(n => !who.namespaces || n !== known[0]).map(n => html`<option key=${n} value=${n} selected=${chosen === n}>${n}</option>`)}</select></label>`
 }
 
 function Live() {
-  const { state } = useStore(pulse)
-  const says = { live: "Live", connecting: "Connecting…", away: "The API does not answer. What you see may be old." }[state]
+  const { state, why } = useStore(pulse)
+  const says = { live: "Live", connecting: "Connecting…", away: why ? "The store does not answer. What you see may be old." : "The API does not answer. What you see may be old." }[state]
   return html`<span class=${"live " + state} role="status">${says}</span>`
 }
 
@@ -164,7 +168,7 @@ function Shell({ at }) {
     <nav id="nav" aria-label="Pages" class=${menu ? "shown" : ""}><ul>${pages.map(p => html`<li key=${p.path}><a href=${to(p.path ? [p.path] : [])} aria-current=${page === p ? "page" : undefined}>${p.title}
       ${p.badge?.(now) > 0 && html` <span class=${"badge" + (p.bad ? " bad" : "")}>${number(p.badge(now))}</span>`}</a></li>`)}</ul>
       <button type="button" class="quiet small" onClick=${openByID}>Open by id</button> <button type="button" class="quiet small" onClick=${() => open(Keys)}>Keys</button></nav>
-    <main id="main" ref=${main} tabindex="-1">${page ? html`<${Page} key=${page.path} at=${at} page=${page} />` : html`<${NotFound} />`}</main>
+    <main id="main" ref=${main} tabindex="-1">${page ? html`<${Page} key=${page.path + "/" + (at.parts[1] ?? "")} at=${at} page=${page} />` : html`<${NotFound} />`}</main>
     <${Toasts} /><${Dialogs} /></div>`
 }
 
@@ -172,13 +176,14 @@ function App() {
   const who = useStore(me), at = usePlace()
   const [error, setError] = useState(null)
   const [asked, setAsked] = useState(false)
-  const load = () => get("me").then(w => { me.set(w); setError(null) }, e => {
+  const enter = w => { if (!namespace.get() && !w.namespaces) namespace.set("*"); me.set(w) }
+  const load = () => get("me").then(w => { enter(w); setError(null) }, e => {
     setError(e)
     if (e.away) setTimeout(load, 2000)
   }).then(() => setAsked(true))
   useEffect(() => {
     load()
-    const out = () => { signOut(); me.set(null); setError(null); setAsked(true) }
+    const out = () => { signOut(); me.set(null); setNamespace(""); setError(null); setAsked(true) }
     addEventListener("signedout", out)
     return () => removeEventListener("signedout", out)
   }, [])
@@ -187,7 +192,7 @@ function App() {
   if (who) return html`<${Shell} at=${at} />`
   if (!asked) return html`<p class="boot">Loading the dashboard…</p>`
   if (error && error.status !== 401) return html`<main class="signin card" id="main"><h1>FlowFabric</h1><${Failure} error=${error} retry=${load} /></main>`
-  return html`<${SignIn} onDone=${w => me.set(w)} />`
+  return html`<${SignIn} onDone=${enter} />`
 }
 
 const root = document.getElementById("app")

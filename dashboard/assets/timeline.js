@@ -1,7 +1,7 @@
 // The story of one execution in one picture: its attempts, steps and waits, what was lost, who did what, and how long each of it took.
 import { html } from "./vendor/preact-htm.js"
 import { serverNow, useBeat } from "./live.js"
-import { instant, plural, span, visible } from "./ui.js"
+import { instant, person, plural, sayEnd, span, visible } from "./ui.js"
 
 const ends = new Set(["completed", "failed", "cancelled", "expired", "skipped"])
 
@@ -14,25 +14,36 @@ export function spans(x, history, now) {
   const start = (at, kind, text) => { if (wait?.kind !== kind) { go(at); wait = { from: at, kind, text } } }
   for (const e of history) {
     const at = Date.parse(e.at), why = e.reason ? `: ${e.reason}` : ""
-    if (e.by && e.kind !== "created") marks.push({ at, text: `${e.kind.replaceAll("_", " ")} by ${e.by}${e.from ? ` (${e.from})` : ""}${why}` })
+    const who = person(e.by)
+    if (who && e.kind !== "created" && e.kind !== "ended") marks.push({ at, text: `${e.kind.replaceAll("_", " ")} by ${who}${e.from ? ` (${e.from})` : ""}${why}` })
     switch (e.kind) {
-      case "created": start(at, x.delay_until && Date.parse(x.delay_until) > at + 999 ? "delayed" : "waiting", "waited for a worker"); break
+      case "created": {
+        const delayed = x.attempts === 0 && x.state === "delayed"
+        start(at, delayed ? "delayed" : "waiting", delayed ? "delayed" : "waited for a worker")
+        break
+      }
       case "claimed": go(at); stop(at, "lost", "went on elsewhere"); run = { from: at, attempt: e.attempt, worker: e.worker }; break
       case "attempt_ended": {
-        const detail = (e.detail || "").replaceAll("_", " ")
-        const lost = /lease|reclaim|lost|crash/.test(e.detail || "") || /lease/.test(e.reason || "")
-        stop(at, lost ? "lost" : /succe|completed/.test(e.detail || "") ? "good" : "bad", `${detail}${why}`)
-        start(at, "waiting", lost ? "the lease was lost, waited for another worker" : "waited for the next attempt")
+        const [how] = (e.detail || "").split(" ")
+        const lost = how === "interrupted_reclaimed"
+        stop(at, lost ? "lost" : how === "ended_success" ? "good" : "bad", `${sayEnd(e.detail)}${why}`)
+        const pause = !lost && x.state === "delayed" && e.attempt + 1 === x.attempts
+        start(at, pause ? "delayed" : "waiting", pause ? "pause before the next attempt" : lost ? "waited for another worker" : "waited for the next attempt")
         break
       }
       case "suspended": stop(at, "pause", "suspended"); start(at, "suspended", `${(e.detail || "suspended").replaceAll("_", " ")}${e.reason ? ` “${e.reason}”` : ""}`); break
       case "resumed": start(at, "waiting", `resumed by ${(e.detail || "").replaceAll("_", " ")}`); break
       case "delayed": stop(at, "pause", "put aside"); start(at, "delayed", "put aside by its handler"); break
-      case "released": stop(at, "pause", "given back"); start(at, "waiting", "waited for a worker"); break
+      case "released": {
+        const children = e.detail === "waiting_children"
+        stop(at, "pause", children ? "waits for its children" : "given back")
+        start(at, children ? "suspended" : "waiting", children ? "waited for its children" : "waited for a worker")
+        break
+      }
       case "revoked": stop(at, "lost", `revoked${why}`); start(at, "waiting", "waited for a worker"); break
       case "held": start(at, "held", `held${e.by ? ` by ${e.by}` : ""}${why}`); break
       case "unheld": start(at, "waiting", "waited for a worker"); break
-      case "replayed": stop(at, "bad", ""); start(at, "waiting", "waited for a worker"); break
+      case "replayed": stop(at, "bad", ""); wait = null; start(at, "waiting", "waited for a worker"); break
       case "ended": case "cancelled": case "expired": case "skipped":
         stop(at, x.state === "completed" ? "good" : "bad", e.detail?.replaceAll("_", " ") || e.kind)
         if (wait && wait.from < at) go(at) // else the last attempt has just ended, and nothing was waited for
@@ -62,9 +73,11 @@ export function scale(times, compress) {
   }
 }
 
+const mostRows = 58
+
 const Bar = ({ place, from, to, kind, text, label }) => {
   const left = place(from), width = Math.max(0.4, place(to) - left)
-  return html`<span class=${"span t-" + kind} title=${text} style=${{ left: `${Math.min(left, 99.6)}%`, width: `${width}%` }}>${label && width > 9 ? html`<i>${label}</i>` : ""}</span>`
+  return html`<span class=${"span t-" + kind} title=${visible(text)} role="img" aria-label=${visible(text)} tabindex="0" style=${{ left: `${Math.min(left, 99.6)}%`, width: `${width}%` }}>${label && width > 9 ? html`<i>${label}</i>` : ""}</span>`
 }
 
 export function Timeline({ x, history, steps }) {
@@ -78,16 +91,19 @@ export function Timeline({ x, history, steps }) {
   for (const a of attempts) {
     const own = s.runs.filter(r => r.attempt === a), log = x.attempt_log?.find(l => l.index === a)
     rows.push(html`<tr key=${"a" + a}><th scope="row">Attempt ${a + 1}</th><td><div class="lane">${own.map((r, i) => html`<${Bar} key=${i} place=${place} from=${r.from} to=${r.to} kind=${r.how} label=${r.how === "lost" ? "lost" : span(r.to - r.from)}
-      text=${`Attempt ${a + 1}${r.worker ? ` on ${r.worker}` : ""}: ${r.text}, ${span(r.to - r.from)}${log?.message ? `: ${log.message}` : ""}`} />`)}</div></td></tr>`)
+      text=${`Attempt ${a + 1}${r.worker ? ` on ${r.worker}` : ""}: ${r.text}, ${span(r.to - r.from)}${log?.message && !r.text.includes(log.message) ? `: ${log.message}` : ""}`} />`)}</div></td></tr>`)
     for (const p of steps.filter(p => p.attempt === a && p.kind === "step" && p.ended_at)) {
       rows.push(html`<tr key=${"s" + p.name + a} class="step"><th scope="row" title=${visible(p.name)}>${visible(p.name)}</th><td><div class="lane"><${Bar} place=${place} from=${Date.parse(p.started_at ?? p.ended_at)} to=${Date.parse(p.ended_at)} kind=${p.state === "failed" ? "bad" : "step"}
         text=${`${p.name}: ${p.started_at ? span(Date.parse(p.ended_at) - Date.parse(p.started_at)) : ""} ${p.error || p.state}`} /></div></td></tr>`)
     }
   }
-  if (s.marks.length) rows.push(html`<tr key="marks"><th scope="row">People</th><td><div class="lane">${s.marks.map((m, i) => html`<span key=${i} class="person" title=${`${m.text}, ${instant(m.at)}`} style=${{ left: `${Math.min(99, place(m.at))}%` }}>◆</span>`)}</div></td></tr>`)
+  const hidden = Math.max(0, rows.length - mostRows)
+  if (hidden) rows.splice(1, hidden) // the newest stay
+  if (s.marks.length) rows.push(html`<tr key="marks"><th scope="row">People</th><td><div class="lane">${s.marks.map((m, i) => html`<span key=${i} class="person" title=${visible(`${m.text}, ${instant(m.at)}`)} role="img" aria-label=${visible(`${m.text}, ${instant(m.at)}`)} tabindex="0" style=${{ left: `${Math.min(99, place(m.at))}%` }}>◆</span>`)}</div></td></tr>`)
   const kinds = [["waiting", "waiting"], ["delayed", "delayed"], ["suspended", "suspended"], ["active", "running"], ["good", "succeeded"], ["bad", "failed"], ["lost", "lease lost"], ["pause", "paused"], ["step", "step"], ["held", "held"]]
   const used = new Set([...s.waits.map(w => w.kind), ...s.runs.map(r => r.how), ...(steps.length ? ["step"] : [])])
-  return html`<div class="timeline"><table><caption class="hidden">${plural(attempts.length, "attempt")} in ${span(s.to - s.from)}; the same in words is in the history.</caption><colgroup><col class="names" /><col /></colgroup><tbody>${rows.slice(0, 60)}</tbody></table>
+  return html`<div class="timeline"><table><caption class="hidden">${plural(attempts.length, "attempt")} in ${span(s.to - s.from)}; the same in words is in the history.</caption><colgroup><col class="names" /><col /></colgroup><tbody>${rows}</tbody></table>
+    ${hidden > 0 && html`<p class="dim">${plural(hidden, "earlier row")} ${hidden === 1 ? "is" : "are"} left out; the history has all of it.</p>`}
     <p class="axis dim"><span>${instant(s.from)}</span><span>${span(s.to - s.from)}</span></p>
     <p class="legend">${kinds.filter(([k]) => used.has(k)).map(([k, word]) => html`<span key=${k}><i class=${"dot t-" + k}></i>${word}</span>`)}<span class="dim">Long pauses are drawn shorter than they were.</span></p></div>`
 }

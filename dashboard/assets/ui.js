@@ -1,5 +1,6 @@
 // The parts that pages are made of.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js"
+import { exactly } from "./api.js"
 import { makeStore, serverNow, useBeat, useStore } from "./live.js"
 
 // ---- links: the place is in the address behind the #, so that going back works and a filter can be passed on ----
@@ -81,7 +82,7 @@ export function Since({ at, until }) {
 // Said is a text of the API, in which times are shown as here, and names of Go functions are left out.
 export function Said({ text }) {
   useBeat()
-  const parts = visible(text).replace(/ \((?:client|admin|flowfabric)\.[^)]*\)/g, "").split(/(\d{4}-\d\d-\d\dT[\d:.]+Z(?: \([^)]*\))?)/)
+  const parts = visible(text).replace(/ \((?:client|admin|flowfabric)\.[^)]*\)/g, "").replace(/\battempt (\d+)\b/g, (_, n) => `attempt ${+n + 1}`).replace(/\ba tick\b/g, "the store").split(/(\d{4}-\d\d-\d\dT[\d:.]+Z(?: \([^)]*\))?)/)
   return html`<span>${parts.map((p, i) => i % 2 ? html`<time key=${i} datetime=${p.split(" ")[0]}>${instant(p.split(" ")[0])} (${ago(p.split(" ")[0])})</time>` : p)}</span>`
 }
 
@@ -101,6 +102,26 @@ export function State({ state }) {
 
 export function Chip({ kind = "", children, title }) {
   return html`<span class=${"chip " + kind} title=${title}>${children}</span>`
+}
+
+// person is who did something, "" for what happened by itself.
+export function person(by) {
+  const name = (by || "").replace(/^operator_override:/, "")
+  return ["system", "system_timeout_policy", "flow_cascade"].includes(name) ? "" : name
+}
+
+const ends = {
+  ended_success: "succeeded", ended_failure: "failed", ended_cancelled: "cancelled", ended_expired: "expired", "interrupted_reclaimed lease_expired": "its worker was lost",
+  "interrupted_reclaimed lease_revoked": "taken from its worker",
+}
+const causes = { handler_error: "", attempt_timeout: "it took too long", suspension_timeout: "nobody answered in time" }
+
+// sayEnd is how an attempt ended, in words: its state and its category.
+export function sayEnd(detail) {
+  if (ends[detail]) return ends[detail]
+  const [state, category = ""] = (detail || "").split(" ")
+  const cause = causes[category] ?? category.replaceAll("_", " ")
+  return (ends[state] ?? state.replaceAll("_", " ")) + (cause ? ` (${cause})` : "")
 }
 
 // ---- small things ----
@@ -153,7 +174,7 @@ export function Facts({ rows }) {
 }
 
 export function Tags({ tags }) {
-  return html`<span class="tags">${Object.entries(tags || {}).map(([k, v]) => html`<${Chip} key=${k} title=${`${k}=${v}`}>${k}=${v}<//>`)}</span>`
+  return html`<span class="tags">${Object.entries(tags || {}).map(([k, v]) => html`<${Chip} key=${k} title=${visible(`${k}=${v}`)}>${visible(`${k}=${v}`)}<//>`)}</span>`
 }
 
 const most = 64 << 10 // characters of a payload that are shown at once
@@ -169,6 +190,10 @@ export function Payload({ of: payload, name = "payload" }) {
     let raw = ""
     try { raw = atob(payload.base64) } catch { raw = payload.base64 }
     if (raw === "") return html`<p class="none">empty</p>`
+    try {
+      const plain = new TextDecoder("utf-8", { fatal: true }).decode(Uint8Array.from(raw, c => c.charCodeAt(0)))
+      return html`<div class="payload"><p class="dim">Text that is not JSON</p><pre tabindex="0" dir="auto" aria-label=${name}>${visible(plain.slice(0, most))}</pre><${Copy} text=${plain} label=${`Copy ${name}`} /></div>`
+    } catch { /* bytes */ }
     return html`<div class="payload"><p class="dim">${bytes(raw.length)} that are not JSON</p>
       <pre tabindex="0" aria-label=${name}>${[...raw.slice(0, 512)].map(c => c.charCodeAt(0).toString(16).padStart(2, "0")).join(" ")}${raw.length > 512 ? " …" : ""}</pre></div>`
   }
@@ -267,34 +292,42 @@ export function Dialogs() {
 }
 
 function Dialog({ of: d }) {
-  const frame = useRef(null)
+  const frame = useRef(null), outside = useRef(false), busy = useRef(false)
   useLayoutEffect(() => { frame.current.showModal() }, [])
-  return html`<dialog ref=${frame} aria-labelledby="dialog-title" onCancel=${e => { e.preventDefault(); d.close() }}
-    onClick=${e => { if (e.target === frame.current) d.close() }}><${d.component} ...${d.props} close=${d.close} /></dialog>`
+  const leave = () => { if (!busy.current) d.close() } // what is being done is not left without its answer
+  useEffect(() => {
+    addEventListener("hashchange", leave)
+    return () => removeEventListener("hashchange", leave)
+  }, [])
+  return html`<dialog ref=${frame} aria-labelledby="dialog-title" onCancel=${e => { e.preventDefault(); leave() }} onPointerDown=${e => { outside.current = e.target === frame.current }}
+    onClick=${e => { if (outside.current && e.target === frame.current) leave() }}><div class="inside"><${d.component} ...${d.props} close=${d.close} hold=${v => { busy.current = v }} /></div></dialog>`
 }
 
 // Ask is a dialog that says what will happen, asks for what it needs, and does it. do(values) does; its failure is shown and the dialog stays.
-export function Ask({ title, text, fields = [], action, danger, run, close }) {
+export function Ask({ title, text, fields = [], action, danger, run, close, hold }) {
   const [values, set] = useState(Object.fromEntries(fields.map(f => [f.name, f.value ?? ""])))
   const [error, setError] = useState(null)
   const [busy, setBusy] = useState(false)
   const submit = async e => {
     e.preventDefault()
     setBusy(true)
+    hold(true)
     setError(null)
     try {
       const value = await run(values)
+      hold(false)
       close(value ?? true)
     } catch (problem) {
       setError(problem)
       setBusy(false)
+      hold(false)
     }
   }
   return html`<form onSubmit=${submit}><h2 id="dialog-title">${title}</h2>
     ${text && html`<div class="say">${typeof text === "function" ? text(values) : html`<p>${text}</p>`}</div>`}
     ${fields.map(f => html`<${Field} key=${f.name} ...${f} value=${values[f.name]} onInput=${v => set({ ...values, [f.name]: v })} />`)}
     <${Failure} error=${error} />
-    <div class="buttons"><button type="button" class="quiet" onClick=${() => close()}>Leave it</button>
+    <div class="buttons"><button type="button" class="quiet" disabled=${busy} onClick=${() => close()}>Leave it</button>
       <button type="submit" class=${danger ? "danger" : "main"} disabled=${busy}>${busy ? "One moment…" : action}</button></div></form>`
 }
 
@@ -331,23 +364,30 @@ export function Menu({ label, items, kind = "" }) {
   const root = useRef(null)
   useLayoutEffect(() => {
     if (!up) return
-    const away = e => { if (!root.current?.contains(e.target)) set(false) }
+    const list = root.current.querySelector("[role=menu]"), button = root.current.querySelector("button").getBoundingClientRect()
+    list.style.top = `${Math.max(8, Math.min(button.bottom + 4, innerHeight - list.offsetHeight - 8))}px` // fixed, so that no table cuts it off
+    list.style.left = `${Math.max(8, button.right - list.offsetWidth)}px`
+    const away = e => { if (!root.current?.contains(e.relatedTarget ?? e.target)) set(false) }
+    const gone = () => set(false)
+    list.querySelector("[role=menuitem]")?.focus({ preventScroll: true })
     document.addEventListener("pointerdown", away)
-    root.current.querySelector("[role=menuitem]")?.focus()
-    return () => document.removeEventListener("pointerdown", away)
+    addEventListener("scroll", gone, true)
+    return () => { document.removeEventListener("pointerdown", away); removeEventListener("scroll", gone, true) }
   }, [up])
   if (shown.length === 0) return null
   const keys = e => {
     const list = [...root.current.querySelectorAll("[role=menuitem]")]
     const at = list.indexOf(document.activeElement)
-    if (e.key === "Escape") { set(false); root.current.querySelector("button").focus() }
+    if (e.key === "Home") list[0]?.focus()
+    else if (e.key === "End") list[list.length - 1]?.focus()
+    else if (e.key === "Escape") { set(false); root.current.querySelector("button").focus() }
     else if (e.key === "ArrowDown") list[(at + 1) % list.length]?.focus()
     else if (e.key === "ArrowUp") list[(at - 1 + list.length) % list.length]?.focus()
     else if (e.key === "Tab") { set(false); return }
     else return
     e.preventDefault()
   }
-  return html`<div class="menu" ref=${root} onKeyDown=${up ? keys : undefined}>
+  return html`<div class="menu" ref=${root} onKeyDown=${up ? keys : e => { if (e.key === "ArrowDown") { set(true); e.preventDefault() } }}>
     <button type="button" class=${kind} aria-haspopup="menu" aria-expanded=${up} onClick=${() => set(!up)}>${label} <span aria-hidden="true">▾</span></button>
     ${up && html`<div role="menu" aria-label=${label}>${shown.map(i => html`<button key=${i.label} type="button" role="menuitem" class=${i.danger ? "danger-text" : ""}
       onClick=${() => { set(false); root.current.querySelector("button").focus(); i.run() }}>${i.label}</button>`)}</div>`}</div>`
@@ -359,11 +399,17 @@ export function checkID(id) {
   return true
 }
 
+// segment is a name as the last part of an address.
+export function segment(name) {
+  if (name === "." || name === "..") throw new Error("This name cannot be part of an address.")
+  return encodeURIComponent(name)
+}
+
 // asJSON reads a field with JSON in it.
 export function asJSON(text, what = "The text") {
   if (text.trim() === "") return undefined
   try {
-    return JSON.parse(text)
+    return exactly(text)
   } catch (e) {
     throw new Error(`${what} is not JSON: ${e.message}`)
   }

@@ -19,6 +19,6 @@ export default function Approvals({ query }) {
         <div class="head"><h2>${visible(i.question?.title || `${i.kind} waits under “${i.name}”`)}</h2><p class="dim">waits for <${Since} at=${i.since} /></p></div>
         <p class="dim">${i.kind} <a class="mono" href=${to(["executions", i.execution])}>${shortID(i.execution)}</a> in lane ${i.lane} ${i.question?.assignee && html`<${Chip}>for ${visible(i.question.assignee)}<//>`}
           ${i.reason && html`<${Chip}>${i.reason.replaceAll("_", " ")}<//>`}</p>
-        <${Answer} item=${i} onDone=${page.reload} /></article></li>`)}</ul>
+        <${Answer} key=${i.execution + i.waitpoints.map(w => w.id).join()} item=${i} onDone=${page.reload} /></article></li>`)}</ul>
       <p class="foot dim">${plural(data.items.length, "question")} shown. ${data.cursor && html`<button type="button" onClick=${() => setWant(want + 50)}>Show more</button>`}</p></div>`}<//></div>`
 }

@@ -1,7 +1,7 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js"
 import { follow, get, post } from "../api.js"
 import { may, serverNow, useBeat, useLoad, whileVisible } from "../live.js"
-import { act, bytes, checkID, Chip, Copy, Empty, Facts, Failure, Field, go, instant, Loaded, Menu, number, Payload, plural, reasonField, Said, Section, shortID, Since, span, State, stateWord, Tags, Time, to, visible } from "../ui.js"
+import { act, bytes, checkID, Chip, Copy, Empty, Facts, Failure, Field, go, instant, Loaded, Menu, number, Payload, person, plural, reasonField, Said, sayEnd, Section, segment, shortID, Since, span, State, stateWord, Tags, Time, to, visible } from "../ui.js"
 import { Timeline } from "../timeline.js"
 import { Answer } from "../answer.js"
 
@@ -72,7 +72,7 @@ function Steps({ id, steps }) {
   const [shown, set] = useState({})
   const [error, setError] = useState(null)
   const show = async s => {
-    try { const value = await get(`executions/${id}/steps/${encodeURIComponent(s.name)}`); set(v => ({ ...v, [s.name]: value })) } catch (e) { setError(e) }
+    try { const value = await get(`executions/${id}/steps/${segment(s.name)}`); set(v => ({ ...v, [s.name]: value })) } catch (e) { setError(e) }
   }
   return html`<div><${Failure} error=${error} /><ul class="plain steps">${steps.map(s => html`<li key=${s.name + s.state + s.attempt}>
     <span class=${"state s-" + (s.state === "failed" ? "failed" : "completed")}><span aria-hidden="true">${s.state === "failed" ? "✕" : "✓"}</span> ${s.state}</span> <b>${visible(s.name)}</b>
@@ -114,6 +114,17 @@ function Next({ why }) {
     ${why.ahead !== undefined && html`<p class="dim">${why.ahead === 0 ? "It is the next of its queue." : `${plural(why.ahead, "execution")} ${why.ahead === 1 ? "is" : "are"} before it.`}${why.serving !== undefined ? ` ${plural(why.serving, "worker")} ${why.serving === 1 ? "serves" : "serve"} its kind.` : ""}</p>`}</div>`
 }
 
+// findAsk finds what an execution asks among what is asked in its kind and lane.
+async function findAsk(x, signal) {
+  for (let cursor = "", n = 0; n < 50; n++) {
+    const page = await get("approvals", { namespace: x.namespace, kind: x.kind, lane: x.lane, limit: 100, cursor }, signal)
+    const found = page.items.find(i => i.execution === x.id)
+    if (found || !page.next_cursor) return found ?? null
+    cursor = page.next_cursor
+  }
+  return null
+}
+
 const missing = error => { if (error.status === 404 || error.status === 405) return null; throw error }
 
 export default function Execution({ id }) {
@@ -123,7 +134,7 @@ export default function Execution({ id }) {
     const path = `executions/${id}`
     const [history, why, steps, waits] = await Promise.all([
       get(path + "/history", {}, signal), get(path + "/why", {}, signal), get(path + "/steps", {}, signal).catch(missing),
-      x.state === "suspended" ? get("approvals", { namespace: x.namespace, kind: x.kind, lane: x.lane, limit: 100 }, signal).then(p => p.items.find(i => i.execution === x.id) ?? null) : null])
+      x.state === "suspended" ? findAsk(x, signal) : null])
     return { x, history: history.items, why, steps: steps?.items ?? [], ask: waits }
   }
   const page = useLoad(load, [id])
@@ -141,7 +152,7 @@ export default function Execution({ id }) {
     return html`<div><div class="title"><div><p class="crumb"><a href="#/executions">Executions</a> / <a href=${to(["executions"], { kind: x.kind })}>${x.kind}</a></p>
         <h1><span class="mono">${x.id}</span> <${Copy} text=${x.id} label="Copy the id" /></h1></div>
         <div class="actions"><${State} state=${isHeld(x) ? "held" : x.state} />${all.length > 0 && html`<${Menu} label="Actions" kind="main" items=${all} />`}</div></div>
-      ${ask && html`<${Section} id="ask" title=${ask.question?.title || "It waits for an answer"} note=${ask.name}><${Answer} item=${ask} onDone=${page.reload} /><//>`}
+      ${ask && html`<${Section} id="ask" title=${ask.question?.title || "It waits for an answer"} note=${ask.name}><${Answer} key=${ask.execution + ask.waitpoints.map(w => w.id).join()} item=${ask} onDone=${page.reload} /><//>`}
       <div class="two wide-left"><div>
         <${Section} id="timeline" title="Timeline" note=${x.started_at ? html`${isEnded(x.state) ? "took" : "for"} <${Since} at=${x.created_at} until=${x.ended_at} />` : html`created <${Time} at=${x.created_at} />`}>
           <${Timeline} x=${x} history=${history} steps=${steps} /><${Next} why=${why} /><//>
@@ -164,14 +175,15 @@ export default function Execution({ id }) {
 
 // sayEvent is an event of the history in words.
 export function sayEvent(e) {
-  const who = e.by ? html` by <b>${visible(e.by)}</b>${e.from ? html` <span class="dim">(${visible(e.from)})</span>` : ""}` : ""
+  const name = person(e.by)
+  const who = name ? html` by <b>${visible(name)}</b>${e.from ? html` <span class="dim">(${visible(e.from)})</span>` : ""}` : ""
   const why = e.reason ? html`: ${visible(e.reason)}` : ""
   const what = {
-    created: "Created", claimed: html`Attempt ${e.attempt + 1} taken by ${e.worker || "a worker"}`, attempt_ended: html`Attempt ${e.attempt + 1} ended: ${visible((e.detail || "").replaceAll("_", " "))}`,
-    ended: html`Ended${e.detail ? `: ${visible(e.detail.replaceAll("_", " "))}` : ""}`, delayed: "Put aside by its handler", released: "Given back by a worker that shut down", revoked: "Taken from its worker",
+    created: "Created", claimed: html`Attempt ${e.attempt + 1} taken by ${e.worker || "a worker"}`, attempt_ended: html`Attempt ${e.attempt + 1}: ${visible(sayEnd(e.detail))}`,
+    ended: html`Ended${e.detail ? `: ${visible(e.detail.replaceAll("_", " "))}` : ""}`, delayed: "Put aside by its handler", released: e.detail === "waiting_children" ? "It waits for its children" : "Given back by its worker", revoked: "Taken from its worker",
     cancelled: "Cancelled", expired: "Expired", priority: html`Priority changed ${visible(e.detail || "")}`, replayed: "Replayed", suspended: html`Suspended (${visible((e.detail || "").replaceAll("_", " "))})`,
-    resumed: html`Resumed (${visible((e.detail || "").replaceAll("_", " "))})`, escalated: "Escalated to an operator", suspension_timeout: html`The wait timed out ${visible(e.detail || "")}`, skipped: "Skipped", held: "Held", unheld: "Let go on",
+    resumed: html`Resumed (${visible((e.detail || "").replaceAll("_", " "))})`, escalated: "Escalated to an operator", suspension_timeout: html`The wait timed out: ${visible((e.detail || "").replaceAll("_", " "))}`, skipped: "Skipped", held: "Held", unheld: "Let go on",
     delay_changed: "Delay changed", tagged: html`Tags changed ${visible(e.detail || "")}`, token_reissued: html`Token made anew for ${visible(e.detail || "")}`,
   }[e.kind] ?? visible(e.kind.replaceAll("_", " "))
-  return html`${what}${who}${why}${e.until ? html`, until <${Time} at=${e.until} />` : ""}`
+  return html`${what}${who}${why}${e.until ? e.kind === "replayed" ? html`; it had ended <${Time} at=${e.until} />` : html`, until <${Time} at=${e.until} />` : ""}`
 }

@@ -1,7 +1,8 @@
 import { html, useEffect, useMemo, useState } from "../vendor/preact-htm.js"
 import { get, post } from "../api.js"
-import { loadAll, may, namespace, useLoad, useStore } from "../live.js"
-import { act, Ask, asJSON, Chip, Empty, Failure, Field, go, Loaded, Menu, number, open, plural, Section, shortID, State, stateWord, Table, Tags, tell, Time, to, visible } from "../ui.js"
+import { loadAll, may, namespace, useLoad, useSeveral, useStore } from "../live.js"
+import { isEnded } from "./execution.js"
+import { act, asJSON, Chip, Empty, Failure, Field, go, Loaded, Menu, number, open, plural, Section, shortID, State, stateWord, Table, Tags, tell, Time, to, visible } from "../ui.js"
 
 export const states = ["waiting", "active", "delayed", "suspended", "held", "waiting_children", "waiting_budget", "waiting_quota", "completed", "failed", "cancelled", "expired", "skipped"]
 const pageSize = 100
@@ -51,19 +52,20 @@ export function sayFilter(f) {
   if (f.tag) parts.push(`tagged ${f.tag}`)
   if (f.error) parts.push(`whose failure says “${f.error}”`)
   if (f.within) parts.push(`of the ${times.find(([v]) => v === f.within)?.[1] ?? "time chosen"}`)
+  if (f.category) parts.push(`that failed as ${f.category}`)
   if (f.flow) parts.push(`of flow ${f.flow}`)
   if (f.held_by) parts.push(`held by ${f.held_by}`)
   return parts.length ? "All executions " + parts.join(", ") : "All executions of the namespace"
 }
 
 const bulkActions = {
-  cancel: { label: "Cancel", verb: "be cancelled", danger: true }, replay: { label: "Replay", verb: "run again" }, run_now: { label: "Run now", verb: "run now" },
-  hold: { label: "Hold", verb: "be held" }, unhold: { label: "Let go on", verb: "go on" }, priority: { label: "Set the priority", verb: "get another priority", priority: true },
-  purge: { label: "Purge", verb: "be removed for good", danger: true, need: "purge" },
+  cancel: { label: "Cancel", verb: "be cancelled", danger: true, open: true }, replay: { label: "Replay", verb: "run again", ended: true }, run_now: { label: "Run now", verb: "run now", open: true },
+  hold: { label: "Hold", verb: "be held", open: true }, unhold: { label: "Let go on", verb: "go on", open: true }, priority: { label: "Set the priority", verb: "get another priority", priority: true, open: true },
+  purge: { label: "Purge", verb: "be removed for good", danger: true, need: "purge", ended: true },
 }
 
 // Bulk counts what an action would be done to, and does it while it tells how far it is.
-function Bulk({ action, query, what, close }) {
+function Bulk({ action, query, what, close, hold }) {
   const a = bulkActions[action]
   const [count, setCount] = useState(null)
   const [values, set] = useState({ reason: "", priority: "0" })
@@ -89,6 +91,7 @@ function Bulk({ action, query, what, close }) {
   const start = async e => {
     e.preventDefault()
     setError(null)
+    hold(true)
     const sum = { done: 0, skipped: 0, failed: 0, errors: [] }
     setRun({ ...sum, busy: true })
     try {
@@ -103,14 +106,16 @@ function Bulk({ action, query, what, close }) {
         setRun({ ...sum, busy: !!cursor && !stop.now })
       } while (cursor && !stop.now)
       setRun({ ...sum, busy: false, over: true, stopped: stop.now && !!cursor })
+      hold(false)
     } catch (problem) {
+      hold(false)
       setRun({ ...sum, busy: false })
       setError(problem)
     }
   }
   const n = count?.matched ?? 0
   return html`<form onSubmit=${start}><h2 id="dialog-title">${a.label}: ${count ? plural(n, "execution") : "counting…"}</h2>
-    <div class="say"><p>${what}. ${!count ? "Counting…" : n === 0 ? "Nothing matches, so there is nothing to do." : html`<b>${plural(n, "execution")}</b> ${count.more ? "so far " : ""}will ${a.verb}. What has changed by then so that this does not apply is left as it is.`}</p></div>
+    <div class="say"><p>${what}. ${!count ? "Counting…" : n === 0 ? "Nothing matches, so there is nothing to do." : html`<b>${plural(n, "execution")}</b> ${count.more ? "so far " : ""}match and will ${a.verb}. Those to which it does not apply, because of their state, are left as they are.`}</p></div>
     ${a.priority && html`<${Field} label="Priority" kind="number" min="0" max="9000" value=${values.priority} onInput=${v => set({ ...values, priority: v })} hint="0..9000, higher first" />`}
     ${!run?.over && html`<${Field} label="Reason" value=${values.reason} onInput=${v => set({ ...values, reason: v })} hint="Noted with your name in each history." maxlength="500" />`}
     ${run && html`<div role="status"><progress max=${Math.max(n, 1)} value=${run.done + run.skipped + run.failed} aria-label="Progress"></progress>
@@ -142,7 +147,7 @@ export default function Executions({ query }) {
   const [chosen, choose] = useState(new Set())
   useEffect(() => { setWant(pageSize); choose(new Set()) }, [key, ns])
   const set = next => go(["executions"], { ...next, newest: next.newest ? "" : "false" })
-  const page = useLoad(signal => loadAll("executions", { ...asked(f, ns), limit: pageSize }, want, signal), [key, ns, want], { live: want <= 1000 })
+  const page = useLoad(signal => loadAll("executions", { ...asked(f, ns), limit: pageSize }, want, signal), [key, ns, want], { live: want <= 1000, about: key + ns })
   const picked = (page.data?.items ?? []).filter(x => chosen.has(x.id))
   const bulk = async action => { if (await open(Bulk, { action, query: asked(f, ns), what: sayFilter(f) })) page.reload() }
   // The rows that were picked are few: each is changed on its own.
@@ -157,9 +162,10 @@ export default function Executions({ query }) {
       return { done, failed }
     }, done: r => `${plural(r.done, "execution")} done${r.failed.length ? `; ${plural(r.failed.length, "other")} refused: ${r.failed[0]}` : ""}.`, then: () => { choose(new Set()); page.reload() } })
   const one = name => (x, v) => post(`executions/${x.id}:${name}`, { reason: v.reason })
+  const several = useSeveral()
   const canBulk = may("bulk")
   return html`<div><div class="title"><h1>Executions</h1><div class="actions">
-      ${canBulk && html`<${Menu} label="All that match" items=${Object.entries(bulkActions).filter(([, a]) => !a.need || may(a.need)).map(([name, a]) => ({ label: `${a.label}…`, danger: a.danger, run: () => bulk(name) }))} />`}
+      ${canBulk && html`<${Menu} label="All that match" items=${Object.entries(bulkActions).filter(([, a]) => (!a.need || may(a.need)) && (!f.state.length || f.state.some(s => isEnded(s) ? a.ended : a.open))).map(([name, a]) => ({ label: `${a.label}…`, danger: a.danger, run: () => bulk(name) }))} />`}
       ${may("submit") && html`<button type="button" class="main" onClick=${() => submitNew(ns)}>Submit one</button>`}</div></div>
     <${Filters} f=${f} set=${set} />
     ${picked.length > 0 && html`<div class="picked" role="status"><b>${plural(picked.length, "execution")} chosen</b>
@@ -168,6 +174,7 @@ export default function Executions({ query }) {
       ${may("runNow") && html`<button type="button" onClick=${() => each("run-now", "Run now", "run now", one("run-now"))}>Run now…</button>`}
       ${may("hold") && html`<button type="button" onClick=${() => each("hold", "Hold", "be held", one("hold"))}>Hold…</button>`}
       <button type="button" class="quiet" onClick=${() => choose(new Set())}>Choose none</button></div>`}
+    ${["held_by", "flow", "category"].some(k => f[k]) && html`<p class="also">${["held_by", "flow", "category"].filter(k => f[k]).map(k => html`<button key=${k} type="button" class="pill on" onClick=${() => set({ ...f, [k]: "" })} aria-label=${`Take the filter away: ${k.replace("_", " ")} ${f[k]}`}>${k.replace("_", " ")} ${visible(shortID(f[k]))} ✕</button>`)}</p>`}
     <${Loaded} of=${page}>${data => data.items.length === 0
       ? html`<${Empty} title="No execution matches">${key === JSON.stringify(filterOf(new URLSearchParams()))
         ? html`<p>Nothing was submitted yet. Submit one here, or from your program with <code>client.Submit</code>.</p>` : html`<p>Take a filter away, or <a href="#/executions">show all</a>.</p>`}<//>`
@@ -177,7 +184,7 @@ export default function Executions({ query }) {
         { name: "Execution", cell: x => html`<a href=${to(["executions", x.id])} class="mono" title=${x.id}>${shortID(x.id)}</a>` },
         { name: "What", class: "clip grow", cell: x => x.drift ? html`<${Chip} kind="bad">${x.drift}<//>` : x.failure ? html`<span class="clip" title=${visible(x.failure.message || x.failure.category)}>${visible(x.failure.message || x.failure.category)}</span>` : html`<${Tags} tags=${x.tags} />` },
         { name: "Lane", class: "wide", cell: x => x.lane },
-        ...(ns === "*" ? [{ name: "Namespace", class: "wide", cell: x => x.namespace }] : []),
+        ...(several ? [{ name: "Namespace", class: "wide", cell: x => x.namespace }] : []),
         { name: "Attempts", class: "num wide", cell: x => number(x.attempts) },
         { name: "Priority", class: "num wide", cell: x => x.priority || html`<span class="none">0</span>` },
         { name: "Created", class: "num", cell: x => html`<${Time} at=${x.created_at} />` },

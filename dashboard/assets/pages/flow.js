@@ -32,7 +32,7 @@ export default function Flow({ id }) {
         { name: "Kind", cell: n => n.kind },
         { name: "Took", class: "num", cell: n => n.started_at ? html`<${Since} at=${n.started_at} until=${n.ended_at} />` : html`<span class="none">–</span>` },
         { name: "Waits for", class: "num wide", cell: n => n.depends_on ? `${n.policy && n.policy !== "all" ? n.policy + " of " : ""}${number(n.depends_on.length)}` : html`<span class="none">–</span>` },
-        { name: "Failure", class: "wide", cell: n => (n.category || "").replaceAll("_", " ") }]} /><//>
+        { name: "Failure", class: "wide clip", cell: n => (n.category || "").replaceAll("_", " ") }]} /><//>
       <${Section} id="facts" title="Facts"><${Facts} rows=${[["Kind", x.kind], ["Namespace", x.namespace], ["By", x.creator], ["Created", html`<${Time} at=${x.created_at} />`], ["Ended", x.ended_at && html`<${Time} at=${x.ended_at} />`],
         ["Took", html`<${Since} at=${x.created_at} until=${x.ended_at} />`], ["Growth", x.seal && x.seal !== "seal" && x.seal !== "sealed" && x.seal], ["Failing ends", x.failing || ""], ["Cancelled by", x.cancelled_by && visible(x.cancelled_by)], ["Reason", x.cancel_reason && visible(x.cancel_reason)], ["Tags", x.tags && html`<${Tags} tags=${x.tags} />`],
         ["Executions", html`<a href=${to(["executions"], { flow: x.id })}>List them</a>`]]} /><//></div></div>`

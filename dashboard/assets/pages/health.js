@@ -15,7 +15,7 @@ function Trail({ query }) {
   const f = { by: query.get("by") || "", on: query.get("on") || "" }
   const [want, setWant] = useState(50)
   const ns = useStore(namespace)
-  const page = useLoad(signal => loadAll("audit", { ...f, namespace: ns, limit: 50 }, want, signal), [JSON.stringify(f), ns, want])
+  const page = useLoad(signal => loadAll("audit", { ...f, namespace: ns === "*" ? "" : ns, limit: 50 }, want, signal), [JSON.stringify(f), ns, want])
   const set = name => v => go(["health"], { ...f, [name]: v })
   const things = ["execution", "executions", "flow", "lane", "schedule", "budget", "quota", "scope", "worker", "partition", "token key"]
   return html`<${Section} id="trail" title="Audit trail" note="who changed what, the newest first"><form class="filters bare" onSubmit=${e => e.preventDefault()} aria-label="Filters of the trail"><div class="fields">
@@ -39,7 +39,10 @@ export default function Health({ query }) {
   const freeze = p => act({ title: `Freeze partition ${p.partition}`, text: `Every call to it is refused until it is thawed: nothing in it runs, is submitted or ends. Do this to move it.`, action: "Freeze", danger: true, run: v => post(`partitions/${p.partition}:freeze`, { reason: v.reason }), done: "Frozen.", then: page.reload })
   const thaw = p => act({ title: `Thaw partition ${p.partition}`, text: `It was frozen: ${p.frozen_reason || "no reason was given"}.`, action: "Thaw", run: v => post(`partitions/${p.partition}:thaw`, { reason: v.reason }), done: "Thawed.", then: page.reload })
   const rotate = keys => act({ title: "Rotate the token keys", text: "Waitpoint tokens are signed with another key from now on. Those of the key before stay good for a day.", action: "Rotate", fields: [{ name: "kid", label: "Key", required: true, maxlength: 64, hint: `A key that this process has. Now: ${[...new Set(keys.map(k => k.current).filter(Boolean))].join(", ") || "none"}` }],
-    run: v => post("token-keys:rotate", { kid: v.kid.trim() }), done: "Rotated.", then: page.reload })
+    run: async v => {
+      const bad = (await post("token-keys:rotate", { kid: v.kid.trim() })).items.filter(i => i.error)
+      if (bad.length) throw new Error(`${plural(bad.length, "partition")} refused: ${bad[0].error}`)
+    }, done: "Rotated.", then: page.reload })
   return html`<div><div class="title"><h1>Health</h1><div class="actions"><button type="button" onClick=${page.reload}>Look again</button></div></div>
     <${Loaded} of=${page}>${({ doctor, partitions, keys }) => {
       const bad = (doctor?.checks ?? []).filter(c => c.status === "fail" || c.status === "warn")

@@ -1,7 +1,7 @@
 import { html } from "../vendor/preact-htm.js"
 import { get, post, remove, send } from "../api.js"
 import { may, useLoad } from "../live.js"
-import { act, asJSON, Bar, Chip, Empty, Facts, Loaded, Menu, number, open, plural, reasonField, Section, shortID, span, Table, Time, to, visible } from "../ui.js"
+import { act, asJSON, Bar, Chip, Empty, Facts, Loaded, Menu, number, open, plural, reasonField, Section, segment, shortID, span, Table, Time, to, visible } from "../ui.js"
 
 const scope = s => s.tag_key ? `tag ${s.tag_key}=${s.tag}` : s.lane ? `lane ${s.lane} of ${s.namespace || "default"}` : s.namespace ? `namespace ${s.namespace}` : "everything"
 
@@ -19,7 +19,7 @@ export default function Limits() {
     const [budgets, quotas, gates] = await Promise.all([get("budgets", {}, signal), get("quotas", {}, signal), get("gates", {}, signal).catch(e => { if (e.status === 403) return { attached: [], closed: [] }; throw e })])
     return { budgets: budgets.items, quotas: quotas.items, gates }
   }, [])
-  const path = (what, b) => `${what}/${encodeURIComponent(b.name)}`
+  const path = (what, b) => `${what}/${segment(b.name)}`
   const edit = (what, b, body) => act({ title: b ? `Change ${b.name}` : what === "budgets" ? "New budget" : "New quota", action: "Save", fields: [...(b ? [] : [{ name: "name", label: "Name", required: true, maxlength: 64 }]),
     { name: "text", label: "Definition", kind: "area", rows: 12, value: JSON.stringify(body, null, 2), hint: what === "budgets" ? "JSON: limits by dimension with hard and soft, on_hard, reset_ms, …" : "JSON: rate within window_ms, cap at once, …" }],
     run: v => send("PUT", path(what, b ?? { name: v.name.trim() }), { ...asJSON(v.text, "The definition"), ...(b && { revision: b.revision }) }), done: "Saved.", then: page.reload })

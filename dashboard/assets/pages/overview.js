@@ -1,6 +1,6 @@
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js"
 import { get } from "../api.js"
-import { me, namespace, pulse, useLoad, useStore } from "../live.js"
+import { may, me, namespace, pulse, useLoad, useStore } from "../live.js"
 import { Chart } from "../chart.js"
 import { Chip, Empty, Failure, Loaded, number, plural, rate, Section, shortID, Since, Table, Time, to, visible } from "../ui.js"
 
@@ -9,16 +9,20 @@ function Tile({ name, value, note, href, bad }) {
   return href ? html`<a class=${"tile" + (bad ? " bad" : "")} href=${href}>${inner}</a>` : html`<div class=${"tile" + (bad ? " bad" : "")}>${inner}</div>`
 }
 
-// warnings are what somebody should look at, the worst first.
-function warnings(now, queues) {
-  const list = []
-  if (now.partitions_silent) list.push([`${plural(now.partitions_silent, "partition")} of the store ${now.partitions_silent === 1 ? "does" : "do"} not answer.`, to(["health"]), "See the health page"])
-  if (now.partitions_frozen) list.push([`${plural(now.partitions_frozen, "partition")} ${now.partitions_frozen === 1 ? "is" : "are"} frozen and ${now.partitions_frozen === 1 ? "refuses" : "refuse"} every call.`, to(["health"]), "See the health page"])
-  if (now.partitions_overdue) list.push([`Nobody keeps the time of ${plural(now.partitions_overdue, "partition")}: delays and timeouts come late.`, to(["health"]), "See the health page"])
-  if (now.waiting && !now.workers && now.partitions) list.push([`${plural(now.waiting, "execution")} ${now.waiting === 1 ? "waits" : "wait"} and no worker runs.`, to(["workers"]), "See the workers"])
-  if (now.workers_lost) list.push([`${plural(now.workers_lost, "worker")} stopped without saying so in the last hour.`, to(["workers"]), "See the workers"])
+// warnings are what somebody should look at, the worst first: [key, text, where to look, link].
+function warnings(now, queues, checks, some) {
+  const list = [], are = n => n === 1 ? "is" : "are", health = [to(["health"]), "See the health page"]
+  if (now.partitions_silent) list.push(["silent", `${plural(now.partitions_silent, "partition")} of the store ${now.partitions_silent === 1 ? "does" : "do"} not answer.`, ...health])
+  if (now.partitions_frozen) list.push(["frozen", `${plural(now.partitions_frozen, "partition")} ${are(now.partitions_frozen)} frozen and refuse every call.`, ...health])
+  if (now.partitions_overdue) list.push(["overdue", `Nobody keeps the time of ${plural(now.partitions_overdue, "partition")}: delays and timeouts come late.`, ...health])
+  if (!some && now.waiting && !now.workers && now.partitions) list.push(["nobody", `${plural(now.waiting, "execution")} ${now.waiting === 1 ? "waits" : "wait"} and no worker runs.`, to(["workers"]), "See the workers"])
+  if (now.workers_lost) list.push(["lost", `${plural(now.workers_lost, "worker")} stopped without saying so in the last hour.`, to(["workers"]), "See the workers"])
+  for (const c of checks) {
+    if (c.check === "served" && !(!now.workers && now.waiting)) list.push(["served", `${c.found}.`, to(["queues"]), "See the queues"])
+    else if (c.status === "fail") list.push([c.check + c.node, `${c.check}: ${c.found}.`, ...health])
+  }
   const paused = queues.filter(q => q.depth && q.lane_state !== "active" && q.lane_state !== "draining")
-  if (paused.length) list.push([`Work waits in ${plural(new Set(paused.map(q => q.namespace + " " + q.lane)).size, "lane")} that ${paused.length === 1 ? "is" : "are"} not open.`, to(["queues"]), "See the queues"])
+  if (paused.length) list.push(["paused", `Work waits in ${plural(new Set(paused.map(q => q.namespace + " " + q.lane)).size, "lane")} that ${are(paused.length)} not open.`, to(["queues"]), "See the queues"])
   return list
 }
 
@@ -33,20 +37,21 @@ export default function Overview() {
     setHistory(h => h.length && Date.parse(now.at) - Date.parse(h[h.length - 1].at) < 9500 ? h : [...h, now].slice(-360))
   }, [live.now])
   const failed = useLoad(signal => get("executions", { state: ["failed", "expired"], newest: true, limit: 8, namespace: ns, since: new Date(Date.now() - 86400000).toISOString() }, signal), [ns])
+  const doctor = useLoad(signal => may("examine") ? get("doctor", {}, signal).then(d => ({ checks: d.checks.filter(c => c.status === "fail" || c.status === "warn") }), () => ({ checks: [] })) : { checks: [] }, [])
   const now = live.now ?? first.data?.now, queues = (live.now ? live.queues : first.data?.queues) ?? []
   if (!now) return html`<div><h1>Overview</h1><${Loaded} of=${first}>${() => null}<//></div>`
   const some = !!who.namespaces
   return html`<div><h1>Overview</h1>
-    ${warnings(now, queues).map(([text, href, link]) => html`<div key=${text} class="notice warn" role="alert"><p>${text} <a href=${href}>${link}</a></p></div>`)}
+    <div role="status">${warnings(now, queues, doctor.data?.checks ?? [], some).map(([key, text, href, link]) => html`<div key=${key} class="notice warn"><p>${visible(text)} <a href=${href}>${link}</a></p></div>`)}</div>
     <div class="tiles">
       <${Tile} name="Waiting" value=${number(now.waiting)} note=${now.oldest ? html`oldest <${Since} at=${now.oldest} />` : "nothing waits"} href=${to(["executions"], { state: "waiting" })} />
       ${!some && html`<${Tile} name="Running" value=${number(now.active)} note=${`of ${plural(now.slots, "slot")}`} href=${to(["executions"], { state: "active" })} />
-      <${Tile} name="Completed" value=${`${rate(now.completed_per_s)}/s`} note=${`${number(now.ended)} ended are stored`} href=${to(["executions"], { state: "completed", newest: true })} />
+      <${Tile} name="Completed" value=${`${rate(now.completed_per_s)}/s`} note=${`${number(now.ended)} ended in all`} href=${to(["executions"], { state: "completed", newest: true })} />
       <${Tile} name="Failing" value=${`${rate(now.failed_per_s)}/s`} note="failed or expired" bad=${now.failed_per_s > 0} href=${to(["executions"], { state: "failed", newest: true })} />
       <${Tile} name="Suspended" value=${number(now.suspended)} note="wait for an answer" href=${to(["approvals"])} />
       <${Tile} name="Delayed" value=${number(now.delayed)} note=${now.waiting_children ? `${number(now.waiting_children)} wait for others` : "and retries"} href=${to(["executions"], { state: "delayed" })} />
       <${Tile} name="Held" value=${number(now.held)} note=${now.closed ? `${plural(now.closed, "queue")} kept back` : "by operators"} href=${to(["executions"], { state: "held" })} />
-      <${Tile} name="Workers" value=${number(now.workers)} note=${now.workers_lost ? `${number(now.workers_lost)} lost` : "all well"} bad=${now.workers_lost > 0} href=${to(["workers"])} />`}
+      <${Tile} name="Workers" value=${number(now.workers)} note=${now.workers_lost ? `${number(now.workers_lost)} lost` : "alive"} bad=${now.workers_lost > 0} href=${to(["workers"])} />`}
     </div>
     ${!some && html`<div class="two">
       <${Section} id="throughput" title="Throughput" note="a second, last hour"><${Chart} points=${history} series=${[["Completed", p => p.completed_per_s, "good"], ["Failed", p => p.failed_per_s, "bad"]]} label="Completed and failed executions a second in the last hour" /><//>
@@ -56,6 +61,7 @@ export default function Overview() {
       ${queues.length === 0 ? html`<${Empty} title="No queues yet"><p>A queue appears with the first execution of a kind. Submit one on the page <a href=${to(["executions"])}>Executions</a>, or from your program.</p><//>`
         : html`<${Table} label="Queues" id=${q => [q.namespace, q.lane, q.kind, q.capabilities].join(" ")} rows=${queues.slice(0, 10)} columns=${[
           { name: "Kind", cell: q => html`<a href=${to(["executions"], { kind: q.kind, lane: q.lane })}>${q.kind}</a>` },
+          ...(new Set(queues.map(q => q.namespace)).size > 1 ? [{ name: "Namespace", cell: q => q.namespace }] : []),
           { name: "Lane", cell: q => html`${q.lane} ${q.lane_state !== "active" && html`<${Chip} kind="warn">${q.lane_state}<//>`}` },
           { name: "Waiting", class: "num", cell: q => number(q.depth) },
           { name: "Oldest", class: "num", cell: q => html`<${Since} at=${q.oldest} />` },

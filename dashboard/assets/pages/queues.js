@@ -1,6 +1,6 @@
 import { html } from "../vendor/preact-htm.js"
 import { get, post } from "../api.js"
-import { may, namespace, useLoad, useStore } from "../live.js"
+import { may, namespace, useLoad, useSeveral, useStore } from "../live.js"
 import { act, Chip, Empty, Loaded, Menu, number, plural, Section, Since, Table, Time, to } from "../ui.js"
 
 const laneWords = { active: "open", paused: "paused", draining: "draining", disabled: "closed" }
@@ -20,13 +20,14 @@ export default function Queues() {
     const [lanes, queues] = await Promise.all([get("lanes", { namespace: ns }, signal), get("queues", { namespace: ns }, signal)])
     return { lanes: lanes.items, queues: queues.items }
   }, [ns])
-  const weight = (l, reload) => act({ title: `Share of ${l.namespace} in lane ${l.name}`, text: "Namespaces that share a lane get work in the proportion of their weights.", action: "Set it", fields: [{ name: "weight", label: "Weight", kind: "number", min: 0, max: 1000, value: "1", hint: "1..1000; 0 is the usual, 1" }],
+  const several = useSeveral()
+  const weight = (l, reload) => act({ title: `Share of ${l.namespace} in lane ${l.name}`, text: "Namespaces that share a lane get work in the proportion of their weights.", action: "Set it", fields: [{ name: "weight", label: "Weight", kind: "number", min: 0, max: 1000, required: true, hint: "1..1000; 0 is the usual, 1" }],
     run: v => post(`lanes/${encodeURIComponent(l.name)}:set`, { namespace: l.namespace, weight: Number(v.weight) }), done: "The weight is set.", then: reload })
   return html`<div><h1>Queues</h1><p class="lead">A lane is a queue with a name; in it, each kind of work has a queue of its own.</p>
     <${Loaded} of=${page}>${({ lanes, queues }) => html`<div><${Section} id="lanes" title="Lanes">${lanes.length === 0 ? html`<${Empty} title="No lanes yet"><p>A lane appears with the first execution that names it. Without a name it is “default”.</p><//>`
       : html`<${Table} label="Lanes" rows=${lanes} id=${l => l.namespace + "/" + l.name} columns=${[
         { name: "Lane", cell: l => html`<a href=${to(["executions"], { lane: l.name })}>${l.name}</a>` },
-        ...(ns === "*" ? [{ name: "Namespace", cell: l => l.namespace }] : []),
+        ...(several ? [{ name: "Namespace", cell: l => l.namespace }] : []),
         { name: "State", cell: l => html`<${Chip} kind=${l.state === "active" ? "good" : "warn"} title=${says[l.state]}>${laneWords[l.state] ?? l.state}<//>${l.mixed && html` <${Chip} kind="bad" title="Partitions differ, because a change did not reach all of them. Set it again.">mixed<//>`}` },
         { name: "Waiting", class: "num", cell: l => number(l.waiting) },
         { name: "Since", class: "num wide", cell: l => l.since ? html`<${Time} at=${l.since} /> ${l.by && `by ${l.by}`}` : html`<span class="none">–</span>` },
@@ -35,7 +36,7 @@ export default function Queues() {
       : html`<${Table} label="Queues" rows=${queues} id=${q => [q.namespace, q.lane, q.kind, q.capabilities, q.drift].join("/")} columns=${[
         { name: "Kind", cell: q => html`<a href=${to(["executions"], { kind: q.kind, lane: q.lane })}>${q.kind || "?"}</a>${q.drift && html` <${Chip} kind="bad">${q.drift}<//>`}` },
         { name: "Lane", cell: q => q.lane },
-        ...(ns === "*" ? [{ name: "Namespace", cell: q => q.namespace }] : []),
+        ...(several ? [{ name: "Namespace", cell: q => q.namespace }] : []),
         { name: "Needs", class: "wide", cell: q => q.capabilities?.join(", ") ?? html`<span class="none">–</span>` },
         { name: "Waiting", class: "num", cell: q => number(q.depth) },
         { name: "Oldest", class: "num", cell: q => html`<${Since} at=${q.oldest} />` },

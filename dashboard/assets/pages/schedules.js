@@ -1,7 +1,7 @@
 import { html } from "../vendor/preact-htm.js"
 import { get, post, remove, send } from "../api.js"
 import { may, namespace, useLoad, useStore } from "../live.js"
-import { act, asJSON, Chip, Empty, instant, Loaded, Menu, number, open, Table, tell, Time, to, visible } from "../ui.js"
+import { act, asJSON, Chip, Empty, instant, Loaded, Menu, number, segment, Table, Time, to, visible } from "../ui.js"
 
 const short = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" })
 const day = at => short.format(new Date(at)).replace(",", "")
@@ -10,21 +10,23 @@ export default function Schedules() {
   const ns = useStore(namespace)
   const page = useLoad(signal => get("schedules", {}, signal), [])
   const change = (s, verb, text, run, done, danger) => act({ title: `${verb} ${s.name}`, text, action: verb, danger, fields: [], run, done, then: page.reload })
-  const path = s => `schedules/${encodeURIComponent(s.name)}`
+  const path = s => `schedules/${segment(s.name)}`
   const put = () => act({ title: "New schedule", action: "Save", fields: [
     { name: "name", label: "Name", required: true, maxlength: 64 }, { name: "kind", label: "Kind", required: true, maxlength: 64 },
     { name: "cron", label: "Cron", hint: "minute hour day month weekday; leave it empty for a period" }, { name: "zone", label: "Time zone", hint: "such as Europe/Berlin; default UTC" },
     { name: "every", label: "Every so many seconds", kind: "number", min: 1, value: "" }, { name: "input", label: "Input", kind: "area", rows: 3, value: "{}", hint: "JSON" }],
-    run: v => send("PUT", `schedules/${encodeURIComponent(v.name.trim())}`, { kind: v.kind.trim(), cron: v.cron.trim() || undefined, zone: v.zone.trim() || undefined, every_ms: Number(v.every) * 1000 || undefined, input: asJSON(v.input, "The input"), namespace: ns && ns !== "*" ? ns : undefined }),
-    done: "The schedule is saved.", then: page.reload })
+    run: v => {
+      if (page.data?.items.some(s => s.name === v.name.trim())) throw new Error("A schedule has this name already. Remove it first.")
+      return send("PUT", `schedules/${segment(v.name.trim())}`, { kind: v.kind.trim(), cron: v.cron.trim() || undefined, zone: v.zone.trim() || undefined, every_ms: Number(v.every) * 1000 || undefined, input: asJSON(v.input, "The input"), namespace: ns && ns !== "*" ? ns : undefined })
+    }, done: "The schedule is saved.", then: page.reload })
   return html`<div><div class="title"><h1>Schedules</h1><div class="actions">${may("putSchedule") && html`<button type="button" class="main" onClick=${put}>New schedule</button>`}</div></div>
     <${Loaded} of=${page}>${data => data.items.length === 0 ? html`<${Empty} title="Nothing is scheduled"><p>A schedule submits an execution by cron or period, once for each instant however many processes run. Make one here, or with <code>client.Schedule</code>.</p><//>`
       : html`<${Table} label="Schedules" rows=${data.items} id=${s => s.name} columns=${[
         { name: "Schedule", cell: s => html`<b>${s.name}</b>` },
-        { name: "State", cell: s => s.error ? html`<${Chip} kind="bad" title=${visible(s.error)}>broken<//>` : s.paused ? html`<${Chip} kind="warn" title=${s.paused_by && `by ${s.paused_by}`}>paused<//>` : html`<${Chip} kind="good">on<//>` },
+        { name: "State", cell: s => s.error ? html`<${Chip} kind="bad" title=${visible(s.error)}>broken<//>` : s.paused ? html`<${Chip} kind="warn" title=${s.paused_by && `by ${visible(s.paused_by)}`}>paused<//>` : html`<${Chip} kind="good">on<//>` },
         { name: "When", cell: s => html`<span class="mono">${(s.spec ?? "").replace(" from 1970-01-01T00:00:00Z", "")}</span>` },
         { name: "Next", class: "num", cell: s => s.paused ? html`<span class="none">–</span>` : html`<span title=${s.next_runs?.map(instant).join("\n")}><${Time} at=${s.next} /></span>` },
-        { name: "Then", class: "wide", cell: s => s.paused ? "" : s.next_runs?.slice(1, 3).map(day).join(", ") },
+        { name: "Then", class: "wide wider", cell: s => s.paused ? "" : s.next_runs?.slice(1, 3).map(day).join(", ") },
         { name: "Kind", cell: s => html`<a href=${to(["executions"], { kind: s.kind })}>${s.kind ?? ""}</a>` },
         { name: "Last", class: "num", cell: s => s.last_execution ? html`<a href=${to(["executions", s.last_execution])}><${Time} at=${s.last_due} /></a>` : html`<span class="none">never</span>` },
         { name: "Runs", class: "num wide", cell: s => html`${number(s.fired)}${s.missed ? html` <${Chip} kind="warn">${number(s.missed)} missed<//>` : ""}` },

@@ -15,9 +15,9 @@ export default function Workers() {
         { name: "Running", class: "num", cell: w => html`<a href=${to(["executions"], { held_by: w.instance, state: "active" })}>${number(w.in_flight)}${w.concurrency ? ` of ${number(w.concurrency)}` : ""}</a>` },
         { name: "Load", cell: w => w.concurrency ? html`<${Bar} value=${w.in_flight} of=${w.concurrency} label=${`${w.in_flight} of ${w.concurrency} slots are taken`} />` : "" },
         { name: "Kinds", class: "clip grow", cell: w => html`<span class="clip" title=${w.kinds?.join(", ")}>${w.kinds?.join(", ") ?? ""}</span>` },
-        { name: "Lanes", class: "wide", cell: w => w.lanes?.join(", ") ?? "all" },
+        { name: "Lanes", class: "wide wider", cell: w => w.lanes?.join(", ") ?? "all" },
         { name: "Namespaces", class: "wide", cell: w => w.namespaces?.join(", ") ?? "" },
-        { name: "Pool", class: "wide", cell: w => w.pool ?? "" },
+        { name: "Pool", class: "wide wider", cell: w => w.pool ?? "" },
         { name: "Seen", class: "num", cell: w => html`<${Time} at=${w.last_seen} />` },
         ...(may("markWorkerDead") ? [{ name: "Actions", class: "end", cell: w => !w.dead && html`<button type="button" onClick=${() => giveUp(w)} aria-label=${`Give up ${w.instance}`}>Give up…</button>` }] : [])]} />`}<//></div>`
 }
