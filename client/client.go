@@ -111,6 +111,7 @@ type store interface {
 	signaller
 	flows
 	summaries
+	stepReader
 	pageReader
 	scheduler
 	link.GateFinder

@@ -24,6 +24,7 @@ type signaller interface {
 	suspend.Deliverer
 	ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, s suspend.SentSignal) (suspend.Delivered, error)
 	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
+	ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (*suspend.Question, error)
 }
 
 // defaultSignal is the name of a signal that was given none, and the source type of what a client sends.
@@ -115,6 +116,23 @@ func (c *Client) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, w
 	d, err := c.deliver(ctx, id, waitpoint, digest, s)
 	span.Ended(err)
 	return d, err
+}
+
+// ReadQuestion is what the holder of a token is asked ([suspend.Ask]), of which digest is suspend.Token.Digest; nil if that is no question, or
+// if nothing waits for the waitpoint yet. It changes nothing, and suspend.HTTPHandler calls it. Errors: flowfabric.ErrInvalidToken for a token
+// that opens nothing here, whatever the reason; ErrTokenExpired; ErrNoTokenKeys; ErrTransport.
+func (c *Client) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (*suspend.Question, error) {
+	if err := c.admit("question of", id); err != nil {
+		return nil, err
+	}
+	if id.Partition() >= c.store.Partitions() {
+		return nil, link.Signalled("question of", id, flowfabric.NewError("question", flowfabric.CodeOf(flowfabric.ErrInvalidToken)))
+	}
+	q, err := c.store.ReadQuestion(ctx, id, waitpoint, digest)
+	if err != nil {
+		return nil, link.Signalled("question of", id, err)
+	}
+	return q, nil
 }
 
 // deliver makes the call of a signal that shows a token.

@@ -43,6 +43,10 @@ func (f *fakeStore) ReadSuspension(context.Context, flowfabric.ExecutionID) (sus
 	}}, f.ask("suspension")
 }
 
+func (f *fakeStore) ReadQuestion(_ context.Context, _ flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (*suspend.Question, error) {
+	return nil, f.ask(waitpoint.String() + " " + digest)
+}
+
 var (
 	known   = uuid.MustParse("11111111-2222-4333-8444-555555555555")
 	twoKeys = "k1:" + strings.Repeat("a1", 32) + ",k2:" + strings.Repeat("b2", 32)

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"testing"
+	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -135,7 +136,7 @@ type recorder struct {
 	calls  int
 }
 
-func (r *recorder) RecordStep(ctx context.Context, _ flowfabric.Fence, name string, value []byte) (bool, error) {
+func (r *recorder) RecordStep(ctx context.Context, _ flowfabric.Fence, name string, value []byte, _ time.Duration) (bool, error) {
 	r.calls++
 	if r.before != nil {
 		if err := r.before(ctx); err != nil {

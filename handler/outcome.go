@@ -83,6 +83,8 @@ type Failure struct {
 	Reason     string         // cut to 1 KiB
 	Permanent  bool           // no retry whatever the policy says
 	RetryAfter *time.Duration // replaces the policy's pause, not its count
+	Step       string         // the [Step] whose function returned the error; "" if it was none
+	StepTook   time.Duration  // how long that function ran
 }
 
 // Classify decides what an error of a handler means; a nil error is not one, and is reported as a failure. A nil task is one that
@@ -170,7 +172,11 @@ func interrupted(cause, err error) (Outcome, bool) {
 
 // plainFailure is a failure that the policy alone decides about.
 func plainFailure(category string, err error) Outcome {
-	return Outcome{Kind: OutcomeFail, Failure: Failure{Category: category, Reason: errorText(err)}, Err: err}
+	out := Outcome{Kind: OutcomeFail, Failure: Failure{Category: category, Reason: errorText(err)}, Err: err}
+	if step, ok := errors.AsType[*stepError](err); ok {
+		out.Failure.Step, out.Failure.StepTook = step.name, step.took
+	}
+	return out
 }
 
 // failed builds the failure that err asks for; category is the default.

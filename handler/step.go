@@ -56,15 +56,28 @@ func Step[T any](ctx context.Context, t *Task, name string, fn func(ctx context.
 	if err := t.mayRun(ctx); err != nil {
 		return none, fmt.Errorf("step %s: %w", name, err)
 	}
+	began := time.Now()
 	value, err := fn(context.WithValue(ctx, stepKey{}, running{t, name}))
+	took := time.Since(began)
 	if err != nil {
-		return none, fmt.Errorf("step %s: %w", name, err)
+		return none, &stepError{name, took, err}
 	}
-	if err := t.record(ctx, name, value); err != nil {
+	if err := t.record(ctx, name, value, took); err != nil {
 		return none, fmt.Errorf("step %s: %w", name, err)
 	}
 	return value, nil
 }
+
+// stepError is what the function of a step returned. The failure of an attempt that ends with it names the step.
+type stepError struct {
+	name string
+	took time.Duration
+	err  error
+}
+
+func (e *stepError) Error() string { return "step " + e.name + ": " + e.err.Error() }
+
+func (e *stepError) Unwrap() error { return e.err }
 
 // UnusedSteps lists, sorted, the recorded steps, answered waits (those for children too) and pending waitpoints that this run has not asked for so far. After a handler has
 // completed it should be empty: if not, the handler was changed or chose another path than an earlier run, and
@@ -157,7 +170,7 @@ func (t *Task) mayRun(ctx context.Context) error {
 }
 
 // record makes value durable: frames first, then the value.
-func (t *Task) record(ctx context.Context, name string, value any) error {
+func (t *Task) record(ctx context.Context, name string, value any, took time.Duration) error {
 	data, err := t.valueCodec().Encode(value)
 	if err != nil {
 		err = fmt.Errorf("encode value: %w", err)
@@ -178,7 +191,7 @@ func (t *Task) record(ctx context.Context, name string, value any) error {
 		return fmt.Errorf("flush frames: %w", err)
 	}
 	if t.cfg.Steps != nil {
-		if _, err := t.cfg.Steps.RecordStep(ctx, t.Fence(), name, data); err != nil {
+		if _, err := t.cfg.Steps.RecordStep(ctx, t.Fence(), name, data, took); err != nil {
 			return fmt.Errorf("record: %w", final(t.refuse(err)))
 		}
 	}

@@ -53,6 +53,44 @@ func TestStepIsMemoisedOverRuns(t *testing.T) {
 	}
 }
 
+// A failure names the step whose function returned the error, however the handler wraps it, and no other.
+func TestFailureNamesItsStep(t *testing.T) {
+	boom := errors.New("boom")
+	failing := func(context.Context) (int, error) { time.Sleep(7 * time.Millisecond); return 0, boom }
+	for name, tc := range map[string]struct {
+		handle func(ctx context.Context, t *handler.Task) error
+		step   string
+		took   time.Duration
+	}{
+		"as it is": {func(ctx context.Context, t *handler.Task) error {
+			_, err := handler.Step(ctx, t, "a", failing)
+			return err
+		}, "a", 7 * time.Millisecond},
+		"wrapped": {func(ctx context.Context, t *handler.Task) error {
+			_, err := handler.Step(ctx, t, "a", failing)
+			return handler.Permanent(fmt.Errorf("order: %w", err))
+		}, "a", 7 * time.Millisecond},
+		"another error": {func(ctx context.Context, t *handler.Task) error {
+			_, _ = handler.Step(ctx, t, "a", failing)
+			return boom
+		}, "", 0},
+		"no step ran": {func(ctx context.Context, t *handler.Task) error {
+			_, err := handler.Step(ctx, t, "", failing)
+			return err
+		}, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				task := newTask(taskhook.Config{})
+				out := handler.Classify(context.Background(), task, tc.handle(context.Background(), task))
+				if out.Failure.Step != tc.step || out.Failure.StepTook != tc.took {
+					t.Errorf("failed in %q after %v, want %q after %v", out.Failure.Step, out.Failure.StepTook, tc.step, tc.took)
+				}
+			})
+		})
+	}
+}
+
 func TestStepRefusals(t *testing.T) {
 	inStep := func(ctx context.Context, t *handler.Task) error {
 		_, err := handler.Step(ctx, t, "outer", func(ctx context.Context) (int, error) {

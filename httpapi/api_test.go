@@ -138,8 +138,15 @@ func newAPI(t *testing.T, change ...func(*Config)) *api {
 			return "free", t.Frame(ctx, "token", "after")
 		}),
 		handler.Bind(asks, func(ctx context.Context, t *handler.Task, _ json.RawMessage) (string, error) {
+			if _, err := handler.Step(ctx, t, "draft", func(context.Context) (string, error) { return "dear", nil }); err != nil {
+				return "", err
+			}
 			answer, err := suspend.Await[string](ctx, t, "approval")
 			return answer, err
+		}),
+		handler.Bind(handler.Define[json.RawMessage, suspend.Answer]("decides"), func(ctx context.Context, t *handler.Task, _ json.RawMessage) (suspend.Answer, error) {
+			return suspend.Ask(ctx, t, "ship", suspend.Question{Title: "Ship it?", Text: "42 tests", Assignee: "ops",
+				Choices: []suspend.Choice{{Name: "go", Label: "Ship"}, {Name: "stop"}}})
 		}))
 	if err != nil {
 		t.Fatal(err)
@@ -486,6 +493,10 @@ func TestEveryRoute(t *testing.T) {
 	if h := into[history](t, a.as("viewer", "GET", failed+"/history", "", 200)); len(h.Items) < 3 || h.Items[0].Kind != "created" {
 		t.Errorf("%+v", h)
 	}
+	if l := into[stepList](t, a.as("viewer", "GET", failed+"/steps", "", 200)); len(l.Items) != 0 {
+		t.Errorf("%+v", l)
+	}
+	a.as("viewer", "GET", failed+"/steps/none", "", 404)
 	a.as("operator", "POST", failed+":replay", `{"reason":"more ink","from_scratch":true}`, 204)
 	a.until(failed, "failed")
 	page := into[executionPage](t, a.as("viewer", "GET", "/v1/executions?state=failed&category=handler_error&kind=fails&limit=1&error=INK", "", 200))
@@ -494,6 +505,8 @@ func TestEveryRoute(t *testing.T) {
 	}
 	a.as("admin", "POST", failed+":purge", "", 204)
 	a.as("viewer", "GET", failed, "", 410)
+	a.as("viewer", "GET", failed+"/steps", "", 410)
+	a.as("viewer", "GET", failed+"/steps/none", "", 410)
 
 	talk := a.submit(`{"kind":"talks","input":3}`)
 	all, _ := a.follow(talk+"/events", nil, nil)
@@ -544,6 +557,9 @@ func TestEveryRoute(t *testing.T) {
 
 	ask := a.submit(`{"kind":"asks"}`)
 	a.until(ask, "suspended")
+	if v := into[payload](t, a.as("viewer", "GET", ask+"/steps/draft", "", 200)); string(v.Value) != `"dear"` {
+		t.Errorf("%+v", v)
+	}
 	points := into[waitpointList](t, a.as("viewer", "GET", ask+"/waitpoints", "", 200))
 	if len(points.Items) != 1 || points.Items[0].Key != "approval" {
 		t.Fatalf("%+v", points)
@@ -731,6 +747,7 @@ func (a *api) bulkAndFeed() {
 	if page := into[approvalPage](t, a.as("blue", "GET", "/v1/approvals", "", 200)); len(page.Items) != 0 {
 		t.Errorf("%+v", page)
 	}
+	a.questions()
 	a.as("operator", "POST", "/v1/lanes/side:set", `{"state":"paused"}`, 204)
 	a.as("operator", "POST", "/v1/lanes/side:set", `{"state":"asleep"}`, 400)
 	a.as("blue", "POST", "/v1/lanes/side:set", `{"state":"paused","namespace":"default"}`, 403)

@@ -136,62 +136,6 @@ func (c *call) transcript() error {
 	return c.answerJSON(http.StatusOK, out)
 }
 
-type approvalPage struct {
-	Items      []approval `json:"items"`
-	NextCursor string     `json:"next_cursor,omitempty"`
-}
-
-type approval struct {
-	Execution  string      `json:"execution"`
-	Namespace  string      `json:"namespace"`
-	Lane       string      `json:"lane"`
-	Kind       string      `json:"kind"`
-	Name       string      `json:"name" jsonschema:"under which the handler waits"`
-	Reason     string      `json:"reason,omitempty"`
-	Since      *time.Time  `json:"since,omitempty"`
-	TimeoutAt  *time.Time  `json:"timeout_at,omitempty"`
-	Waitpoints []waitpoint `json:"waitpoints" jsonschema:"those that are open"`
-}
-
-func (c *call) approvals() error {
-	q := c.query()
-	n := int(q.number("limit", 1, 100, 50))
-	if q.err != nil {
-		return q.err
-	}
-	namespace, err := c.namespace(q.text("namespace"))
-	if err != nil {
-		return err
-	}
-	page, err := c.h.admin.ListPage(c.ctx(), admin.Filter{Namespace: namespace, Lane: q.text("lane"), Kind: q.text("kind"), States: []flowfabric.PublicState{flowfabric.Suspended}},
-		q.text("cursor"), n)
-	if err != nil {
-		return err
-	}
-	out := approvalPage{Items: []approval{}, NextCursor: page.Cursor}
-	for _, x := range page.Items {
-		if x.ID.IsZero() {
-			continue
-		}
-		r, err := c.h.client.Suspension(c.ctx(), x.ID)
-		state, _ := flowfabric.Project(r.Code)
-		switch {
-		case errors.Is(err, flowfabric.ErrNotFound) || errors.Is(err, flowfabric.ErrResultPurged) || err == nil && state.Public != flowfabric.Suspended:
-			continue // it was answered meanwhile
-		case err != nil:
-			return err
-		}
-		open := approval{x.ID.String(), x.Route.Namespace, x.Route.Lane, x.Route.Kind, r.Name, r.Reason, utc(r.CreatedAt), utc(r.TimeoutAt), []waitpoint{}}
-		for _, p := range r.Waitpoints {
-			if p.State.Open() {
-				open.Waitpoints = append(open.Waitpoints, newWaitpoint(p))
-			}
-		}
-		out.Items = append(out.Items, open)
-	}
-	return c.answerJSON(http.StatusOK, out)
-}
-
 // happening is an event of the feed.
 type happening struct {
 	Kind      string     `json:"kind" jsonschema:"end, lease or signal; also the name of the event"`

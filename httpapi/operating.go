@@ -154,8 +154,8 @@ func (c *call) waitpoints() error {
 
 // reply is an answer to a waitpoint.
 type reply struct {
-	Name           string          `json:"name,omitempty" jsonschema:"of the signal, 1..128 bytes; default signal"`
-	Payload        json.RawMessage `json:"payload,omitempty" jsonschema:"any JSON value, at most 64 KiB; default null"`
+	Name           string          `json:"name,omitempty" jsonschema:"of the signal, 1..128 bytes; default the choice of the payload, if it has one, else signal"`
+	Payload        json.RawMessage `json:"payload,omitempty" jsonschema:"any JSON value, at most 64 KiB; default null. To a question: choice, and maybe comment and by"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`
 }
 
@@ -192,12 +192,23 @@ func (c *call) answer() error {
 	if err != nil {
 		return err
 	}
+	which := c.r.PathValue("key")
+	if b.Name == "" {
+		b.Name = chosen(b.Payload)
+	}
+	r, err := c.h.client.Suspension(c.ctx(), id)
+	if err != nil {
+		return err
+	}
+	if err := judge(r, which, b.Name); err != nil {
+		return err
+	}
 	opts := []client.ApproveOption{c.by()}
 	for _, o := range b.options() {
 		opts = append(opts, o)
 	}
-	d, err := c.h.client.Approve(c.ctx(), id, c.r.PathValue("key"), b.value(), opts...)
-	return c.delivered(d, err)
+	d, err := c.h.client.Approve(c.ctx(), id, which, b.value(), opts...)
+	return c.delivered(d, c.answered(id, which, err))
 }
 
 func (c *call) delivered(d suspend.Delivered, err error) error {

@@ -30,7 +30,8 @@ type suspendBody struct {
 	Lease         string         `json:"lease"`
 	Wait          string         `json:"wait" jsonschema:"its name, 1..128 bytes of printable ASCII, unique within a run; later runs find the answer under it"`
 	Until         *conditionBody `json:"until,omitempty" jsonschema:"default: a signal on the waitpoint of the same name"`
-	Reason        string         `json:"reason,omitempty" jsonschema:"waiting_for_signal (default), waiting_for_approval, waiting_for_callback, waiting_for_tool_result or waiting_for_operator_review"`
+	Reason        string         `json:"reason,omitempty" jsonschema:"waiting_for_signal (default), waiting_for_approval, waiting_for_callback, waiting_for_tool_result or waiting_for_operator_review; with a question, the default is waiting_for_approval"`
+	Question      *question      `json:"question,omitempty" jsonschema:"that people are asked. Without until, one of its choices answers the wait, on the waitpoint of the same name"`
 	WithinMs      int64          `json:"within_ms,omitempty" jsonschema:"how long at most, up to ten years; default for ever"`
 	OnTimeout     string         `json:"on_timeout,omitempty" jsonschema:"fail (default), cancel, expire, auto_resume, auto_resume_with_timeout_signal or escalate"`
 	ResumeAfterMs int64          `json:"resume_after_ms,omitempty" jsonschema:"pause between the answer and the next run, up to 30 days"`
@@ -229,14 +230,20 @@ func (c *call) suspendWork(f flowfabric.Fence, b *suspendBody) (*suspendAnswer, 
 	if err := printable("/wait", b.Wait); err != nil {
 		return nil, err
 	}
-	if b.Until == nil {
-		b.Until = &conditionBody{conditionLeaf: conditionLeaf{Signal: b.Wait}}
-	}
-	cond, err := b.Until.condition("/until")
-	if err != nil {
-		return nil, err
+	cond := suspend.Signal(b.Wait)
+	if b.Until != nil {
+		var err error
+		if cond, err = b.Until.condition("/until"); err != nil {
+			return nil, err
+		}
 	}
 	opts := []suspend.Option{suspend.Within(ms(b.WithinMs)), suspend.ResumeAfter(ms(b.ResumeAfterMs))}
+	if b.Question != nil {
+		if b.Until == nil {
+			cond = b.Question.until(b.Wait)
+		}
+		opts = append(opts, suspend.Because(suspend.ReasonApproval), suspend.Asking(b.Question.asked()))
+	}
 	if b.Reason != "" {
 		opts = append(opts, suspend.Because(suspend.Reason(b.Reason)))
 	}
@@ -255,7 +262,7 @@ func (c *call) suspendWork(f flowfabric.Fence, b *suspendBody) (*suspendAnswer, 
 	var r engine.Suspended
 	err = c.signing(f.Execution.Partition(), func() error {
 		q := engine.Suspension{ID: uuid.New(), Request: "api " + b.Wait, Name: b.Wait, Reason: w.Reason, Timeout: w.Within, Behaviour: w.Behaviour,
-			ResumeDelay: w.ResumeDelay, Condition: w.Condition}
+			ResumeDelay: w.ResumeDelay, Condition: w.Condition, Question: w.Question}
 		for _, key := range w.Keys {
 			if id, ok := pending[key]; ok {
 				q.Bindings = append(q.Bindings, engine.Binding{Minted: engine.Minted{ID: id, Key: key}, Pending: true})

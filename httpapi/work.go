@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -38,9 +39,10 @@ type framesAnswer struct {
 }
 
 type stepBody struct {
-	Lease string          `json:"lease"`
-	Name  string          `json:"name" jsonschema:"1..128 bytes of printable ASCII, unique within the execution"`
-	Value json.RawMessage `json:"value,omitempty" jsonschema:"any JSON value, at most 256 KiB; later runs get it with the claim. Default null"`
+	Lease  string          `json:"lease"`
+	Name   string          `json:"name" jsonschema:"1..128 bytes of printable ASCII, unique within the execution"`
+	Value  json.RawMessage `json:"value,omitempty" jsonschema:"any JSON value, at most 256 KiB; later runs get it with the claim. Default null"`
+	TookMs int64           `json:"took_ms,omitempty" jsonschema:"how long the step ran, by the worker's clock; for people"`
 }
 
 type already struct {
@@ -87,6 +89,8 @@ type failBody struct {
 	Message      string `json:"message,omitempty" jsonschema:"cut to 1 KiB"`
 	Permanent    bool   `json:"permanent,omitempty" jsonschema:"no retry, whatever the policy says"`
 	RetryAfterMs *int64 `json:"retry_after_ms,omitempty" jsonschema:"instead of the pause of the policy"`
+	Step         string `json:"step,omitempty" jsonschema:"the step that failed, if one did; for people"`
+	StepTookMs   int64  `json:"step_took_ms,omitempty" jsonschema:"how long it ran"`
 }
 
 type failAnswer struct {
@@ -207,8 +211,20 @@ func (c *call) recordStep(f flowfabric.Fence, b *stepBody) (*already, error) {
 	if err := printable("/name", b.Name); err != nil {
 		return nil, err
 	}
-	before, err := c.h.conn.Engine.RecordStep(c.ctx(), f, b.Name, value(b.Value))
+	took, err := spent("/took_ms", b.TookMs)
+	if err != nil {
+		return nil, err
+	}
+	before, err := c.h.conn.Engine.RecordStep(c.ctx(), f, b.Name, value(b.Value), took)
 	return &already{before}, err
+}
+
+// spent is how long something took.
+func spent(field string, took int64) (time.Duration, error) {
+	if took < 0 || took > int64(limits.MaxDelay/time.Millisecond) {
+		return 0, invalid(field, "it is %d, want 0..10 years", took)
+	}
+	return ms(took), nil
 }
 
 // printable checks the name of a step or of a wait.
@@ -273,6 +289,16 @@ func (c *call) failWork(f flowfabric.Fence, b *failBody) (*failAnswer, error) {
 		pause := ms(*b.RetryAfterMs)
 		failure.RetryAfter = &pause
 	}
+	if b.Step != "" {
+		if err := printable("/step", b.Step); err != nil {
+			return nil, err
+		}
+	}
+	took, err := spent("/step_took_ms", b.StepTookMs)
+	if err != nil {
+		return nil, err
+	}
+	failure.Step, failure.StepTook = b.Step, took
 	r, err := c.h.conn.Engine.FailExecution(c.ctx(), f, failure)
 	return &failAnswer{r.Retry, r.RetryIn.Milliseconds(), r.Already}, err
 }

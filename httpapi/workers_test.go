@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sourcegraph/conc"
 
@@ -108,13 +109,24 @@ func TestRemoteWorker(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	r.call("frames", x.Lease, `"first":9,"frames":[{"text":"gap"}]`, 409)
-	if s := into[already](t, r.call("step", x.Lease, `"name":"charge","value":{"id":7}`, 200)); s.Already {
+	if s := into[already](t, r.call("step", x.Lease, `"name":"charge","value":{"id":7},"took_ms":1500`, 200)); s.Already {
 		t.Errorf("%+v", s)
 	}
 	if s := into[already](t, r.call("step", x.Lease, `"name":"charge","value":{"id":7}`, 200)); !s.Already {
 		t.Errorf("%+v", s)
 	}
 	r.call("step", x.Lease, `"name":"charge","value":8`, 409)
+	r.call("step", x.Lease, `"name":"late","took_ms":-1`, 400)
+	if l := into[stepList](t, a.as("viewer", "GET", path+"/steps", "", 200)); len(l.Items) != 1 || l.Items[0].Name != "charge" || l.Items[0].Kind != "step" ||
+		l.Items[0].State != "recorded" || l.Items[0].Bytes != len(`{"id":7}`) || l.Items[0].EndedAt.Sub(*l.Items[0].StartedAt) != 1500*time.Millisecond {
+		t.Errorf("%+v", l)
+	}
+	if v := into[payload](t, a.as("viewer", "GET", path+"/steps/charge", "", 200)); string(v.Value) != `{"id":7}` {
+		t.Errorf("%+v", v)
+	}
+	if p := into[problem](t, a.as("viewer", "GET", path+"/steps/a%2Fb:c", "", 404)); p.Code != "not_found" {
+		t.Errorf("%+v", p)
+	}
 	r.call("progress", x.Lease, `"percent":50,"message":"half"`, 204)
 	if s := into[execution](t, a.as("viewer", "GET", path, "", 200)); s.State != "active" || s.Worker != r.session || s.Progress.Message != "half" || *s.Progress.Percent != 50 || s.Steps != 1 {
 		t.Errorf("%+v", s)
@@ -147,10 +159,16 @@ func TestRemoteWorkerEnds(t *testing.T) {
 	path := a.submit(`{"kind":"remote","retries":1}`)
 	x := r.one()
 	r.call("step", x.Lease, `"name":"s"`, 200)
-	if f := into[failAnswer](t, r.call("fail", x.Lease, `"category":"net","message":"no route","retry_after_ms":0`, 200)); !f.Retry || f.RetryInMs != 0 {
+	r.call("fail", x.Lease, `"step":"é"`, 400)
+	r.call("fail", x.Lease, `"step":"ship","step_took_ms":-1`, 400)
+	if f := into[failAnswer](t, r.call("fail", x.Lease, `"category":"net","message":"no route","retry_after_ms":0,"step":"ship","step_took_ms":20`, 200)); !f.Retry || f.RetryInMs != 0 {
 		t.Errorf("%+v", f)
 	}
 	x = r.one()
+	if l := into[stepList](t, a.as("viewer", "GET", path+"/steps", "", 200)); len(l.Items) != 2 || l.Items[0].State != "recorded" || l.Items[1].Name != "ship" ||
+		l.Items[1].State != "failed" || l.Items[1].Error != "no route" || l.Items[1].EndedAt.Sub(*l.Items[1].StartedAt) != 20*time.Millisecond {
+		t.Errorf("%+v", l)
+	}
 	if x.AttemptType != "retry" || x.Attempt != 1 || x.Retries != 1 || string(x.Steps["s"].Value) != "null" || len(x.Steps) != 1 {
 		t.Errorf("%+v", x)
 	}

@@ -190,6 +190,11 @@ var methods = []method{
 
 	{"Client.Ping", true, func(s *stage, c *client.Client) error { return c.Ping(s.ctx) }},
 	{"Client.Get", true, func(s *stage, c *client.Client) error { return second(c.Get(s.ctx, s.waiting().ID())) }},
+	{"Client.Steps", true, func(s *stage, c *client.Client) error { return second(c.Steps(s.ctx, s.waiting().ID())) }},
+	{"Client.StepValue", true, func(s *stage, c *client.Client) error {
+		_, _, err := c.StepValue(s.ctx, s.waiting().ID(), "a")
+		return err
+	}},
 	{"Client.RawInput", true, func(s *stage, c *client.Client) error { return second(c.RawInput(s.ctx, s.waiting().ID())) }},
 	{"Client.RawResult", true, func(s *stage, c *client.Client) error { return second(c.RawResult(s.ctx, s.ended().ID())) }},
 	{"Client.RawResultNow", true, func(s *stage, c *client.Client) error { return second(c.RawResultNow(s.ctx, s.ended().ID())) }},
@@ -215,6 +220,10 @@ var methods = []method{
 		x, token := s.suspended()
 		return second(c.DeliverSignal(s.ctx, x.ID(), token.Waitpoint(), token.Digest(), suspend.SentSignal{Name: "go", Payload: []byte(`"on"`)}))
 	}},
+	{"Client.ReadQuestion", true, func(s *stage, c *client.Client) error {
+		x, token := s.suspended()
+		return second(c.ReadQuestion(s.ctx, x.ID(), token.Waitpoint(), token.Digest()))
+	}},
 	{"Client.AwaitSuspension", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
 		return second(c.AwaitSuspension(s.ctx, x.ID()))
@@ -239,6 +248,9 @@ var methods = []method{
 	{"Client.Approve", false, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
 		return second(c.Approve(s.ctx, x.ID(), "go", "on", flowfabric.By("me")))
+	}},
+	{"Admin.Approvals", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).Approvals(s.ctx, admin.ApprovalFilter{}, "", 0))
 	}},
 	{"Admin.RevokeFrom", false, func(s *stage, c *client.Client) error {
 		err := admin.New(c).RevokeFrom(s.ctx, s.active().ID(), "nobody~1")

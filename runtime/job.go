@@ -149,9 +149,9 @@ func (j *job) context() (context.Context, context.CancelFunc) {
 
 // RecordStep implements [taskhook.StepRecorder] under the hold. The step's effect has happened, so its record is sent
 // until it is answered: neither a failover nor a frozen partition may repeat the effect or cost a retry.
-func (j *job) RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte) (already bool, err error) {
+func (j *job) RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte, took time.Duration) (already bool, err error) {
 	err = persist(ctx, j.held, func(ctx context.Context) (err error) {
-		already, err = j.jobs.store.RecordStep(ctx, fence, name, value)
+		already, err = j.jobs.store.RecordStep(ctx, fence, name, value, took)
 		return err
 	})
 	return already, err

@@ -49,6 +49,7 @@ type options struct {
 	reason    Reason
 	delay     time.Duration
 	named     string
+	question  *Question
 }
 
 // Option changes a wait.
@@ -291,7 +292,11 @@ func want(name string, cond Condition, o options) (*waithook.Wanted, error) {
 	default:
 		return nil, fmt.Errorf("%w: Because is %q, want one of the Reason constants", flowfabric.ErrInvalidInput, string(o.reason))
 	}
-	return &waithook.Wanted{Name: name, Condition: text, Keys: keys, Reason: string(o.reason), Behaviour: string(o.behaviour), Within: o.within, ResumeDelay: o.delay}, nil
+	question, err := o.asked()
+	if err != nil {
+		return nil, err
+	}
+	return &waithook.Wanted{Name: name, Condition: text, Keys: keys, Question: question, Reason: string(o.reason), Behaviour: string(o.behaviour), Within: o.within, ResumeDelay: o.delay}, nil
 }
 
 // IsWanted reports that err asks to suspend, so that middleware does not take it for a failure.

@@ -2,6 +2,7 @@ package suspend
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"log/slog"
@@ -10,6 +11,10 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
 // HTTPConfig says how [HTTPHandler] answers. Only Deliver is required.
@@ -18,7 +23,8 @@ type HTTPConfig struct {
 	Deliver Deliverer
 	// Page is what people see who open a link. It is called for every token that looks like one, before anybody has checked
 	// it, so it must show nothing that only the holder of a good one may know. With a Page, programs may post its answers
-	// only. Default "Your answer is needed" with Approve and Reject; programs may then also post signals of other names.
+	// only. Without a Page, and if Deliver is a *client.Client, the holder of a good token sees the stored question ([Ask]), which costs a read
+	// of the store. Default otherwise "Your answer is needed" with Approve and Reject; programs may then also post signals of other names.
 	Page func(Token) Page
 	// ClosedStatus is the status for a signal that came too late, because the waitpoint is closed or the execution has ended:
 	// 200, so that senders who repeat until they see success stop, or 409. Default 200.
@@ -36,7 +42,10 @@ type Page struct {
 }
 
 // Choice is one answer: the name of the signal that it sends (1..128 bytes, not beginning with "__") and what the button says.
-type Choice struct{ Name, Label string }
+type Choice struct {
+	Name  string `json:"name"`
+	Label string `json:"label,omitempty"`
+}
 
 // Answer is the payload that the page's form delivers, as JSON; its signal is named like the choice. A handler reads it with
 // Await[Answer].
@@ -69,16 +78,17 @@ func Link(base string, t Token) string {
 // Deliver is nil.
 //
 //	GET, HEAD   the page, or with "Accept: application/json" its title, text and choices. It never acts, so mail scanners and
-//	            link previews do no harm, and it does not ask the store: every token that looks like one gets the page.
+//	            link previews do no harm. Every token that looks like one gets a page; what a wait asks ([Ask]) is on it only
+//	            after the store has judged the token.
 //	POST        a form (token, choice, comment, by) or JSON (token, name, payload, idempotency_key, source, source_type,
 //	            correlation, category). JSON needs the token and a payload, which may be null; name is "signal" by default.
 //
 // The token may come as the query parameter token, as the field token, or as Authorization: Bearer; twice only if equal. It
 // is the whole right to answer: there are no cookies, so there is nothing for a forged request of another site to borrow.
 //
-// A JSON post answers the page if HTTPConfig.Page is set, if its name is one of the choices, or if its payload has a choice. It must then
+// A JSON post answers the page if HTTPConfig.Page is set, if a question is stored, if its name is one of the choices, or if its payload has a choice. It must then
 // be what the form would send: name is a choice of the page, and payload an [Answer] with that choice. Anything else is refused, and
-// the waitpoint stays open. Without HTTPConfig.Page any other post is a callback, whose name and payload are for the handler to judge:
+// the waitpoint stays open. Without both any other post is a callback, whose name and payload are for the handler to judge:
 // mount a handler of its own for callbacks.
 //
 // A JSON post is remembered under idempotency_key or the header Idempotency-Key: a repeat is answered like the first. The page
@@ -155,20 +165,41 @@ func (h *callback) show(r *http.Request) *reply {
 	if a != nil {
 		return a
 	}
-	return question(h.page(t), t)
+	p, _ := h.page(r.Context(), t)
+	return question(p, t)
 }
 
-// page is what to show for a token, with defaults.
-func (h *callback) page(t Token) Page {
-	var p Page
+// page is what to show for a token, with defaults; own tells that it is a page of this waitpoint, whose answers alone may be posted.
+func (h *callback) page(ctx context.Context, t Token) (p Page, own bool) {
 	if h.cfg.Page != nil {
-		p = h.cfg.Page(t)
+		p, own = h.cfg.Page(t), true
+	} else if q := h.asked(ctx, t); q != nil {
+		p, own = Page{Title: q.Title, Text: q.Text, Choices: q.Choices}, true
 	}
 	p.Title = cmp.Or(p.Title, "Your answer is needed")
 	if len(p.Choices) == 0 {
-		p.Choices = []Choice{{"approve", "Approve"}, {"reject", "Reject"}}
+		p.Choices = defaultChoices()
 	}
-	return p
+	return p, own
+}
+
+// questions tells the holder of a token what is asked; a *client.Client does.
+type questions interface {
+	ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (*Question, error)
+}
+
+// asked is the stored question for a good token. One that opens nothing gets the same page as one without a question, and a store that is
+// away, too: the answer is judged where it is delivered.
+func (h *callback) asked(ctx context.Context, t Token) *Question {
+	reader, ok := h.cfg.Deliver.(questions)
+	if !ok {
+		return nil
+	}
+	q, err := reader.ReadQuestion(ctx, t.Execution(), t.Waitpoint(), t.Digest())
+	if err != nil {
+		h.cfg.Logger.Debug("flowfabric: no question is shown", "execution", t.Execution().String(), "waitpoint", t.Waitpoint().String(), "error", err)
+	}
+	return q
 }
 
 // act reads a post and delivers what it says.

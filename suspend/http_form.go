@@ -38,7 +38,7 @@ func (h *callback) actForm(r *http.Request, body []byte) *reply {
 	if a != nil {
 		return a
 	}
-	p := h.page(t)
+	p, _ := h.page(r.Context(), t)
 	answer, problem := readAnswer(fields, p)
 	if problem != "" {
 		a := invalid(problem)

@@ -49,17 +49,17 @@ func (b callbackBody) signal() SentSignal {
 		Correlation: b.Correlation, IdempotencyKey: b.IdempotencyKey, Encoding: "json", Payload: b.Payload}
 }
 
-// problem says what is wrong with a signal that a program posts, "" for nothing. A page that somebody wrote is a question, and only
+// problem says what is wrong with a signal that a program posts, "" for nothing. A page of the waitpoint's own is a question, and only
 // its answers are taken. Without one a program may also report anything else. Whatever is taken is used up, so what the
 // handler could not read is refused here, while the waitpoint is open.
-func (h *callback) problem(p Page, s SentSignal) string {
+func (p Page) problem(own bool, s SentSignal) string {
 	var shape struct{ Choice json.RawMessage }
 	isAnswer := json.Unmarshal(s.Payload, &shape) == nil && shape.Choice != nil
 	var a Answer
 	switch {
 	case s.Payload == nil:
 		return "The field payload is missing."
-	case h.cfg.Page == nil && !p.offers(s.Name) && !isAnswer:
+	case !own && !p.offers(s.Name) && !isAnswer:
 		return ""
 	case !p.offers(s.Name):
 		return fmt.Sprintf("The field name must be one of the choices: %s.", p.names())
@@ -80,7 +80,8 @@ func (h *callback) actJSON(r *http.Request, body []byte) *reply {
 		return a
 	}
 	s := b.signal()
-	if problem := h.problem(h.page(t), s); problem != "" {
+	p, own := h.page(r.Context(), t)
+	if problem := p.problem(own, s); problem != "" {
 		return invalid(problem)
 	}
 	for _, key := range r.Header.Values("Idempotency-Key") {

@@ -43,10 +43,12 @@ type Waitpoint struct {
 
 // Record is the current suspension of an execution, or its last one.
 type Record struct {
-	Code         flowfabric.Code // the execution's state now
-	ID           uuid.UUID       // nil: it was never suspended
+	Code         flowfabric.Code   // the execution's state now
+	Flow         flowfabric.FlowID // of which the execution is a node or a child; zero: none
+	ID           uuid.UUID         // nil: it was never suspended
 	Name         string
 	Reason       string
+	Question     *Question // that people are asked; nil: none
 	Behaviour    string
 	CreatedAt    time.Time
 	TimeoutAt    time.Time
@@ -59,6 +61,7 @@ type Record struct {
 	CloseReason  string
 	Cause        string
 	Trigger      string // signal, operator, auto_resume, timeout, cancelled or deadline
+	By           string // who ended it, as they say: an operator, or the source of the signal; "" if nobody did
 	Result       *Result
 	Waitpoints   []Waitpoint // every one that is still known, also of earlier suspensions
 }

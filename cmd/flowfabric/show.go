@@ -17,13 +17,14 @@ import (
 )
 
 func showCommand(a *app) *cobra.Command {
-	var input, result, summary bool
+	var with shown
 	cmd := &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show one execution: state, attempts, times, tags, failure",
 		Aliases: []string{"get"},
 		Long: `show prints what the store knows of an execution. --input adds what it was submitted with, --result
-the result of one that completed, --summary the summary document that its handler writes.`,
+the result of one that completed, --summary the summary document that its handler writes, --steps the
+durable steps: which attempt ran each, how long it took, and which ones failed.`,
 		Example: `  flowfabric show 3-0197f3a0-…
   flowfabric show 3-0197f3a0-… --json | jq .state`,
 		Args: exactly("ID"),
@@ -32,14 +33,18 @@ the result of one that completed, --summary the summary document that its handle
 			if err != nil {
 				return err
 			}
-			return a.operate(ctx, func(o *admin.Admin) error { return a.showExecution(ctx, o, id, input, result, summary) })
+			return a.operate(ctx, func(o *admin.Admin) error { return a.showExecution(ctx, o, id, with) })
 		}),
 	}
-	cmd.Flags().BoolVar(&input, "input", false, "also the input")
-	cmd.Flags().BoolVar(&result, "result", false, "also the result")
-	cmd.Flags().BoolVar(&summary, "summary", false, "also the summary document of the newest attempt")
+	cmd.Flags().BoolVar(&with.input, "input", false, "also the input")
+	cmd.Flags().BoolVar(&with.result, "result", false, "also the result")
+	cmd.Flags().BoolVar(&with.summary, "summary", false, "also the summary document of the newest attempt")
+	cmd.Flags().BoolVar(&with.steps, "steps", false, "also the recorded and the failed steps")
 	return cmd
 }
+
+// shown is what else is shown of an execution.
+type shown struct{ input, result, summary, steps bool }
 
 // execution is an engine.Snapshot for --json. Times are RFC 3339 in UTC, absent when there is none.
 type execution struct {
@@ -85,6 +90,7 @@ type execution struct {
 	AttemptLog      []attempt              `json:"attempt_log,omitempty"`
 	End             *ended                 `json:"end,omitempty"`          // --result
 	Summary         *summaryView           `json:"summary,omitempty"`      // --summary
+	StepList        []stepView             `json:"step_list,omitempty"`    // --steps
 	Input           json.RawMessage        `json:"input,omitempty"`        // --input, if it is JSON
 	InputRaw        []byte                 `json:"input_base64,omitempty"` // --input, if it is not
 }
@@ -105,6 +111,26 @@ type attempt struct {
 	EndedAt   time.Time              `json:"ended_at,omitzero"`
 	Category  string                 `json:"category,omitempty"`
 	Reason    string                 `json:"reason,omitempty"`
+}
+
+// stepView is a step that was recorded, or that an attempt failed in.
+type stepView struct {
+	Name      string    `json:"name"`
+	Kind      string    `json:"kind"`
+	Attempt   uint32    `json:"attempt"`
+	State     string    `json:"state"`
+	StartedAt time.Time `json:"started_at,omitzero"`
+	EndedAt   time.Time `json:"ended_at,omitzero"`
+	Bytes     int       `json:"bytes"`
+	Error     string    `json:"error,omitempty"`
+}
+
+func newStepView(s flowfabric.StepRecord) stepView {
+	v := stepView{s.Name, s.Kind, s.Attempt, "recorded", utc(s.StartedAt), utc(s.EndedAt), s.Bytes, s.Error}
+	if s.Failed {
+		v.State = "failed"
+	}
+	return v
 }
 
 type summaryView struct {
@@ -155,7 +181,7 @@ func newExecution(s engine.Snapshot) execution {
 	return x
 }
 
-func (a *app) showExecution(ctx context.Context, o *admin.Admin, id flowfabric.ExecutionID, input, result, summary bool) error {
+func (a *app) showExecution(ctx context.Context, o *admin.Admin, id flowfabric.ExecutionID, with shown) error {
 	c := o.Client()
 	s, err := c.Get(ctx, id)
 	if err != nil {
@@ -165,7 +191,7 @@ func (a *app) showExecution(ctx context.Context, o *admin.Admin, id flowfabric.E
 	if len(s.Route.Gates) > 0 && s.State.LifecyclePhase == "runnable" {
 		x.gated(o.Why(ctx, id))
 	}
-	if input {
+	if with.input {
 		raw, err := c.RawInput(ctx, id)
 		if err != nil {
 			return err
@@ -176,13 +202,22 @@ func (a *app) showExecution(ctx context.Context, o *admin.Admin, id flowfabric.E
 			x.InputRaw = raw
 		}
 	}
-	if result && s.State.Terminal() {
+	if with.result && s.State.Terminal() {
 		end, ok := endOf(c.RawResult(ctx, id))
 		if ok {
 			x.End = &end
 		}
 	}
-	if summary {
+	if with.steps {
+		list, err := c.Steps(ctx, id)
+		if err != nil {
+			return err
+		}
+		for _, s := range list {
+			x.StepList = append(x.StepList, newStepView(s))
+		}
+	}
+	if with.summary {
 		doc, err := c.Summary(ctx, id)
 		if err != nil {
 			return err
@@ -247,6 +282,14 @@ func (x execution) text(p *page) {
 			rows[i] = []any{r.Index, r.Type, r.State, r.Worker, instant(r.ClaimedAt), instant(r.EndedAt), join(": ", r.Category, r.Reason)}
 		}
 		p.table([]string{"ATTEMPT", "TYPE", "STATE", "WORKER", "CLAIMED", "ENDED", "FAILURE"}, rows)
+	}
+	if len(x.StepList) > 0 {
+		p.WriteByte('\n')
+		rows := make([][]any, len(x.StepList))
+		for i, s := range x.StepList {
+			rows[i] = []any{s.Name, s.Kind, s.Attempt, s.State, instant(s.EndedAt), s.EndedAt.Sub(s.StartedAt).String(), s.Bytes, s.Error}
+		}
+		p.table([]string{"STEP", "KIND", "ATTEMPT", "STATE", "ENDED", "TOOK", "BYTES", "ERROR"}, rows)
 	}
 	if x.Summary != nil && x.Summary.Version > 0 {
 		p.say("\nsummary of attempt %d, version %d:", x.Summary.Attempt, x.Summary.Version)

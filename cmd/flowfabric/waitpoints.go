@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,7 +17,7 @@ func waitpointsCommand(a *app) *cobra.Command {
 		Use:   "waitpoints ID",
 		Short: "List what an execution waits for, and what it waited for",
 		Long: `waitpoints lists the waitpoints of an execution, open ones first. Of a token only the key it is signed
-with and a fingerprint are shown, never the token.`,
+with and a fingerprint are shown, never the token. What people are asked follows, if the wait has a question.`,
 		Example: "  flowfabric waitpoints 3-0197f3a0-…",
 		Args:    exactly("ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
@@ -29,14 +30,36 @@ with and a fingerprint are shown, never the token.`,
 				if err != nil {
 					return err
 				}
+				asked, err := c.Suspension(ctx, id)
+				if err != nil {
+					return err
+				}
+				q := asked.Question
+				if !asked.ClosedAt.IsZero() {
+					q = nil
+				}
 				out := make([]waitpoint, len(found))
 				rows := make([][]any, len(found))
 				for i, w := range found {
 					out[i] = newWaitpoint(w)
+					if w.Suspension == asked.ID && w.State.Open() {
+						out[i].Question = q
+					}
 					rows[i] = []any{w.Key, w.State, w.ID, w.Signals, w.Matched, instant(w.CreatedAt), instant(w.ExpiresAt), instant(w.ClosedAt), w.CloseReason}
 				}
 				return a.show(out, func(p *page) {
 					p.table([]string{"KEY", "STATE", "WAITPOINT", "SIGNALS", "MATCHED", "CREATED", "EXPIRES", "CLOSED", "WHY"}, rows)
+					if q != nil {
+						p.say("\n%s", q.Title)
+						if q.Text != "" {
+							p.say("%s", q.Text)
+						}
+						var choices []string
+						for _, c := range q.Choices {
+							choices = append(choices, join(": ", c.Name, c.Label))
+						}
+						p.facts("choices", strings.Join(choices, ", "), "assignee", q.Assignee)
+					}
 				})
 			})
 		}),
@@ -58,6 +81,7 @@ type waitpoint struct {
 	LastSignalAt time.Time              `json:"last_signal_at,omitzero"`
 	ClosedAt     time.Time              `json:"closed_at,omitzero"`
 	CloseReason  string                 `json:"close_reason,omitempty"`
+	Question     *suspend.Question      `json:"question,omitempty"` // of an open one, if its wait has one
 }
 
 func newWaitpoint(w suspend.Waitpoint) waitpoint {

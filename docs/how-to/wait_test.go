@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -50,6 +52,39 @@ func approvals(c *client.Client) http.Handler {
 		Deliver: c,
 		Page:    func(suspend.Token) suspend.Page { return suspend.Page{Title: "Publish this article?"} },
 	})
+}
+
+var Release = handler.Define[string, string]("release")
+
+// ReleaseVersion asks before it ships.
+func ReleaseVersion(ctx context.Context, t *handler.Task, version string) (string, error) {
+	answer, err := suspend.Ask(ctx, t, "ship", suspend.Question{
+		Title:    "Ship " + version + "?",
+		Text:     "All tests passed.",
+		Choices:  []suspend.Choice{{Name: "ship", Label: "Ship it"}, {Name: "hold", Label: "Not yet"}},
+		Assignee: "release-team",
+	}, suspend.Within(72*time.Hour))
+	return answer.Choice, err
+}
+
+func TestAsk(t *testing.T) {
+	ctx, c := start(t, runtime.Config{}, handler.Bind(Release, ReleaseVersion))
+	exec, err := client.Submit(ctx, c, Release, "v2")
+	must(t, err)
+	_, err = exec.AwaitSuspension(ctx)
+	must(t, err)
+	open, err := admin.New(c).Approvals(ctx, admin.ApprovalFilter{Assignee: "release-team"}, "", 0)
+	must(t, err)
+	if len(open.Items) != 1 || open.Items[0].Question.Title != "Ship v2?" {
+		t.Fatalf("%+v", open)
+	}
+	_, err = exec.Approve(ctx, "ship", suspend.Answer{Choice: "hold"}, flowfabric.By("anna"))
+	must(t, err)
+	choice, err := exec.Result(ctx)
+	must(t, err)
+	if choice != "hold" {
+		t.Error(choice)
+	}
 }
 
 func TestWait(t *testing.T) {

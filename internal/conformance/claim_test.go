@@ -377,7 +377,7 @@ var claimScenarios = []scenario{
 		f := k.one(id).Fence
 		big := strings.Repeat("s", limits.MaxStepBytes)
 		for i := range 3 {
-			already, err := w.e.RecordStep(w.ctx, f, "step "+strconv.Itoa(i), []byte(big))
+			already, err := w.e.RecordStep(w.ctx, f, "step "+strconv.Itoa(i), []byte(big), 0)
 			w.no(err)
 			same(w, "already", already, false)
 		}
@@ -393,7 +393,7 @@ var claimScenarios = []scenario{
 		w.reset()
 		id = w.create()
 		f = k.fresh().one(id).Fence
-		_, err := w.e.RecordStep(w.ctx, f, "s", []byte("\x00v"))
+		_, err := w.e.RecordStep(w.ctx, f, "s", []byte("\x00v"), 0)
 		w.no(err)
 		w.release(f)
 		same(w, "inlined", string(w.worker("w2").one(id).Steps["s"]), "\x00v")
@@ -402,28 +402,28 @@ var claimScenarios = []scenario{
 		f := w.worker("w1").one(w.create()).Fence
 		args := append([]string{proto}, fenceArgs(f)...)
 		for i := range limits.MaxSteps {
-			w.must("ff_record_step", append(slices.Clone(args), "s"+strconv.Itoa(i), "")...)
+			w.must("ff_record_step", append(slices.Clone(args), "s"+strconv.Itoa(i), "", "0")...)
 		}
 		w.check()
 		w.unchanged("one step more", func() {
-			_, err := w.e.RecordStep(w.ctx, f, "one more", nil)
+			_, err := w.e.RecordStep(w.ctx, f, "one more", nil, 0)
 			w.is(err, flowfabric.ErrStepLimit)
-			_, err = w.e.RecordStep(w.ctx, f, "s1", []byte("other"))
+			_, err = w.e.RecordStep(w.ctx, f, "s1", []byte("other"), 0)
 			w.is(err, flowfabric.ErrStepConflict)
-			_, err = w.e.RecordStep(w.ctx, f, "big", make([]byte, limits.MaxStepBytes+1))
+			_, err = w.e.RecordStep(w.ctx, f, "big", make([]byte, limits.MaxStepBytes+1), 0)
 			w.is(err, flowfabric.ErrPayloadTooLarge)
-			already, err := w.e.RecordStep(w.ctx, f, "s1", nil)
+			already, err := w.e.RecordStep(w.ctx, f, "s1", nil, 0)
 			w.no(err)
 			same(w, "already", already, true)
 		})
 		w.reset()
 		f = w.worker("w1").one(w.create()).Fence
 		for i := range 31 {
-			_, err := w.e.RecordStep(w.ctx, f, "s"+strconv.Itoa(i), make([]byte, limits.MaxStepBytes))
+			_, err := w.e.RecordStep(w.ctx, f, "s"+strconv.Itoa(i), make([]byte, limits.MaxStepBytes), 0)
 			w.no(err)
 		}
 		w.unchanged("more than 8 MiB", func() {
-			_, err := w.e.RecordStep(w.ctx, f, "last", make([]byte, limits.MaxStepBytes))
+			_, err := w.e.RecordStep(w.ctx, f, "last", make([]byte, limits.MaxStepBytes), 0)
 			w.is(err, flowfabric.ErrStepLimit)
 		})
 	}},

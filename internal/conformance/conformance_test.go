@@ -84,6 +84,7 @@ func topics() map[string][]scenario {
 		"claim":         claimScenarios,
 		"lease":         leaseScenarios,
 		"settle":        settleScenarios,
+		"steps":         stepScenarios,
 		"stream":        streamScenarios,
 		"time":          timeScenarios,
 		"clock":         clockScenarios,
@@ -104,6 +105,7 @@ func topics() map[string][]scenario {
 		"signal":        signalScenarios,
 		"waitpoint":     waitpointScenarios,
 		"suspend reuse": reuseScenarios,
+		"question":      questionScenarios,
 		"modes":         modeScenarios,
 		"runs":          runScenarios,
 		"feed":          feedScenarios,
@@ -128,8 +130,8 @@ func topics() map[string][]scenario {
 var unmarked = []string{"golden", "lost replies", "interleavings", "errors", "fuzz"}
 
 var order = []string{
-	"create", "claim", "lease", "settle", "stream", "time", "clock", "cancel", "operator", "trail", "golden", "lost replies", "interleavings", "bell",
-	"errors", "repeat", "server", "edge cases", "tick", "modes", "runs", "suspend", "signal", "waitpoint", "suspend reuse",
+	"create", "claim", "lease", "settle", "steps", "stream", "time", "clock", "cancel", "operator", "trail", "golden", "lost replies", "interleavings", "bell",
+	"errors", "repeat", "server", "edge cases", "tick", "modes", "runs", "suspend", "signal", "waitpoint", "suspend reuse", "question",
 	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "audit", "replicas", "counting", "flow", "gates", "spend", "fair", "fuzz",
 }
 

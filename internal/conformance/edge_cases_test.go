@@ -242,7 +242,7 @@ var edgeCaseScenarios = []scenario{
 		k := w.worker("w1")
 		id := w.create()
 		f := k.one(id).Fence
-		_, err := w.e.RecordStep(w.ctx, f, "s", []byte("v"))
+		_, err := w.e.RecordStep(w.ctx, f, "s", []byte("v"), 0)
 		w.no(err)
 		w.complete(f, "r")
 		_, err = w.e.PurgeExecution(w.ctx, id, 48*time.Hour)

@@ -262,7 +262,7 @@ func (w *env) stage() staged {
 	w.cancel(lost.Execution) // leaves a notice
 	ended := w.create(priority(1), deadline(time.Hour), tags(map[string]string{"a.b": "c"}))
 	e := k.one(ended).Fence
-	_, err := w.e.RecordStep(w.ctx, e, "s", []byte("v"))
+	_, err := w.e.RecordStep(w.ctx, e, "s", []byte("v"), 0)
 	w.no(err)
 	w.frames(e, 1, 1)
 	w.no(w.complete(e, "r").Err)
@@ -310,6 +310,7 @@ func (w *env) stage() staged {
 		call{"ff_audit_flows", []string{proto, "1", "1", asleep.UUID().String(), "0", "0", ""}},
 		call{"ff_audit_routes", []string{proto, "1", "0", "0", "", "0"}}, // what it is told of routes it believes
 		call{"ff_read_suspension", []string{proto, asleep.UUID().String()}},
+		call{"ff_read_question", []string{proto, asleep.UUID().String(), wait.ID.String(), wait.Digest}},
 		call{"ff_read_signals", []string{proto, asleep.UUID().String(), wait.ID.String(), "0"}},
 		call{"ff_create_execution", createArgs(w.item(delay(time.Minute), retries(1), tags(map[string]string{"x.y": "z"})))},
 		call{"ff_claim_next", claimArgs(k.request(2))},
@@ -322,6 +323,7 @@ func (w *env) stage() staged {
 		call{"ff_boot", []string{proto}},
 		call{"ff_read_execution", []string{proto, id.UUID().String()}},
 		call{"ff_read_history", []string{proto, id.UUID().String()}},
+		call{"ff_read_steps", []string{proto, id.UUID().String(), ""}},
 		call{"ff_explain_execution", []string{proto, asleep.UUID().String()}},
 		call{"ff_change_priority", []string{proto, waiting.UUID().String(), "5", "me"}},
 		call{"ff_set_delay", []string{proto, later.UUID().String(), "5000", uuid.NewString(), "me", "reason"}},
@@ -379,11 +381,11 @@ func fencedCalls(f flowfabric.Fence) []call {
 		Node: "c"}
 	return []call{
 		{"ff_complete_execution", slices.Concat([]string{proto, "1"}, fence, []string{"result", "0"})},
-		{"ff_fail_execution", with("category", "reason", "0", "")},
+		{"ff_fail_execution", with("category", "reason", "0", "", "", "0")},
 		{"ff_delay_execution", with("+1000")},
 		{"ff_release_execution", with()},
 		{"ff_cancel_execution", with("owner", "reason", "")},
-		{"ff_record_step", with("step", "value")},
+		{"ff_record_step", with("step", "value", "0")},
 		{"ff_update_progress", with("50", "half")},
 		{"ff_append_frames", with(strconv.Itoa(2), "1", "d", "type", "json", "", "12", "1", "payload")},
 		{"ff_create_pending_waitpoint", with(wirePend("draft", minted("draft"))...)},

@@ -274,7 +274,7 @@ var flowChildrenScenarios = []scenario{
 		full := w.family()
 		w.quiet = true
 		for i := range 1000 {
-			_, err := w.e.RecordStep(w.ctx, full.fence, fmt.Sprint("s", i), nil)
+			_, err := w.e.RecordStep(w.ctx, full.fence, fmt.Sprint("s", i), nil, 0)
 			w.no(err)
 		}
 		w.quiet = false

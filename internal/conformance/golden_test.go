@@ -142,11 +142,11 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "complete":
 		return call{"ff_complete_execution", slices.Concat([]string{proto, "1"}, fenceArgs(f), []string{"result", "0"})}
 	case "fail":
-		return fenced("ff_fail_execution", "x", "reason", "0", "")
+		return fenced("ff_fail_execution", "x", "reason", "0", "", "", "0")
 	case "fail for good":
-		return fenced("ff_fail_execution", "x", "reason", "1", "")
+		return fenced("ff_fail_execution", "x", "reason", "1", "", "", "0")
 	case "fail as a timeout":
-		return fenced("ff_fail_execution", "attempt_timeout", "", "0", "")
+		return fenced("ff_fail_execution", "attempt_timeout", "", "0", "", "", "0")
 	case "delay":
 		return fenced("ff_delay_execution", "+1000")
 	case "delay by nothing":
@@ -160,7 +160,7 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "cancel by a flow":
 		return operator("ff_cancel_execution", "", "", "", "", "flow_cascade", "reason", "")
 	case "step":
-		return fenced("ff_record_step", "step", "value")
+		return fenced("ff_record_step", "step", "value", "0")
 	case "progress":
 		return fenced("ff_update_progress", "50", "half")
 	case "append":
@@ -324,7 +324,7 @@ func (w *env) goldenAnswer(c call, a answer) string {
 		return code + " " + a.slots[1]
 	case c.name == "ff_read_suspension" && a.status == 1:
 		told := "told nothing"
-		if a.slots[1] != "" {
+		if a.slots[2] != "" {
 			told = "told"
 		}
 		return code + " " + told

@@ -92,11 +92,11 @@ const allRoutes = "abc0"
 var (
 	claims, claimAgain = claiming(false), claiming(true)
 	completes          = holding("ff_complete_execution")
-	fails              = holding("ff_fail_execution", "io", "reason", "0", "")
+	fails              = holding("ff_fail_execution", "io", "reason", "0", "", "", "0")
 	delays             = holding("ff_delay_execution", "+1000")
 	releases           = holding("ff_release_execution")
 	appends            = holding("ff_append_frames", "1", "1", "d", "token", "", "", "", "1", "x")
-	steps              = holding("ff_record_step", "step", "value")
+	steps              = holding("ff_record_step", "step", "value", "0")
 	progresses         = holding("ff_update_progress", "50", "half")
 	cancelsOwn         = holding("ff_cancel_execution", "owner", "reason", "")
 	cancels            = operating("ff_cancel_execution", "", "", "", "", "operator_override", "reason", "anna")

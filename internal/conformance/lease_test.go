@@ -310,7 +310,7 @@ func (w *env) renewable(k *worker, f flowfabric.Fence, alive bool) {
 	_, err := w.e.SessionHeld(w.ctx, w.p, k.session)
 	w.no(err)
 	same(w, "alive", w.must("ff_session_held", proto, k.session, "0").slots[0] == "1", alive)
-	_, err = w.e.RecordStep(w.ctx, f, "s", nil)
+	_, err = w.e.RecordStep(w.ctx, f, "s", nil, 0)
 	if alive {
 		w.no(err)
 		w.code(f.Execution, "A1")
@@ -348,7 +348,7 @@ func (w *env) everyFencedCall(f flowfabric.Fence) map[string]func() error {
 			_, err := w.e.CancelExecution(w.ctx, f.Execution, engine.Cancellation{Source: engine.CancelOwner, Fence: &f})
 			return err
 		},
-		"step": func() error { _, err := w.e.RecordStep(w.ctx, f, "s", []byte("v")); return err },
+		"step": func() error { _, err := w.e.RecordStep(w.ctx, f, "s", []byte("v"), 0); return err },
 		"append": func() error {
 			_, err := w.e.AppendFrames(w.ctx, f, 1, []stream.Frame{{Payload: []byte("x")}})
 			return err

@@ -228,7 +228,7 @@ var writings = []writing{
 		return "", err
 	}},
 	{"ff_record_step", "step", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
-		_, err := e.RecordStep(w.ctx, s.fence, "s", []byte("v"))
+		_, err := e.RecordStep(w.ctx, s.fence, "s", []byte("v"), 0)
 		return "", err
 	}},
 	{"ff_update_progress", "progress", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {

@@ -435,7 +435,7 @@ var operatorScenarios = []scenario{
 			c := w.worker("w" + strconv.Itoa(i)).one(id)
 			same(w, "steps", len(c.Steps), []int{0, 1, 0, 1}[i])
 			if len(c.Steps) == 0 {
-				_, err := w.e.RecordStep(w.ctx, c.Fence, "s", []byte(strconv.Itoa(i)))
+				_, err := w.e.RecordStep(w.ctx, c.Fence, "s", []byte(strconv.Itoa(i)), 0)
 				w.no(err)
 			}
 			if i == 0 {

@@ -72,7 +72,7 @@ func (w *env) eventful(k *worker, lane_ string, keep time.Duration) flowfabric.E
 	w.settleTime()
 	c = k.one(id)
 	w.modes(c.Fence, 1, durableFrame(1), summaryDelta(1), bestEffort(1))
-	_, err := w.e.RecordStep(w.ctx, c.Fence, "s", []byte("value"))
+	_, err := w.e.RecordStep(w.ctx, c.Fence, "s", []byte("value"), 0)
 	w.no(err)
 	w.pend(c.Fence, "never used")
 	m := w.stopped(c.Fence, within(time.Hour, "fail"), awaiting("it"))

@@ -78,7 +78,7 @@ var serverScenarios = []scenario{
 			w.is(err, flowfabric.ErrOutOfMemory)
 			_, err = w.e.ClaimNext(w.ctx, k.request(1))
 			w.is(err, flowfabric.ErrOutOfMemory)
-			_, err = w.e.RecordStep(w.ctx, f[0], "s", nil)
+			_, err = w.e.RecordStep(w.ctx, f[0], "s", nil, 0)
 			w.is(err, flowfabric.ErrOutOfMemory)
 		})
 		w.renew(k, 0)
@@ -130,7 +130,7 @@ var serverScenarios = []scenario{
 		w.release(c.Fence)
 		c = k.one(id)
 		w.frames(c.Fence, 1, 1)
-		_, err := w.e.RecordStep(w.ctx, c.Fence, "s", []byte("v"))
+		_, err := w.e.RecordStep(w.ctx, c.Fence, "s", []byte("v"), 0)
 		w.no(err)
 		for range 3 {
 			_, err := w.e.FailExecution(w.ctx, c.Fence, engine.Failure{Category: strings.Repeat("f", 64), Reason: strings.Repeat("r", 10<<10)})

@@ -577,7 +577,7 @@ var liveScenarios = []scenario{
 		began := of(stream.TailAttempt, 0)
 		same(w, "the first attempt", words(began.Type, began.At.UnixMilli(), began.Reused), words(flowfabric.AttemptInitial, w.at(id, "st"), []stream.Covered(nil)))
 		w.frames(f, 1, 2)
-		_, err := w.e.RecordStep(w.ctx, f, "s", []byte("v"))
+		_, err := w.e.RecordStep(w.ctx, f, "s", []byte("v"), 0)
 		w.no(err)
 		w.frames(f, 3, 1)
 		w.fail(f, "io")

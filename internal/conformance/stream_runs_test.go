@@ -123,7 +123,7 @@ var runScenarios = []scenario{
 		w.recordStep(f, "with frames")
 		same(w, "recorded", w.meta(f).Recorded, engine.FramePlace{Sequence: 5, ID: last})
 		w.frames(f, 6, 1)
-		already, err := w.e.RecordStep(w.ctx, f, "with frames", []byte("v")) // a repeat covers no more than the call did
+		already, err := w.e.RecordStep(w.ctx, f, "with frames", []byte("v"), 0) // a repeat covers no more than the call did
 		w.no(err)
 		same(w, "already, recorded", words(already, w.meta(f).Recorded.Sequence), "true 5")
 		w.release(f)
@@ -224,7 +224,7 @@ var runScenarios = []scenario{
 // recordStep records a step.
 func (w *env) recordStep(f flowfabric.Fence, name string) {
 	w.Helper()
-	already, err := w.e.RecordStep(w.ctx, f, name, []byte("v"))
+	already, err := w.e.RecordStep(w.ctx, f, name, []byte("v"), 0)
 	w.no(err)
 	same(w, "recorded already", already, false)
 	w.check()

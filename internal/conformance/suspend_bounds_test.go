@@ -328,7 +328,7 @@ var boundScenarios = []scenario{
 			slices.Sort(found)
 			return found
 		}
-		same(w, "while it waits", words(mine()), words([]string{":f:", ":fm:", ":g:", ":g:", ":gd:", ":gd:", ":k:", ":t:", ":u:", ":um:", ":us:", ":x:"}))
+		same(w, "while it waits", words(mine()), words([]string{":f:", ":fm:", ":g:", ":g:", ":gd:", ":gd:", ":k:", ":kl:", ":t:", ":u:", ":um:", ":us:", ":x:"}))
 		w.signal(id, m, "on", waithook.EffectSatisfied)
 		f = k.one(id).Fence
 		again := w.stopped(f, awaiting("again"), waitFor(names(1, 2, "go", "on"), minted("wp again")), within(time.Minute, "fail"))

@@ -38,7 +38,7 @@ var pendingScenarios = []scenario{
 			words(true, false, q.ID, "already_satisfied: go", d.Signal, "early"))
 		w.code(id, "A1")
 		same(w, "renewed", len(w.renew(k, 0).Lost), 0)
-		_, err = w.e.RecordStep(w.ctx, c.Fence, "s", nil)
+		_, err = w.e.RecordStep(w.ctx, c.Fence, "s", nil, 0)
 		w.no(err)
 		w.unchanged("a lost reply", func() {
 			again, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
@@ -196,7 +196,7 @@ var pendingScenarios = []scenario{
 		}{
 			{"ff_deliver_signal", deliver, map[int]string{11: "604800001", 12: "9007199254740992"}, []int{12}},
 			{"ff_approve_waitpoint", approve, map[int]string{10: "604800001", 11: "9007199254740992"}, []int{11}},
-			{"ff_suspend_execution", suspendArgs(fenceArgs(f), suspension(within(time.Hour, "fail"))), map[int]string{10: "315360000001", 12: "2592000001", 14: "17"}, []int{10}},
+			{"ff_suspend_execution", suspendArgs(fenceArgs(f), suspension(within(time.Hour, "fail"))), map[int]string{10: "315360000001", 12: "2592000001", 15: "17"}, []int{10}},
 			{"ff_create_pending_waitpoint", pend, map[int]string{12: "604800001"}, nil},
 			{"ff_resume_execution", resume, map[int]string{7: "2592000001"}, nil},
 		}

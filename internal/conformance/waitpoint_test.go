@@ -235,7 +235,7 @@ var waitpointScenarios = []scenario{
 		w.resume(id)
 		f := w.holds(id)
 		for i := range 999 {
-			_, err := w.e.RecordStep(w.ctx, f, "s"+strconv.Itoa(i), nil)
+			_, err := w.e.RecordStep(w.ctx, f, "s"+strconv.Itoa(i), nil, 0)
 			w.no(err)
 		}
 		_, err := w.openNamed(f, minted("the last"), time.Hour)
@@ -247,7 +247,7 @@ var waitpointScenarios = []scenario{
 		})
 		w.refuses("a suspension", flowfabric.ErrStepLimit, "", func() error { _, err := w.e.SuspendExecution(w.ctx, f, suspension()); return err })
 		for _, name := range []string{"\x1fa:it", "\x1fw:it", "\x1f"} {
-			w.refuses("their names", flowfabric.ErrInvalidInput, "", func() error { _, err := w.e.RecordStep(w.ctx, f, name, nil); return err })
+			w.refuses("their names", flowfabric.ErrInvalidInput, "", func() error { _, err := w.e.RecordStep(w.ctx, f, name, nil, 0); return err })
 		}
 		w.pend(f, "x") // without a name
 	}},
@@ -263,7 +263,7 @@ var waitpointScenarios = []scenario{
 		for i := 0; rest > 0; i++ {
 			name := "s" + strconv.Itoa(i)
 			n := min(limits.MaxStepBytes, rest-len(name))
-			_, err := w.e.RecordStep(w.ctx, f, name, bytes.Repeat([]byte("v"), n))
+			_, err := w.e.RecordStep(w.ctx, f, name, bytes.Repeat([]byte("v"), n), 0)
 			w.no(err)
 			rest -= n + len(name)
 			if rest > 0 && rest < 300 {
@@ -272,7 +272,7 @@ var waitpointScenarios = []scenario{
 		}
 		left := limits.MaxStepTotal - kept - int(w.at(id, "sb"))
 		if left > 1 {
-			_, err := w.e.RecordStep(w.ctx, f, "z", bytes.Repeat([]byte("v"), left-1))
+			_, err := w.e.RecordStep(w.ctx, f, "z", bytes.Repeat([]byte("v"), left-1), 0)
 			w.no(err)
 		}
 		same(w, "what is left", limits.MaxStepTotal-int(w.at(id, "sb")), kept)
@@ -288,7 +288,7 @@ var waitpointScenarios = []scenario{
 		w.seed()
 		_, c := w.holder()
 		f := c.Fence
-		_, err := w.e.RecordStep(w.ctx, f, "own", []byte("v"))
+		_, err := w.e.RecordStep(w.ctx, f, "own", []byte("v"), 0)
 		w.no(err)
 		all := map[string]engine.Minted{}
 		for _, name := range []string{"a", "b", "c", "d"} {
@@ -368,7 +368,7 @@ var waitpointScenarios = []scenario{
 		_, c := w.holder()
 		id := c.Fence.Execution
 		for i := range 2 {
-			_, err := w.e.RecordStep(w.ctx, c.Fence, "s"+strconv.Itoa(i), bytes.Repeat([]byte("v"), 200<<10))
+			_, err := w.e.RecordStep(w.ctx, c.Fence, "s"+strconv.Itoa(i), bytes.Repeat([]byte("v"), 200<<10), 0)
 			w.no(err)
 		}
 		m := w.stopped(c.Fence, waitFor(conditionOf(names(1, 3, "go", "go", "go")), minted("wp")))

@@ -127,7 +127,7 @@ func (z *zombies) attack(ctx context.Context, how string, f flowfabric.Fence, wh
 			return err
 		},
 		"step": func() error {
-			_, err := z.engine.RecordStep(ctx, f, "grave", []byte("x"))
+			_, err := z.engine.RecordStep(ctx, f, "grave", []byte("x"), 0)
 			return err
 		},
 		"complete": func() error {

@@ -214,7 +214,7 @@ func (e *Engine) FailExecution(ctx context.Context, f flowfabric.Fence, failure 
 	if failure.Permanent {
 		permanent = "1"
 	}
-	args := append(fenceArgs([]string{protocol}, f), failure.Category, cut(failure.Reason, limits.MaxReason), permanent, after)
+	args := append(fenceArgs([]string{protocol}, f), failure.Category, cut(failure.Reason, limits.MaxReason), permanent, after, failure.Step, span(failure.StepTook))
 	r, err := e.call(ctx, fnFail, f.Execution.Partition(), args...)
 	if err != nil {
 		return FailOutcome{}, err
@@ -256,10 +256,10 @@ func (e *Engine) CancelExecution(ctx context.Context, id flowfabric.ExecutionID,
 }
 
 // RecordStep stores the value (≤ 256 KiB) of a durable step under its name (1..128 bytes); every later claim
-// brings it along (lua/execution/ff_record_step.lua). already: the same value is recorded; ErrStepConflict:
+// brings it along (lua/execution/ff_record_step.lua). took, whole ms, is how long it ran. already: the same value is recorded; ErrStepConflict:
 // another one is; ErrStepLimit: 1,000 steps or 8 MiB.
-func (e *Engine) RecordStep(ctx context.Context, f flowfabric.Fence, name string, value []byte) (already bool, err error) {
-	args := append(fenceArgs([]string{protocol}, f), name, rueidis.BinaryString(value))
+func (e *Engine) RecordStep(ctx context.Context, f flowfabric.Fence, name string, value []byte, took time.Duration) (already bool, err error) {
+	args := append(fenceArgs([]string{protocol}, f), name, rueidis.BinaryString(value), span(took))
 	return e.settled(ctx, fnRecordStep, f.Execution.Partition(), args)
 }
 
@@ -269,6 +269,11 @@ func (e *Engine) settled(ctx context.Context, f function, partition uint16, args
 		return false, err
 	}
 	return r.already, nil
+}
+
+// span is how long something took, within the bounds of the library.
+func span(d time.Duration) string {
+	return strconv.FormatInt(min(max(0, d.Milliseconds()), limits.MaxDelay.Milliseconds()), 10)
 }
 
 // cut shortens text to limit bytes at a rune boundary.

@@ -73,6 +73,8 @@ var (
 	fnRead            = function{name: "ff_read_execution", method: "ReadExecution", readonly: true}
 	fnHistory         = function{name: "ff_read_history", method: "ReadHistory", readonly: true}
 	fnExplain         = function{name: "ff_explain_execution", method: "Explain", readonly: true}
+	fnReadSteps       = function{name: "ff_read_steps", method: "readSteps", readonly: true}
+	fnReadQuestion    = function{name: "ff_read_question", method: "ReadQuestion", readonly: true}
 	fnTick            = function{name: "ff_tick", method: "Tick"}
 	fnFlowCreate      = function{name: "ff_flow_create", method: "CreateFlow", once: true}
 	fnFlowStage       = function{name: "ff_flow_stage", method: "StageFlow", once: true}
@@ -121,7 +123,7 @@ var functions = []function{
 	fnRecordStep, fnProgress, fnPriority, fnSetDelay, fnReplay, fnSetTags, fnPurge, fnSetSubscription, fnClaim, fnRenew, fnHeld,
 	fnClose, fnRevoke, fnMarkDead, fnForwardRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove,
 	fnReissue, fnSetKeys, fnListKeys, fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnSetFeed, fnAppend,
-	fnReadStream, fnRead, fnHistory, fnTick, fnExplain, fnRegister, fnLeave, fnMarkWorkerDead, fnListWorkers,
+	fnReadStream, fnRead, fnHistory, fnReadSteps, fnReadQuestion, fnTick, fnExplain, fnRegister, fnLeave, fnMarkWorkerDead, fnListWorkers,
 	fnListSessions, fnReadQueues, fnListExecutions, fnDescribe, fnPutSchedule, fnFireSchedule, fnPauseSchedule,
 	fnRemoveSchedule, fnListSchedules, fnAuditExecutions, fnAuditIndex, fnAuditKeys, fnAuditFlows, fnAuditRoutes,
 	fnFlowCreate, fnFlowStage, fnFlowSeal, fnFlowCancel, fnFlowDrain, fnFlowReplay, fnFlowDescribe, fnFlowMembers,

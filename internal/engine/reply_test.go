@@ -125,6 +125,7 @@ var callers = []caller{
 	{"ff_purge_execution", func(ctx context.Context, e *Engine) error { _, err := e.PurgeExecution(ctx, sampleID, 0); return err }},
 	{"ff_pass_ring", func(ctx context.Context, e *Engine) error { _, err := e.ForwardRing(ctx, 3, "ab"); return err }},
 	{"ff_read_history", func(ctx context.Context, e *Engine) error { _, err := e.ReadHistory(ctx, sampleID); return err }},
+	{"ff_read_steps", func(ctx context.Context, e *Engine) error { _, err := e.Steps(ctx, sampleID); return err }},
 	{"ff_delay_execution", func(ctx context.Context, e *Engine) error {
 		_, err := e.DelayExecution(ctx, sampleFence, time.Second)
 		return err
@@ -154,6 +155,10 @@ var callers = []caller{
 	}},
 	{"ff_list_token_keys", func(ctx context.Context, e *Engine) error {
 		return firstError(nil, e.TokenKeys(ctx), func(k PartitionKeys) error { return k.Err })
+	}},
+	{"ff_read_question", func(ctx context.Context, e *Engine) error {
+		_, err := e.ReadQuestion(ctx, sampleID, uuid.Nil, "")
+		return err
 	}},
 	{"ff_read_suspension", func(ctx context.Context, e *Engine) error { _, err := e.ReadSuspension(ctx, sampleID); return err }},
 	{"ff_read_signals", func(ctx context.Context, e *Engine) error {
@@ -216,7 +221,8 @@ var good = map[string][]string{
 	"ff_reissue_token":            {"OK", sampleUUID, "key"},
 	"ff_set_token_keys":           {"OK", "rotated", "k1", "2", "3"},
 	"ff_list_token_keys":          {"OK", "k1", "1", "k1", "0123456789abcdef", "0", "2", "1700000000000"},
-	"ff_read_suspension": {"OK", "R1i", sampleResume, "4", "id", sampleUUID, "created_at", "5", "signals", "1", "cause", "signal",
+	"ff_read_question":            {"OK", `{"title":"a"}`},
+	"ff_read_suspension": {"OK", "R1i", "", sampleResume, "4", "id", sampleUUID, "created_at", "5", "signals", "1", "cause", "signal",
 		"1", sampleUUID, samplePoint, "7000"},
 	"ff_read_signals": {"OK", "1", "1", sampleSignal},
 
@@ -244,6 +250,7 @@ var good = map[string][]string{
 	"ff_read_history": {"OK", "5", "state", "T2", "created_at", "1", "attempts", "2", "ended_at", "9", "claimed_at", "7", "1", "0",
 		"initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "2", "priority\x1f3\x1f0\x1f4\x1fw~1\x1f0 5\x1fme",
 		"replayed\x1f4\x1f0\x1f4\x1fw~1\x1fme\x1fT2 3 io keep why so"},
+	"ff_read_steps": {"OK", "1", "charge", "0", "1700000000000", "12", "3", "1", "ship", "1", "1700000000000", "7", "no truck"},
 	"ff_explain_execution": {"OK", "1700000000000", "default\x1fdefault\x1fk\x1fgpu\x1f", "0", "0", "", "paused", "60", "1700000000000", "anna",
 		"-1", "0", "0", "0", "0", "w", "1700000000000", "1", "0", "7", "state", "S1", "route", "4", "created_at", "1", "attempts", "1", "epoch", "5", "suspension_deadline", "9", "last_release", "u,5,0,x",
 		"1", "0", "initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "3", "id", sampleUUID, "condition", "L\x1f1\x1f1\x1fgo", "n1", "1",

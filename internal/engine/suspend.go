@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,7 +50,7 @@ func (e *Engine) SuspendExecution(ctx context.Context, f flowfabric.Fence, q Sus
 		timeout = strconv.FormatInt(max(1, q.Timeout.Milliseconds()), 10)
 	}
 	args := append(fenceArgs([]string{protocol}, f), q.ID.String(), q.Request, q.Name, q.Reason, timeout, q.Behaviour,
-		strconv.FormatInt(q.ResumeDelay.Milliseconds(), 10), q.Condition, strconv.Itoa(len(q.Bindings)))
+		strconv.FormatInt(q.ResumeDelay.Milliseconds(), 10), q.Condition, q.Question, strconv.Itoa(len(q.Bindings)))
 	for _, b := range q.Bindings {
 		if b.Pending {
 			args = append(args, b.ID.String(), b.Key, "p", "", "", "")
@@ -170,6 +171,13 @@ func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) 
 		return suspend.Record{}, err
 	}
 	out := suspend.Record{Code: flowfabric.Code(r.text())}
+	if flow := r.text(); flow != "" {
+		u, err := uuid.Parse(flow)
+		if err != nil {
+			r.stop("flow: %w", err)
+		}
+		out.Flow = flowfabric.FlowID(flowfabric.MakeExecutionID(id.Partition(), u))
+	}
 	outcome := r.bytes()
 	u := r.pairs()
 	for range r.count(2) {
@@ -224,6 +232,34 @@ func fillSuspension(out *suspend.Record, u map[string]string, r *reader) {
 	out.ResumeDelay = time.Duration(number("resume_delay")) * time.Millisecond
 	out.Signals, out.Matched = int(number("signals")), int(number("matched"))
 	out.CloseReason, out.Cause, out.Trigger = u["close_reason"], u["cause"], u["trigger"]
+	_, sender, _ := strings.Cut(u["signal_source"], " ") // behind its type
+	out.By = cmp.Or(u["resumed_by"], sender)
+	out.Question = r.question(u["question"])
+}
+
+// question reads a question as it is stored.
+func (r *reader) question(text string) *suspend.Question {
+	if text == "" {
+		return nil
+	}
+	q := new(suspend.Question)
+	if err := json.Unmarshal([]byte(text), q); err != nil {
+		r.stop("question %q: %w", clip(text), err)
+		return nil
+	}
+	return q
+}
+
+// ReadQuestion reads what the holder of a token is asked; nil if that is no question, or if nothing waits for the waitpoint yet
+// (lua/read/ff_read_question.lua). digest is the SHA-256 of the token in 64 hex digits. ErrInvalidToken, whatever there is or is not;
+// ErrTokenExpired.
+func (e *Engine) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (*suspend.Question, error) {
+	r, err := e.call(ctx, fnReadQuestion, id.Partition(), protocol, id.UUID().String(), waitpoint.String(), digest)
+	if err != nil {
+		return nil, err
+	}
+	q := r.question(r.text())
+	return q, r.fail()
 }
 
 // ReadSignals reads what was delivered to a waitpoint, oldest first, 100 a call from offset; total is how many are kept, at most

@@ -129,6 +129,8 @@ type Failure struct {
 	Reason     string         // cut to 1 KiB
 	Permanent  bool           // no retry whatever the policy says
 	RetryAfter *time.Duration // replaces the policy's pause, not its count
+	Step       string         // the durable step whose function returned the error; "" if it was none
+	StepTook   time.Duration  // how long that function ran
 }
 
 // FailOutcome says what followed.

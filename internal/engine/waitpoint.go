@@ -70,6 +70,7 @@ type Suspension struct {
 	Behaviour   string        // what the timeout does
 	ResumeDelay time.Duration // 0..30 days between resumption and the next claim
 	Condition   string        // as lua/lib/condition.lua describes it; package suspend writes it
+	Question    string        // ≤ 8 KiB of JSON, a suspend.Question; "" for none
 	Bindings    []Binding     // ≤ 16, numbered from 1 in the condition
 }
 

@@ -82,6 +82,13 @@ func (x *execution) records(code flowfabric.Code) {
 		case "progress":
 			x.progress(v, n)
 		default:
+			if attempt, ok := strings.CutSuffix(f, "s"); ok {
+				took, step, _ := strings.Cut(v, " ")
+				if _, recorded := folded[attempt]; !recorded || !whole(took) || step == "" {
+					x.say("attempt %q failed in the step %q", attempt, v)
+				}
+				continue
+			}
 			if i, err := strconv.Atoi(strings.TrimSuffix(f, "r")); err != nil || i >= n {
 				x.say("has a record %q of no attempt", f)
 			}
@@ -107,6 +114,7 @@ func (x *execution) blobs() {
 	if _, ok := x.Hashes[":t:"+x.id]; ok != x.has("tg") {
 		x.say("tags stored: %v, the core says %q", ok, x.core["tg"])
 	}
+	x.stepLog()
 	size := 0
 	for name, value := range x.Hashes[":k:"+x.id] {
 		size += len(name) + len(value)
@@ -116,6 +124,22 @@ func (x *execution) blobs() {
 	}
 	if float64(size) != x.number("sb") {
 		x.say("%d bytes of steps, the core says %q", size, x.core["sb"])
+	}
+}
+
+// stepLog: what people are told of each step is of the steps that are recorded, and of attempts that began.
+func (x *execution) stepLog() {
+	log := x.Hashes[":kl:"+x.id]
+	for name := range x.Hashes[":k:"+x.id] {
+		if _, ok := log[name]; !ok {
+			x.say("step %q is not in the log of steps", name)
+		}
+	}
+	for name, text := range log {
+		parts := strings.Split(text, " ")
+		if _, ok := x.Hashes[":k:"+x.id][name]; !ok || len(parts) != 3 || !whole(parts[0]) || !whole(parts[1]) || !whole(parts[2]) || float64(atoi(parts[0])) >= x.number("n") {
+			x.say("the log says of the step %q: %q", name, text)
+		}
 	}
 }
 

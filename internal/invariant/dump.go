@@ -45,7 +45,7 @@ var areas = map[string]string{
 	"": "hash", ":routes": "hash", ":routeids": "hash", ":routelog": "zset", ":ready": "set", ":delayed": "zset",
 	":alarms": "zset", ":sessions": "zset", ":done": "zset", ":digests": "set",
 	":q:": "zset", ":int:": "set", ":w:": "zset", ":s:": "hash", ":h:": "zset", ":l:": "list",
-	":x:": "record", ":i:": "string", ":t:": "hash", ":k:": "hash", ":a:": "hash", ":o:": "string", ":f:": "stream",
+	":x:": "record", ":i:": "string", ":t:": "hash", ":k:": "hash", ":kl:": "hash", ":a:": "hash", ":o:": "string", ":f:": "stream",
 	":fm:": "hash", ":e:": "list", ":z:": "string", ":y:": "string",
 	":pending": "zset", ":kids": "hash", ":open:": "zset", ":u:": "waits", ":us:": "hash", ":um:": "hash",
 	":g:": "list", ":gd:": "hash",

@@ -273,7 +273,7 @@ func (l *look) satellites() {
 	for _, owned := range [][]string{names(l.Hashes), names(l.Texts), names(l.Streams), names(l.Lists)} {
 		for _, key := range owned {
 			family, _ := area(key)
-			if !slices.Contains([]string{":i:", ":t:", ":k:", ":a:", ":o:", ":f:", ":fm:", ":e:", ":u:", ":wp:", ":us:", ":um:", ":g:", ":gd:",
+			if !slices.Contains([]string{":i:", ":t:", ":k:", ":kl:", ":a:", ":o:", ":f:", ":fm:", ":e:", ":u:", ":wp:", ":us:", ":um:", ":g:", ":gd:",
 				":fd:", ":fl:", ":fs:", ":fe:", ":fo:", ":fi:", ":fc:", ":m:"}, family) {
 				continue
 			}

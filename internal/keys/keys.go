@@ -104,6 +104,7 @@ func (p Partition) Core(id uuid.UUID) string     { return string(p) + ":x:" + id
 func (p Partition) Input(id uuid.UUID) string    { return string(p) + ":i:" + id.String() }
 func (p Partition) Tags(id uuid.UUID) string     { return string(p) + ":t:" + id.String() }
 func (p Partition) Steps(id uuid.UUID) string    { return string(p) + ":k:" + id.String() }
+func (p Partition) StepLog(id uuid.UUID) string  { return string(p) + ":kl:" + id.String() }
 func (p Partition) Attempts(id uuid.UUID) string { return string(p) + ":a:" + id.String() }
 func (p Partition) History(id uuid.UUID) string  { return string(p) + ":e:" + id.String() }
 func (p Partition) Tombstone(id uuid.UUID) string {

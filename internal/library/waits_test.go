@@ -72,7 +72,7 @@ func TestWaitsTwins(t *testing.T) {
 		}
 		for range r.IntN(4) { // free texts; one that is empty is absent
 			if text := strange[r.IntN(len(strange))]; text != "" {
-				w.Suspension[strings.Fields("nm rq by why")[r.IntN(4)]] = text
+				w.Suspension[strings.Fields("nm rq by why qu")[r.IntN(5)]] = text
 			}
 		}
 		var ids []string

@@ -47,6 +47,16 @@ const (
 	MaxBufferedSignals   = 1000 // on pending waitpoints, per execution
 	MaxStepName          = 128
 
+	DefaultApprovals = 50 // of a page
+	MaxApprovals     = 100
+
+	MaxQuestion      = 8 << 10 // bytes of a question as it is stored
+	MaxQuestionTitle = 200
+	MaxQuestionText  = 4 << 10
+	MaxChoices       = 8 // of a question
+	MaxChoiceLabel   = 128
+	MaxAssignee      = 128
+
 	MinKeyWindow = time.Second
 	MaxKeyWindow = 365 * 24 * time.Hour
 

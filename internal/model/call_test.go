@@ -79,7 +79,7 @@ func suspension(q model.Wait) []string {
 			bound = []string{q.Point.ID, q.Point.Key, "p", "", "", ""}
 		}
 	}
-	return append([]string{q.ID, q.Request, q.Name, q.Reason, timeout, q.Behaviour, text(q.Delay), condition, count}, bound...)
+	return append([]string{q.ID, q.Request, q.Name, q.Reason, timeout, q.Behaviour, text(q.Delay), condition, "", count}, bound...)
 }
 
 // request is an id made of Number2.
@@ -146,14 +146,14 @@ var kinds = map[string]kind{
 		if c.Failure.After != -1 {
 			after = text(c.Failure.After)
 		}
-		return append(fence(c), c.Failure.Category, c.Failure.Reason, bit(c.Failure.Permanent), after)
+		return append(fence(c), c.Failure.Category, c.Failure.Reason, bit(c.Failure.Permanent), after, "", "0")
 	}, func(p *model.Partition, c call) model.Reply { return p.Fail(c.ID, c.Fence, c.Failure) }, nil},
 	"delay": {"ff_delay_execution", func(c call) []string { return append(fence(c), "+"+text(c.Number)) },
 		func(p *model.Partition, c call) model.Reply { return p.Delay(c.ID, c.Fence, c.Number) }, nil},
 	"release": {"ff_release_execution", fence, func(p *model.Partition, c call) model.Reply { return p.Release(c.ID, c.Fence) }, nil},
 	"cancel": {"ff_cancel_execution", func(c call) []string { return append(fence(c), c.Cancel.Source, c.Cancel.Reason, c.Cancel.By) },
 		func(p *model.Partition, c call) model.Reply { return p.Cancel(c.ID, c.Fence, c.Cancel) }, nil},
-	"step": {"ff_record_step", func(c call) []string { return append(fence(c), c.Name, c.Value) },
+	"step": {"ff_record_step", func(c call) []string { return append(fence(c), c.Name, c.Value, "0") },
 		func(p *model.Partition, c call) model.Reply { return p.RecordStep(c.ID, c.Fence, c.Name, c.Value) }, nil},
 	"progress": {"ff_update_progress", func(c call) []string {
 		percent := ""

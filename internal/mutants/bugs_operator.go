@@ -27,7 +27,7 @@ var operatorMutants = []Mutant{
 	{"replay: a repeated request replays again", "replay.refuse",
 		`  if c.replay_request == q.request then return reply.already(c.state, c.replays) end`, ``, suite("operator|repeat")},
 	{"replay: steps that are dropped come back", "replay/clear",
-		`      redis.call('UNLINK', keys.steps(ctx.r, id))`, ``, suite("operator")},
+		`      steps.clear(ctx, id)`, ``, suite("operator")},
 	{"replay: what still runs is replayed", "replay.refuse",
 		`  if not core.terminal(c) then return reply.err('execution_not_terminal', c.state) end`, ``, suite("operator")},
 

@@ -3,6 +3,7 @@ package taskhook
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
@@ -31,7 +32,7 @@ type Spender interface {
 
 // StepRecorder stores the value of a step under a fence; *engine.Engine is one.
 type StepRecorder interface {
-	RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte) (already bool, err error)
+	RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte, took time.Duration) (already bool, err error)
 }
 
 // FrameWriter takes the frames of one attempt; *framelog.Writer is one. Who made it closes it, after the handler and

@@ -17,6 +17,7 @@ type Wanted struct {
 	Condition   string   // as lua/lib/condition.lua reads it
 	Keys        []string // waitpoints that the condition numbers
 	Reason      string
+	Question    string // that people are asked, as JSON; "" for none
 	Behaviour   string // when Within has passed
 	Within      time.Duration
 	ResumeDelay time.Duration

@@ -317,7 +317,7 @@ const maxRemints = 3
 func (p *Run) Suspension(w *waithook.Wanted) (engine.Suspension, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	q := engine.Suspension{ID: uuid.New(), Name: w.Name, Reason: w.Reason, Timeout: w.Within,
+	q := engine.Suspension{ID: uuid.New(), Name: w.Name, Reason: w.Reason, Question: w.Question, Timeout: w.Within,
 		Behaviour: w.Behaviour, ResumeDelay: w.ResumeDelay, Condition: w.Condition}
 	for _, key := range w.Keys {
 		if pending, ok := p.opened[key]; ok {

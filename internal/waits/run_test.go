@@ -442,3 +442,46 @@ func TestPendingWithoutItsKey(t *testing.T) {
 		t.Errorf("without a store: %v", err)
 	}
 }
+
+func TestAskAsksThenAnswers(t *testing.T) {
+	q := suspend.Question{Title: "Ship it?", Choices: []suspend.Choice{{Name: "go"}, {Name: "stop", Label: "Stop"}}}
+	x := newTask(t, Config{})
+	_, err := suspend.Ask(t.Context(), x, "ship", q)
+	w, ok := errors.AsType[*waithook.Wanted](err)
+	if !ok || w.Reason != "waiting_for_approval" || w.Condition != "L\x1f1\x1f1\x1fgo\x1fstop" {
+		t.Fatalf("%v %+v", err, w)
+	}
+	sent, err := x.run.Suspension(w)
+	if err != nil || sent.Question != `{"title":"Ship it?","choices":[{"name":"go"},{"name":"stop","label":"Stop"}]}` || sent.Bindings[0].Key != "ship" {
+		t.Errorf("%+v, %v", sent, err)
+	}
+	for payload, want := range map[string]suspend.Answer{
+		`{"choice":"stop","comment":"later","by":"ann"}`: {Choice: "go", Comment: "later", By: "ann"}, // the name of the signal decides
+		`null`: {Choice: "go"}, `[1]`: {Choice: "go"},
+	} {
+		r := answered(t, "ship", suspend.CauseSignal, payload)
+		r.Signals[0].Name = "go"
+		x := newTask(t, Config{Claim: engine.Claim{Resume: r}})
+		if a, err := suspend.Ask(t.Context(), x, "ship", q); err != nil || a.Choice != want.Choice || a.Comment != want.Comment || want.By != "" && a.By != want.By {
+			t.Errorf("%s: %+v, %v", payload, a, err)
+		}
+	}
+	resumed := newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "ship", suspend.CauseOperator)}})
+	if _, err := suspend.Ask(t.Context(), resumed, "ship", q); !errors.Is(err, flowfabric.ErrNoSignal) {
+		t.Errorf("%v", err)
+	}
+	for _, bad := range []func() error{
+		func() error {
+			_, err := suspend.Ask(t.Context(), newTask(t, Config{}), "a", suspend.Question{})
+			return err
+		},
+		func() error {
+			_, err := suspend.Ask(t.Context(), newTask(t, Config{}), "a", q, suspend.Named("x"))
+			return err
+		},
+	} {
+		if err := bad(); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -1,7 +1,8 @@
--- ff_fail_execution: ends the attempt; the stored policy decides between a retry and the dead letter.
+-- ff_fail_execution: ends the attempt; the stored policy decides between a retry and the dead letter. step is the durable step whose
+-- function returned the error, after took ms by the worker's own clock; '' if it was none.
 -- Flags:   allow-oom
 -- Go:      Engine.FailExecution
--- Args:    protocol id session claim epoch attempt category reason permanent after
+-- Args:    protocol id session claim epoch attempt category reason permanent after step took
 -- Replies: OK retry|failed instant now; ALREADY_SATISFIED the same
 -- Errors:  invalid_input execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
 local function ff_fail_execution(ctx, argv)
@@ -17,6 +18,9 @@ local function ff_fail_execution(ctx, argv)
     after = args.int(argv[10], 0, 315360000000)
     if not after then return reply.err('invalid_input', 'retry after: whole ms, at most ten years') end
   end
+  local step, took = argv[11], args.int(argv[12], 0, 315360000000)
+  if step ~= '' and not steps.name(step) then return reply.err('invalid_input', 'step: at most 128 bytes') end
+  if not took then return reply.err('invalid_input', 'took: whole ms, at most ten years') end
   local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
   if answer then
@@ -29,6 +33,7 @@ local function ff_fail_execution(ctx, argv)
   local timeout = category == 'attempt_timeout' and c.attempt_deadline and tonumber(c.attempt_deadline) <= ctx.now
   local what, at = settle.fail(ctx, c, f.id, { category = category, reason = reason, permanent = argv[9] == '1',
     after = after, release = f, timeout = timeout })
+  if step ~= '' then steps.failed(ctx, f.id, f.attempt, step, reply.int(took)) end
   flow.apply(ctx)
   return reply.ok(what, at, reply.int(ctx.now))
 end

@@ -1,18 +1,18 @@
 -- ff_record_step: stores the value of one durable step under its name; the next pass of the handler gets it with
--- its claim. At most 1,000 steps of 256 KiB, 8 MiB in all. The frames that its run has appended so far count as recorded, too.
+-- its claim. At most 1,000 steps of 256 KiB, 8 MiB in all. The frames that its run has appended so far count as recorded, too. took is
+-- how long the step ran, in ms by the worker's own clock.
 -- Flags:   none
 -- Go:      Engine.RecordStep
--- Args:    protocol id session claim epoch attempt name value
+-- Args:    protocol id session claim epoch attempt name value took
 -- Replies: OK recorded; ALREADY_SATISFIED recorded
 -- Errors:  invalid_input payload_too_large step_limit_exceeded step_conflict execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
 local function ff_record_step(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end
-  local name, value = argv[7], argv[8]
-  if not name or #name < 1 or #name > 128 or string.byte(name, 1) == 31 then -- those of the library begin with it
-    return reply.err('invalid_input', 'step name: 1..128 bytes')
-  end
+  local name, value, took = argv[7], argv[8], args.int(argv[9], 0, 315360000000)
+  if not steps.name(name) then return reply.err('invalid_input', 'step name: 1..128 bytes') end
   if not value then return reply.err('invalid_input', 'step value') end
+  if not took then return reply.err('invalid_input', 'took: whole ms, at most ten years') end
   if #value > 262144 then return reply.err('payload_too_large', 'step: at most 262144 bytes') end
   local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
@@ -27,7 +27,7 @@ local function ff_record_step(ctx, argv)
   if total > 8388608 then return reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
   if c.step_bytes and redis.call('HLEN', key) >= 1000 then return reply.err('step_limit_exceeded', 'steps: at most 1000') end
   record.set(ctx, f.id, 'step_bytes', reply.int(total))
-  redis.call('HSET', key, name, value)
+  steps.put(ctx, f.id, name, value, f.attempt, ctx.t, reply.int(took))
   stream.recorded(ctx, c, f)
   return reply.ok('recorded')
 end

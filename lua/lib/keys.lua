@@ -86,6 +86,7 @@ function keys.core(r, id) return r .. ':x:' .. id end       -- string: lib/recor
 function keys.input(r, id) return r .. ':i:' .. id end      -- string
 function keys.tags(r, id) return r .. ':t:' .. id end       -- hash
 function keys.steps(r, id) return r .. ':k:' .. id end      -- hash: step name -> value
+function keys.step_log(r, id) return r .. ':kl:' .. id end  -- hash: step name -> attempt, when it was recorded, how long it took
 function keys.attempts(r, id) return r .. ':a:' .. id end   -- hash: folded attempts, long texts, categories
 function keys.history(r, id) return r .. ':e:' .. id end   -- list: what happened out of the ordinary
 function keys.keyed(r, id) return r .. ':y:' .. id end     -- string: who has a key of callers (keyed)

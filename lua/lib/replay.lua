@@ -10,7 +10,7 @@ local function clear(ctx, c, id, drop)
     if c.attempt then record.set(ctx, id, 'dropped_attempts', reply.int(core.started(c))) end
     if c.step_bytes then
       record.clear(ctx, id, 'step_bytes')
-      redis.call('UNLINK', keys.steps(ctx.r, id))
+      steps.clear(ctx, id)
     end
     if c.resume_bytes then record.clear(ctx, id, 'resume_bytes') end
   elseif c.step_bytes and (c.had_waits or c.flow) then
@@ -45,7 +45,7 @@ function replay.reopen(ctx, c, id)
     end
   end
   if #gone == 0 then return end
-  redis.call('HDEL', keys.steps(ctx.r, id), unpack(gone))
+  steps.drop(ctx, id, gone)
   if #gone == #all then
     record.clear(ctx, id, 'step_bytes')
   else

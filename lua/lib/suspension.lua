@@ -6,6 +6,7 @@
 --   created_at  timeout_at  behaviour (at the timeout)  resume_delay  condition
 --   waitpoints      ids, by comma                n<i>             satisfied parts of node i
 --   signals         how many came                last_signal_at
+--   question        that people are asked
 --   matched         how many matched             matched_bytes    has_matched: 1 = those that it took have a key of their own
 --   closed_at  close_reason  cause  trigger      closing_signal   the signal that closed it
 --   resumed_by      an operator                  why              the reason that the operator gave
@@ -13,8 +14,10 @@
 --   session, claimed_at: of the holder that suspended, once closed
 local suspension = {}
 
+-- memo begins the name of a step that keeps what a wait was answered; names of users never begin so.
+suspension.memo = '\31a:'
+
 local US = '\31'
-local memo = '\31a:' -- a step of this name keeps what a wait was answered; names of users never begin so
 
 -- codes are the states of the reasons.
 suspension.codes = {
@@ -82,7 +85,7 @@ end
 -- value and the step bytes after that; nil when it told nobody anything; or nil and an error when it does not fit.
 function suspension.remember(ctx, c, id, u)
   if not u.name or not c.resume_bytes then return nil end
-  local name, value = memo .. u.name, suspension.outcome(ctx, id, u)
+  local name, value = suspension.memo .. u.name, suspension.outcome(ctx, id, u)
   local key = keys.steps(ctx.r, id)
   if redis.call('HEXISTS', key, name) == 1 then return nil end
   local total = tonumber(c.step_bytes or '0') + #name + #value
@@ -91,13 +94,20 @@ function suspension.remember(ctx, c, id, u)
   return { name = name, value = value, total = reply.int(total) }
 end
 
+-- span is what the log of steps tells of the answer of a suspension: its attempt, when it ended, and how long it waited.
+function suspension.span(ctx, u)
+  local at = u.closed_at or ctx.t
+  return string.match(u.holder or '', ' (%d+)$') or '0', at, reply.int(math.max(0, tonumber(at) - tonumber(u.created_at or at)))
+end
+
 -- replace stores a new record. What the last one told becomes a step, that it was becomes history, and its waitpoints no longer
 -- share anything with it.
 function suspension.replace(ctx, c, id, u, kept)
   local all, points = waits.of(ctx, id), {}
   if kept then
     record.set(ctx, id, 'step_bytes', kept.total)
-    redis.call('HSET', keys.steps(ctx.r, id), kept.name, kept.value)
+    local attempt, at, took = suspension.span(ctx, all.u)
+    steps.put(ctx, id, kept.name, kept.value, attempt, at, took)
   end
   if all.u.id then
     local list = suspension.list(all.u)

@@ -1,9 +1,9 @@
--- ff_read_suspension: the current suspension of an execution, or its last one, what that told the handler if it was
+-- ff_read_suspension: the flow of an execution, '' if it is in none; its current suspension, or its last one, what that told the handler if it was
 -- resumed, and every waitpoint that is still known, with the second in which a token was last refused for each (0: none lately).
 -- Flags:   no-writes
 -- Go:      Engine.ReadSuspension
 -- Args:    protocol id
--- Replies: OK code outcome record {field value} waitpoints {waitpoint record} {* refused}
+-- Replies: OK code flow outcome record {field value} waitpoints {waitpoint record} {* refused}
 -- Errors:  invalid_input execution_not_found result_purged corrupt partition_missing partition_frozen protocol_mismatch
 local function ff_read_suspension(ctx, argv)
   local id = args.id(argv[2])
@@ -11,7 +11,7 @@ local function ff_read_suspension(ctx, argv)
   local c = core.read(ctx, id)
   if not c.state then return purge.missing(ctx, id) end
   local u = suspension.read(ctx, id)
-  local out = { 1, 'OK', c.state, c.resume_bytes and suspension.outcome(ctx, id, u) or '' }
+  local out = { 1, 'OK', c.state, c.flow or '', c.resume_bytes and suspension.outcome(ctx, id, u) or '' }
   local fields = {}
   for field, value in pairs(u) do
     fields[#fields + 1], fields[#fields + 2] = field, value

@@ -12,7 +12,7 @@ function ff_close.forget(ctx, c, id, wid)
   if not c.step_bytes then return end
   local key, step, value = keys.steps(ctx.r, id), waitpoint.step(ctx, id, wid)
   if not step then return end
-  redis.call('HDEL', key, step)
+  steps.drop(ctx, id, { step })
   if redis.call('EXISTS', key) == 0 then
     record.clear(ctx, id, 'step_bytes')
   else

@@ -1,9 +1,10 @@
 -- ff_suspend_execution: the holder gives up its lease until a condition over waitpoints is met, an operator resumes it,
 -- or a timeout passes; the attempt stays. Waitpoints are fresh (mode f) or were pending (mode p, of which only id and
--- key are given). When signals that came early suffice, the lease is kept and the answer brings them.
+-- key are given). When signals that came early suffice, the lease is kept and the answer brings them. question is what people are asked, in a
+-- form that only its readers know; '' for none.
 -- Flags:   none
 -- Go:      Engine.SuspendExecution
--- Args:    protocol id session claim epoch attempt suspension request name reason timeout behaviour delay condition count {waitpoint key mode kid digest nonce}
+-- Args:    protocol id session claim epoch attempt suspension request name reason timeout behaviour delay condition question count {waitpoint key mode kid digest nonce}
 -- Replies: OK suspended|satisfied suspension timeout outcome kid count {waitpoint key kid nonce}; ALREADY_SATISFIED the same
 -- Errors:  invalid_input invalid_resume_condition waitpoint_not_found waitpoint_not_pending waitpoint_already_exists waitpoint_key_mismatch pending_waitpoint_expired step_limit_exceeded hmac_secret_not_initialized kid_not_current execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
 local ff_suspend = {}
@@ -11,7 +12,8 @@ local ff_suspend = {}
 -- parse judges everything that needs no look at the store.
 function ff_suspend.parse(argv)
   local q = { id = args.uuid(argv[7]), request = argv[8], name = argv[9], reason = argv[10], behaviour = argv[12],
-    delay = args.int(argv[13], 0, 2592000000), condition = argv[14], count = args.int(argv[15], 0, 16), list = {}, bound = {} }
+    delay = args.int(argv[13], 0, 2592000000), condition = argv[14], question = argv[15], count = args.int(argv[16], 0, 16),
+    list = {}, bound = {} }
   if not q.id then return nil, 'suspension id' end
   if not q.request or #q.request > 256 then return nil, 'request: at most 256 bytes' end
   if not q.name or #q.name > 128 or string.find(q.name, '%c') then return nil, 'name: at most 128 bytes without control characters' end
@@ -22,10 +24,11 @@ function ff_suspend.parse(argv)
   end
   if not suspension.behaviours[q.behaviour] then return nil, 'timeout behaviour' end
   if not q.delay then return nil, 'resume delay: 0..2592000000 ms' end
-  if not q.count or #argv ~= 15 + 6 * q.count then return nil, 'waitpoints: at most 16' end
+  if not q.question or #q.question > 8192 then return nil, 'question: at most 8192 bytes' end
+  if not q.count or #argv ~= 16 + 6 * q.count then return nil, 'waitpoints: at most 16' end
   local ids, names = {}, {}
   for n = 1, q.count do
-    local i = 10 + 6 * n
+    local i = 11 + 6 * n
     local wid, w = argv[i], { key = argv[i + 1], mode = argv[i + 2], kid = argv[i + 3], digest = argv[i + 4], nonce = argv[i + 5],
       state = 'a', created = '', activated = '', expires = '', suspension = '', signals = '0', matched = '0', bytes = '0' }
     local wrong = nil
@@ -92,7 +95,7 @@ function ff_suspend.record(ctx, c, f, q, plan, kept)
   local u = { id = q.id, reason = q.reason, holder = suspension.holder(f), created_at = ctx.t, behaviour = q.behaviour,
     condition = q.condition, timeout_at = q.timeout and reply.int(ctx.now + q.timeout), name = q.name ~= '' and q.name or nil,
     request_key = q.request ~= '' and q.request or nil, resume_delay = q.delay > 0 and reply.int(q.delay) or nil,
-    waitpoints = q.count > 0 and table.concat(q.list, ',') or nil }
+    waitpoints = q.count > 0 and table.concat(q.list, ',') or nil, question = q.question ~= '' and q.question or nil }
   if plan.signals > 0 then u.signals, u.last_signal_at = reply.int(plan.signals), ctx.t end
   if plan.bytes > 0 then u.matched, u.matched_bytes = reply.int(plan.taken), reply.int(plan.bytes) end
   if plan.state and not plan.satisfied then

@@ -350,6 +350,7 @@ local function ff_tick(k, argv)
   if not ctx then return refused end
   local owner = args.name(argv[2], 64)
   if not owner then return reply.err('invalid_input', 'owner') end
+  if argv[3] ~= '0' and argv[3] ~= '1' and argv[3] ~= '2' then return reply.err('invalid_input', 'release: 0, 1 or 2') end
   if argv[3] == '1' then
     if root.owner(ctx) ~= owner then return reply.already(root.owner(ctx) or '') end
     doorbell.vacate(ctx, owner)

@@ -1,0 +1,146 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// ApprovalFilter says which waits [Admin.Approvals] lists. The zero value is all in the client's namespace.
+type ApprovalFilter struct {
+	Namespace  string // default client.Config.Namespace; or AllNamespaces
+	Lane, Kind string // "" = any
+	Assignee   string // of the question; "" = any, also without a question
+}
+
+// Approval is an open wait of a suspended execution.
+type Approval struct {
+	ID         flowfabric.ExecutionID
+	Route      flowfabric.Route
+	Flow       flowfabric.FlowID // of which it is a node or a child; zero: none
+	Name       string            // under which the handler waits
+	Reason     string
+	Question   *suspend.Question // nil: the wait has none
+	Since      time.Time
+	TimeoutAt  time.Time           // zero: it has no end of its own
+	Waitpoints []suspend.Waitpoint // those that are open; none if only an operator or the time ends it
+}
+
+// maxJudged is how many suspended executions a page with an assignee looks at before it returns with what it has.
+const maxJudged = 2000
+
+// Approvals lists the open waits of suspended executions in all partitions, the oldest first, limit of them (1..100; 0 is 50), behind the
+// place that cursor names: "", or the Cursor of the page before, with the same filter. What was answered meanwhile is left out, so a page may
+// be short, or empty, and have a cursor. With an assignee it looks at 2,000 executions at most. It makes a call to every partition and one
+// for each execution that it looks at, many at a time.
+//
+// Errors: those of [Admin.ListPage].
+func (a *Admin) Approvals(ctx context.Context, f ApprovalFilter, cursor string, limit int) (Page[Approval], error) {
+	page, err := a.approvals(ctx, f, cursor, cmp.Or(limit, limits.DefaultApprovals))
+	if err != nil {
+		return Page[Approval]{}, fmt.Errorf("approvals: %w", err)
+	}
+	return page, nil
+}
+
+func (a *Admin) approvals(ctx context.Context, f ApprovalFilter, cursor string, limit int) (page Page[Approval], err error) {
+	if a.closed() {
+		return page, client.ErrClosed
+	}
+	if limit < 1 || limit > limits.MaxApprovals {
+		return page, fmt.Errorf("%w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, limits.MaxApprovals)
+	}
+	if len(f.Assignee) > limits.MaxAssignee {
+		return page, fmt.Errorf("%w: ApprovalFilter.Assignee has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(f.Assignee), limits.MaxAssignee)
+	}
+	filter, err := Filter{Namespace: f.Namespace, Lane: f.Lane, Kind: f.Kind, States: []flowfabric.PublicState{flowfabric.Suspended}}.complete(a.conn.Namespace)
+	if err != nil {
+		return page, err
+	}
+	mark := filter.mark(a.store.Partitions()) + "\x1fassignee " + f.Assignee
+	at, err := parsePlace(cursor, mark, a.store.Partitions())
+	if err != nil {
+		return page, err
+	}
+	chunk := limit
+	if f.Assignee != "" {
+		chunk = limits.MaxApprovals
+	}
+	for judged := 0; ; judged += chunk {
+		l := &lister{store: a.store, filter: filter, limit: chunk, at: at}
+		more, err := l.run(ctx)
+		if err != nil {
+			return page, err
+		}
+		found, err := a.judged(ctx, l.out)
+		if err != nil {
+			return page, err
+		}
+		at = l.at
+		for i, x := range found {
+			if x == nil || f.Assignee != "" && (x.Question == nil || x.Question.Assignee != f.Assignee) {
+				continue
+			}
+			if page.Items = append(page.Items, *x); len(page.Items) == limit && i < len(found)-1 {
+				at = place{index: slices.Index(indexes[:], engine.IndexSuspended), after: engine.Position{Score: l.out[i].Since.UnixMilli(), Member: l.out[i].ID.UUID().String()}}
+				more = true
+				break
+			}
+		}
+		if more && (len(page.Items) == limit || judged+chunk >= maxJudged || f.Assignee == "") {
+			page.Cursor = at.text(mark)
+			return page, nil
+		}
+		if !more {
+			return page, nil
+		}
+	}
+}
+
+// judged reads what listed executions wait for, nil for one that waits no longer.
+func (a *Admin) judged(ctx context.Context, list []Listed) ([]*Approval, error) {
+	out := make([]*Approval, len(list))
+	p := pool.New().WithErrors().WithFirstError().WithMaxGoroutines(approvalCalls).WithContext(ctx).WithCancelOnError()
+	for i, x := range list {
+		if x.ID.IsZero() {
+			continue
+		}
+		p.Go(func(ctx context.Context) (err error) {
+			out[i], err = a.approval(ctx, x)
+			return err
+		})
+	}
+	return out, p.Wait()
+}
+
+// approvalCalls is how many suspensions are read at a time. The connection puts the calls of many goroutines into few packets.
+const approvalCalls = 32
+
+func (a *Admin) approval(ctx context.Context, x Listed) (*Approval, error) {
+	r, err := a.conn.Engine.ReadSuspension(ctx, x.ID)
+	state, _ := flowfabric.Project(r.Code)
+	switch {
+	case errors.Is(err, flowfabric.ErrNotFound) || errors.Is(err, flowfabric.ErrResultPurged) || err == nil && state.Public != flowfabric.Suspended:
+		return nil, nil // it was answered meanwhile
+	case err != nil:
+		return nil, inPartition(x.ID.Partition(), err)
+	}
+	open := &Approval{ID: x.ID, Route: x.Route, Flow: r.Flow, Name: r.Name, Reason: r.Reason, Question: r.Question, Since: r.CreatedAt, TimeoutAt: r.TimeoutAt}
+	for _, w := range r.Waitpoints {
+		if w.State.Open() {
+			open.Waitpoints = append(open.Waitpoints, w)
+		}
+	}
+	return open, nil
+}

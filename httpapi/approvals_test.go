@@ -1,0 +1,62 @@
+package httpapi
+
+import (
+	"strings"
+	"testing"
+)
+
+// questions asks people, and answers for them.
+func (a *api) questions() {
+	t := a.t
+	path := a.submit(`{"kind":"decides"}`)
+	a.until(path, "suspended")
+	page := into[approvalPage](t, a.as("viewer", "GET", "/v1/approvals?assignee=ops", "", 200))
+	if len(page.Items) != 1 || page.NextCursor != "" || page.Items[0].Execution != path[len("/v1/executions/"):] {
+		t.Fatalf("%+v", page)
+	}
+	q := page.Items[0].Question
+	if q == nil || q.Title != "Ship it?" || q.Text != "42 tests" || q.Assignee != "ops" || len(q.Choices) != 2 || q.Choices[0] != (choice{"go", "Ship"}) || q.Choices[1] != (choice{"stop", "stop"}) {
+		t.Errorf("%+v", q)
+	}
+	if page := into[approvalPage](t, a.as("viewer", "GET", "/v1/approvals?assignee=nobody", "", 200)); len(page.Items) != 0 {
+		t.Errorf("%+v", page)
+	}
+	a.as("viewer", "GET", "/v1/approvals?assignee="+strings.Repeat("x", 129), "", 400)
+	answer := path + "/waitpoints/ship:answer"
+	for _, bad := range []string{`{"payload":{"choice":"maybe"}}`, `{"payload":"go"}`, `{"name":"signal"}`} {
+		if p := into[problem](t, a.as("operator", "POST", answer, bad, 400)); p.Field != "/payload/choice" || !strings.Contains(p.Detail, "one of go, stop") {
+			t.Errorf("%s: %+v", bad, p)
+		}
+	}
+	a.as("operator", "POST", answer, `{"payload":{"choice":"go","comment":"well done"}}`, 200)
+	a.until(path, "completed")
+	if p := into[problem](t, a.as("admin", "POST", answer, `{"payload":{"choice":"stop"}}`, 409)); p.Code != "waitpoint_closed" || !strings.Contains(p.Detail, "was answered at 20") || !strings.HasSuffix(p.Detail, " by the-operator") {
+		t.Errorf("%+v", p)
+	}
+	if r := into[result](t, a.as("viewer", "GET", path+"/result", "", 200)); string(r.Output.Value) != `{"choice":"go","comment":"well done","by":"the-operator"}` {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A worker over HTTP asks a question, of whom a person chooses an answer.
+func TestRemoteWorkerAsks(t *testing.T) {
+	a := newAPI(t)
+	r := a.remote("worker", "remote")
+	path := a.submit(`{"kind":"remote"}`)
+	x := r.one()
+	for _, bad := range []string{`{"title":""}`, `{"title":"a","choices":[{"name":"x"}]}`, `{"title":"a","text":"` + strings.Repeat("x", 4097) + `"}`} {
+		r.call("suspend", x.Lease, `"wait":"ok","question":`+bad, 400)
+	}
+	if s := into[suspendAnswer](t, r.call("suspend", x.Lease, `"wait":"ok","question":{"title":"Well?"}`, 200)); !s.Suspended {
+		t.Errorf("%+v", s)
+	}
+	page := into[approvalPage](t, a.as("viewer", "GET", "/v1/approvals", "", 200))
+	if len(page.Items) != 1 || page.Items[0].Reason != "waiting_for_approval" || page.Items[0].Question.Title != "Well?" || page.Items[0].Question.Choices[1] != (choice{"reject", "Reject"}) {
+		t.Fatalf("%+v", page)
+	}
+	a.as("operator", "POST", path+"/waitpoints/ok:answer", `{"payload":{"choice":"maybe"}}`, 400)
+	a.as("operator", "POST", path+"/waitpoints/ok:answer", `{"payload":{"choice":"reject"}}`, 200)
+	if y := r.one(); y.Waits["ok"].Signals[0].Name != "reject" || string(y.Waits["ok"].Signals[0].Payload.Value) != `{"choice":"reject"}` {
+		t.Errorf("%+v", y)
+	}
+}

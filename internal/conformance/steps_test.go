@@ -1,0 +1,219 @@
+package conformance
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+)
+
+// listed tells of every step that is known of an execution: kind, name, attempt, duration and bytes, and how one failed.
+func (w *env) listed(id flowfabric.ExecutionID) []string {
+	w.Helper()
+	list, err := w.e.Steps(w.ctx, id)
+	w.no(err)
+	var out []string
+	for i, s := range list {
+		if s.EndedAt.IsZero() || i > 0 && s.EndedAt.Before(list[i-1].EndedAt) {
+			w.Errorf("%s ended at %s, behind what ended later", s.Name, s.EndedAt)
+		}
+		text := words(s.Kind, s.Name, s.Attempt, s.EndedAt.Sub(s.StartedAt), s.Bytes)
+		if s.Failed {
+			text += " failed: " + s.Error
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+func (w *env) lists(what string, id flowfabric.ExecutionID, want ...string) {
+	w.Helper()
+	w.check()
+	same(w, what, strings.Join(w.listed(id), "\n"), strings.Join(want, "\n"))
+}
+
+// logOfSteps is the hash beside the values of the steps.
+func (w *env) logOfSteps(id flowfabric.ExecutionID) map[string]string {
+	return w.hash(w.k.StepLog(id.UUID()))
+}
+
+// What people are told of the durable steps of an execution.
+var stepScenarios = []scenario{
+	{name: "a recorded step is listed with its attempt, its times and its size, and its value can be read", run: func(w *env) {
+		id := w.create(retries(3))
+		f := w.worker("w1").one(id).Fence
+		w.lists("at first", id)
+		begin := w.now()
+		already, err := w.e.RecordStep(w.ctx, f, "charge", []byte("12 €"), 1500*time.Millisecond)
+		w.no(err)
+		same(w, "already", already, false)
+		w.advance(time.Second)
+		_, err = w.e.RecordStep(w.ctx, f, "empty", nil, 0)
+		w.no(err)
+		want := []string{"step charge 0 1.5s 6", "step empty 0 0s 0"}
+		w.lists("recorded", id, want...)
+		list, err := w.e.Steps(w.ctx, id)
+		w.no(err)
+		if at := list[0].EndedAt.UnixMilli(); at < begin || at > w.now()-1000 {
+			w.Errorf("recorded at %d, between %d and %d", at, begin, w.now()-1000)
+		}
+		w.unchanged("a repeat after a lost reply", func() {
+			already, err := w.e.RecordStep(w.ctx, f, "charge", []byte("12 €"), time.Hour)
+			w.no(err)
+			same(w, "already", already, true)
+		})
+		w.fail(f, "x")
+		w.advance(5 * time.Second)
+		w.settleTime()
+		c := w.worker("w2").one(id)
+		same(w, "a claim brings the values alone", words(len(c.Steps), string(c.Steps["charge"])), "2 12 €")
+		_, err = w.e.RecordStep(w.ctx, c.Fence, "ship", []byte("x"), 7*time.Millisecond)
+		w.no(err)
+		w.lists("of the next attempt", id, append(want, "step ship 1 7ms 1")...)
+		value, ok, err := w.e.StepValue(w.ctx, id, "charge")
+		w.no(err)
+		same(w, "value", words(string(value), ok), "12 € true")
+		value, ok, err = w.e.StepValue(w.ctx, id, "empty")
+		w.no(err)
+		same(w, "empty value", words(len(value), ok), "0 true")
+		_, ok, err = w.e.StepValue(w.ctx, id, "chargé")
+		w.no(err)
+		same(w, "no such step", ok, false)
+		for _, bad := range []string{"", engine.StepAwait + "it", strings.Repeat("x", 129)} {
+			_, _, err = w.e.StepValue(w.ctx, id, bad)
+			w.is(err, flowfabric.ErrInvalidInput)
+		}
+	}},
+	{name: "a duration that is none is refused", run: func(w *env) {
+		f := w.worker("w1").one(w.create(retries(1))).Fence
+		args := append([]string{proto}, fenceArgs(f)...)
+		for _, bad := range [][]string{{"-1"}, {"1.5"}, {"x"}, {""}, {"315360000001"}, {}} {
+			w.unchanged(words(bad), func() {
+				same(w, label("step %q", bad), w.fcall("ff_record_step", append(slices.Clone(args), append([]string{"s", "v"}, bad...)...)...).code, "invalid_input")
+				same(w, label("fail %q", bad), w.fcall("ff_fail_execution", append(slices.Clone(args), append([]string{"c", "r", "0", "", "s"}, bad...)...)...).code, "invalid_input")
+			})
+		}
+		for _, name := range []string{"\x1fa:it", strings.Repeat("x", 129)} {
+			w.unchanged(name, func() {
+				same(w, "a failed step", w.fcall("ff_fail_execution", append(slices.Clone(args), "c", "r", "0", "", name, "0")...).code, "invalid_input")
+			})
+		}
+	}},
+	{name: "a step that an attempt failed in is listed as failed, beside what a later attempt recorded", run: func(w *env) {
+		id := w.create(retries(2))
+		k := w.worker("w1")
+		f := k.one(id).Fence
+		failure := engine.Failure{Category: "io", Reason: "step ship: no truck", Step: "ship", StepTook: 20 * time.Millisecond}
+		o, err := w.e.FailExecution(w.ctx, f, failure)
+		w.no(err)
+		same(w, "retry", o.Retry, true)
+		w.lists("failed", id, "step ship 0 20ms 0 failed: step ship: no truck")
+		w.unchanged("a repeat after a lost reply", func() {
+			_, err := w.e.FailExecution(w.ctx, f, failure)
+			w.no(err)
+		})
+		same(w, "not recorded", w.read(id).Steps, 0)
+		_, ok, err := w.e.StepValue(w.ctx, id, "ship")
+		w.no(err)
+		same(w, "value", ok, false)
+		w.advance(5 * time.Second)
+		w.settleTime()
+		w.fail(k.one(id).Fence, "io") // in no step
+		w.advance(5 * time.Second)
+		w.settleTime()
+		f = k.one(id).Fence
+		_, err = w.e.RecordStep(w.ctx, f, "ship", []byte("ok"), 0)
+		w.no(err)
+		failure.Step, failure.Reason = "two words, and more", ""
+		_, err = w.e.FailExecution(w.ctx, f, failure)
+		w.no(err)
+		w.code(id, "T2")
+		w.lists("for good", id, "step ship 0 20ms 0 failed: step ship: no truck", "step ship 2 0s 2", "step two words, and more 2 20ms 0 failed: ")
+	}},
+	{name: "answers, waitpoints and outcomes of children are listed by their kind", run: func(w *env) {
+		w.seed()
+		_, c := w.holder()
+		id := c.Fence.Execution
+		m, gone := minted("draft"), minted("gone")
+		_, err := w.openNamed(c.Fence, m, time.Hour)
+		w.no(err)
+		_, err = w.openNamed(c.Fence, gone, time.Hour)
+		w.no(err)
+		same(w, "opened", len(w.listed(id)), 2)
+		_, err = w.e.CloseWaitpoint(w.ctx, c.Fence, gone.ID)
+		w.no(err)
+		value := w.hash(w.k.Steps(id.UUID()))[engine.StepWaitpoint+"draft"]
+		draft := words("waitpoint draft 0 0s", len(value))
+		w.lists("closed", id, draft)
+		p := w.stopped(c.Fence, awaiting("first"))
+		w.lists("while it waits", id, draft)
+		w.advance(time.Minute)
+		w.signal(id, p, "go", waithook.EffectSatisfied)
+		before := w.listed(id)
+		same(w, "answered", words(len(before), strings.HasPrefix(before[1], "wait first 0 1m")), "2 true")
+		w.again(id, awaiting("second"))
+		after := w.listed(id)
+		same(w, "the next one", words(len(after), after[1], strings.HasPrefix(after[2], "wait second 0 ")), words(3, before[1], true))
+		same(w, "recorded", len(w.logOfSteps(id)), 2)
+		w.again(id, awaiting("second"))
+		same(w, "the same name again", len(w.listed(id)), 3)
+		w.check()
+		w.reset()
+		parent := w.family()
+		parent.wait(engine.WaitAll, false, "a")
+		parent.complete(parent.w.claim(1)[0], "r")
+		parent.wait(engine.WaitAll, true, "a")
+		list := w.listed(parent.parent)
+		same(w, "children", words(len(list), strings.HasPrefix(list[0], "children wait 0 0s ")), "1 true")
+	}},
+	{name: "a replay that drops the steps drops what was told of them, and one that keeps them what it cannot use", run: func(w *env) {
+		w.seed()
+		id := w.create(retries(1))
+		k := w.worker("w1")
+		_, err := w.e.FailExecution(w.ctx, k.one(id).Fence, engine.Failure{Category: "io", Reason: "why", Step: "a"})
+		w.no(err)
+		w.advance(5 * time.Second)
+		w.settleTime()
+		f := k.one(id).Fence
+		_, err = w.e.RecordStep(w.ctx, f, "a", []byte("v"), 0)
+		w.no(err)
+		_, err = w.openNamed(f, minted("draft"), time.Hour)
+		w.no(err)
+		w.no(w.complete(f, "").Err)
+		w.replay(id, engine.Replay{Force: true})
+		kept := []string{"step a 0 0s 0 failed: why", "step a 1 0s 1"}
+		w.lists("kept", id, kept...)
+		f = k.one(id).Fence
+		_, err = w.e.FailExecution(w.ctx, f, engine.Failure{Category: "io", Reason: "again", Step: "b", Permanent: true})
+		w.no(err)
+		w.lists("failed again", id, append(kept, "step b 2 0s 0 failed: again")...)
+		w.replay(id, engine.Replay{DropSteps: true})
+		w.lists("dropped", id)
+		same(w, "log", len(w.logOfSteps(id)), 0)
+		f = k.one(id).Fence
+		_, err = w.e.FailExecution(w.ctx, f, engine.Failure{Category: "io", Reason: "anew", Step: "a", Permanent: true})
+		w.no(err)
+		w.lists("of the run after it", id, "step a 3 0s 0 failed: anew")
+	}},
+	{name: "a purge removes what was told of steps, and an audit what nobody owns", run: func(w *env) {
+		id := w.create()
+		f := w.worker("w1").one(id).Fence
+		_, err := w.e.RecordStep(w.ctx, f, "s", nil, 0)
+		w.no(err)
+		w.no(w.complete(f, "").Err)
+		w.set("HSET", w.k.StepLog(w.item().ID.UUID()), "s", "0 1 0")
+		same(w, "repaired", w.audit(true).Repaired, 1)
+		w.check()
+		_, err = w.e.PurgeExecution(w.ctx, id, 24*time.Hour)
+		w.no(err)
+		w.check()
+		same(w, "log", len(w.logOfSteps(id)), 0)
+		_, err = w.e.Steps(w.ctx, id)
+		w.is(err, flowfabric.ErrResultPurged)
+		_, err = w.e.Steps(w.ctx, w.item().ID)
+		w.is(err, flowfabric.ErrNotFound)
+	}},
+}

@@ -1,0 +1,114 @@
+package conformance
+
+import (
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// strangeQuestion has what separates the parts of the records around it.
+const strangeQuestion = "{\"title\":\"a\x1b\x1c\x1d=\x1f\",\"choices\":[{\"name\":\"go\"},{\"name\":\"stop\"}]}"
+
+func questioned(text string) suspending { return func(q *engine.Suspension) { q.Question = text } }
+
+const shipIt = `{"title":"Ship it?","text":"42 tests passed.\nLast commit: fix","choices":[{"name":"go","label":"Ship"},{"name":"stop"}],"assignee":"ops@example.com"}`
+
+// titled is the title of the question that a waitpoint's token opens; "" for none.
+func (w *env) titled(id flowfabric.ExecutionID, m engine.Minted) string {
+	w.Helper()
+	q, err := w.e.ReadQuestion(w.ctx, id, m.ID, m.Digest)
+	w.no(err)
+	if q == nil {
+		return ""
+	}
+	return q.Title
+}
+
+// What people are asked.
+var questionScenarios = []scenario{
+	{name: "a question is told with its suspension, and to those who have the token", run: func(w *env) {
+		w.seed()
+		k, c := w.holder()
+		id := c.Fence.Execution
+		early := w.pend(c.Fence, "draft")
+		same(w, "nobody waits yet", w.titled(id, early), "")
+		q, _ := w.suspend(c.Fence, awaiting("ship"), because("waiting_for_approval"), questioned(shipIt), onPending(early))
+		r := w.record(id)
+		same(w, "question", words(r.Question.Title, r.Question.Text, r.Question.Choices, r.Question.Assignee),
+			words("Ship it?", "42 tests passed.\nLast commit: fix", []suspend.Choice{{Name: "go", Label: "Ship"}, {Name: "stop"}}, "ops@example.com"))
+		same(w, "for the token", w.titled(id, early), "Ship it?")
+		w.unchanged("read by nobody", func() {
+			for _, digest := range []string{strings.Repeat("0", 64), minted("x").Digest, strings.Repeat("0", 63)} {
+				_, err := w.e.ReadQuestion(w.ctx, id, early.ID, digest)
+				w.is(err, flowfabric.ErrInvalidToken)
+			}
+			_, err := w.e.ReadQuestion(w.ctx, id, uuid.New(), early.Digest)
+			w.is(err, flowfabric.ErrInvalidToken)
+			_, err = w.e.ReadQuestion(w.ctx, flowfabric.MakeExecutionID(w.p, uuid.New()), early.ID, early.Digest)
+			w.is(err, flowfabric.ErrInvalidToken)
+		})
+		w.send(id, early, suspend.SentSignal{Name: "go", Source: "ann"}, waithook.EffectSatisfied)
+		r = w.record(id)
+		same(w, "once it is answered", words(r.Question.Title, r.By, r.ID), words("Ship it?", "ann", q.ID))
+		same(w, "for who had the token", w.titled(id, early), "Ship it?")
+		next := w.stopped(k.one(id).Fence, awaiting("again"), waitFor(conditionOf(names(1, 1, "go")), minted("other")))
+		same(w, "the next one has none", words(w.record(id).Question == nil, w.titled(id, next), w.titled(id, early)), "true  ")
+		w.resume(id)
+		same(w, "the operator", w.record(id).By, "op")
+		w.stopped(k.one(id).Fence, questioned(shipIt))
+		same(w, "tokens of earlier waits do not open it", words(w.titled(id, early), w.titled(id, next)), " ")
+	}},
+	{name: "a suspension without a question takes no more room, and the flow of a member is told", run: func(w *env) {
+		w.seed()
+		_, plain := w.holder()
+		w.stopped(plain.Fence)
+		text, err := w.do("GET", w.k.Waits(plain.Fence.Execution.UUID())).ToString()
+		w.no(err)
+		same(w, "named fields", strings.Contains(text, "qu="), false)
+		same(w, "flow", w.record(plain.Fence.Execution).Flow.IsZero(), true)
+		f := w.flow().node("a", nil)
+		f.submit(engine.SealClosed)
+		c := w.worker("w1").one(f.id.Member("a"))
+		w.stopped(c.Fence)
+		same(w, "flow of a member", w.record(c.Fence.Execution).Flow, f.id)
+	}},
+	{name: "a question of 8 KiB is kept whole, whatever is in it, and a larger one is refused", run: func(w *env) {
+		w.seed()
+		_, c := w.holder()
+		large := `{"title":"` + strings.Repeat("x", 8192-12) + `"}`
+		w.unchanged("too large", func() {
+			_, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(questioned(large+" ")))
+			w.is(err, flowfabric.ErrInvalidInput)
+		})
+		w.stopped(c.Fence, awaiting("it"), questioned(large))
+		same(w, "kept", len(w.record(c.Fence.Execution).Question.Title), 8192-12)
+		_, c = w.holder()
+		m := w.stopped(c.Fence, questioned(strangeQuestion), within(time.Hour, "escalate"))
+		same(w, "strange", w.waits(c.Fence.Execution).Suspension["qu"], strangeQuestion)
+		w.advance(2 * time.Hour)
+		w.tick()
+		w.code(c.Fence.Execution, "S5")
+		same(w, "after it was escalated", w.waits(c.Fence.Execution).Suspension["qu"], strangeQuestion)
+		w.signal(c.Fence.Execution, m, "go", waithook.EffectSatisfied)
+	}},
+	{name: "only a choice answers a question, also one that came early", run: func(w *env) {
+		w.seed()
+		k, c := w.holder()
+		id := c.Fence.Execution
+		m := w.pend(c.Fence, "draft")
+		w.signal(id, m, "maybe", waithook.EffectBuffered)
+		choices := func(q *engine.Suspension) { q.Condition = conditionOf(names(1, 1, "go", "stop")) }
+		w.stopped(c.Fence, awaiting("draft"), questioned(shipIt), onPending(m), choices)
+		w.signal(id, m, "perhaps", waithook.EffectNone)
+		w.code(id, "S1")
+		w.signal(id, m, "stop", waithook.EffectSatisfied)
+		w.tooLate("a second answer", id, m, "resumed")
+		same(w, "answer", string(k.one(id).Resume.Signals[0].Name), "stop")
+	}},
+}

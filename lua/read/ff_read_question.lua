@@ -1,0 +1,18 @@
+-- ff_read_question: what the holder of a token is asked: the question of the suspension that its waitpoint belongs to, '' if that has none,
+-- or if nothing waits for the waitpoint yet. The token is judged first, presented by its SHA-256; one that opens nothing gets the same answer
+-- whatever there is, and leaves no trace.
+-- Flags:   no-writes
+-- Go:      Engine.ReadQuestion
+-- Args:    protocol id waitpoint digest
+-- Replies: OK question
+-- Errors:  invalid_input invalid_token token_expired hmac_secret_not_initialized partition_missing partition_frozen protocol_mismatch
+local function ff_read_question(ctx, argv)
+  local id, wid, digest = args.id(argv[2]), args.id(argv[3]), argv[4]
+  if not id then return reply.err('invalid_input', 'execution id') end
+  if not wid then return reply.err('invalid_input', 'waitpoint id') end
+  if not token.hex(digest, 64) then return reply.err('invalid_token') end
+  local u, w = suspension.read(ctx, id), waitpoint.read(ctx, id, wid)
+  local bad = token.verify(ctx, w, digest)
+  if bad then return bad end
+  return reply.ok(w.suspension == u.id and u.question or '')
+end
