@@ -124,6 +124,7 @@ function replay.run(ctx, c, id, q)
   clear(ctx, c, id, q.steps == 'drop')
   rearm(ctx, c, id)
   redis.call('ZREM', keys.done(ctx.r), id)
+  if core.unsuccessful(c) then redis.call('ZREM', keys.unsuccessful(ctx.r), id) end
   if code == 'R1p' then
     indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   else
