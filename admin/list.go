@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -30,15 +31,16 @@ const maxErrorText = 1024
 const maxLooked = 10000
 
 // indexes are listed in the order in which work goes through them, so that what moves on meanwhile is rather seen twice than not.
-var indexes = [...]engine.Index{engine.IndexBlocked, engine.IndexHeld, engine.IndexWaiting, engine.IndexDelayed, engine.IndexSuspended, engine.IndexActive, engine.IndexEnded}
+var indexes = [...]engine.Index{engine.IndexBlocked, engine.IndexHeld, engine.IndexWaiting, engine.IndexDelayed, engine.IndexSuspended, engine.IndexActive, engine.IndexEnded, engine.IndexUnsuccessful}
 
-// indexOf are the states that may be asked for, and where executions in them are.
+// indexOf are the states that may be asked for, and where executions in them are. What ended other than completed is in engine.IndexEnded, too,
+// which is read instead when completed ones are asked for as well.
 var indexOf = map[flowfabric.PublicState]engine.Index{
 	flowfabric.WaitingChildren: engine.IndexBlocked, flowfabric.Waiting: engine.IndexWaiting, flowfabric.WaitingBudget: engine.IndexWaiting,
 	flowfabric.WaitingQuota: engine.IndexWaiting, flowfabric.Delayed: engine.IndexDelayed, flowfabric.Suspended: engine.IndexSuspended,
 	Held: engine.IndexHeld, flowfabric.Active: engine.IndexActive, Ended: engine.IndexEnded, flowfabric.Completed: engine.IndexEnded,
-	flowfabric.Failed: engine.IndexEnded, flowfabric.Cancelled: engine.IndexEnded, flowfabric.Expired: engine.IndexEnded,
-	flowfabric.Skipped: engine.IndexEnded,
+	flowfabric.Failed: engine.IndexUnsuccessful, flowfabric.Cancelled: engine.IndexUnsuccessful, flowfabric.Expired: engine.IndexUnsuccessful,
+	flowfabric.Skipped: engine.IndexUnsuccessful,
 }
 
 // Filter says what [Admin.List] lists. The zero value is everything in the client's namespace.
@@ -57,7 +59,8 @@ type Filter struct {
 	// also none. What completed has none.
 	Categories []string
 	// Since and Until bound the time of the end of what ended, and of the creation of everything else: from Since on, and before Until, by
-	// the server's clock. The zero time is no bound.
+	// the server's clock. The zero time is no bound. When only failed, cancelled, expired or skipped ones are listed of what ended, entries
+	// outside of the bounds are not read at all.
 	Since, Until time.Time
 	// ErrorText is part of the message of that failure, in any case of letters. Default any, also none.
 	ErrorText string
@@ -67,8 +70,9 @@ type Filter struct {
 	Flow flowfabric.FlowID
 	// HeldBy lists only what is active under this session or worker instance; of a session that is dead until the tick has requeued it.
 	HeldBy string
-	// Newest lists every state from its other end: what waits at the end of its queue first, and of what ended what is purged
-	// last first. That is what ended last only among executions of one retention: one that is kept for longer comes first.
+	// Newest lists every state from its other end: what waits at the end of its queue first. Of what ended, what ended last comes first
+	// when States names none of completed and [Ended]. Else what is purged last comes first, which is what ended last only among
+	// executions of one retention.
 	Newest bool
 	// WithTags reads the tags of what is listed. Implied by Tags.
 	WithTags bool
@@ -124,14 +128,16 @@ func newListed(x engine.Listed) Listed {
 // "", or the Cursor of the page before, with the same filter.
 //
 // States come one after another: waiting_children (what was created first), held (what was held first), waiting (by partition and there in the order of claims), delayed (what is due first),
-// suspended (what was suspended first), active (by partition, session and claim), ended (what is purged first: with the same
-// retention what ended first). Waiting_children, held, delayed, suspended and ended ones of all partitions are merged, so that with Newest the first
-// page of ended ones has those that are purged last in the whole store. With different retentions that is not the order
-// of their ends: sort what was listed by EndedAt, or list one lane.
+// suspended (what was suspended first), active (by partition, session and claim), ended. Waiting_children, held, delayed, suspended and ended
+// ones of all partitions are merged.
+//
+// What ended comes in the order of the ends when failed, cancelled, expired or skipped ones are asked for: a page costs what it lists, however
+// many completed ones there are. When completed or [Ended] is among the states, or States is empty, it comes in the order in which it is purged. With
+// different retentions that is not the order of the ends: sort what was listed by EndedAt, or list one lane.
 //
 // What stays in its state, and waits at its priority, while all pages are read is listed exactly once. What changes its state
 // meanwhile may be listed twice or not at all; a revoked execution is in no state for the moment until it is queued again. An
-// entry that is damaged is listed with its Drift, whatever else the filter asks for.
+// entry that is damaged is listed with its Drift, whatever else the filter asks for, unless Since and Until keep it from being read.
 //
 // With a flow in the filter its members come in the order in which they came, whatever their state.
 //
@@ -253,7 +259,35 @@ func (f Filter) complete(namespace string) (Filter, error) {
 
 // wants tells whether anything of an index is asked for.
 func (f Filter) wants(index engine.Index) bool {
+	if index == engine.IndexUnsuccessful && f.wants(engine.IndexEnded) {
+		return false // it lists them, too
+	}
 	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool { return indexOf[s] == index })
+}
+
+// span is which scores of an index are asked for, from one on and before another: an index of ends is ordered by what Since and Until bound.
+func (f Filter) span(index engine.Index) (from, before int64) {
+	from, before = math.MinInt64, math.MaxInt64
+	if index == engine.IndexUnsuccessful && !f.Since.IsZero() {
+		from = score(f.Since)
+	}
+	if index == engine.IndexUnsuccessful && !f.Until.IsZero() {
+		before = score(f.Until)
+	}
+	return from, before
+}
+
+// maxScore is the largest score that a server keeps as a whole number.
+const maxScore = 1<<53 - 1
+
+// score is the first millisecond that is not before an instant, as a score.
+func score(at time.Time) int64 {
+	if at.Before(time.UnixMilli(0)) {
+		return 0
+	} else if at.After(time.UnixMilli(maxScore)) {
+		return maxScore
+	}
+	return at.Add(time.Millisecond - 1).UnixMilli()
 }
 
 // routed tells whether executions of a route are asked for.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -296,4 +297,64 @@ func TestListRefusals(t *testing.T) {
 			t.Errorf("closed: %v", err)
 		}
 	}
+}
+
+func TestListWhatDidNotSucceed(t *testing.T) { // by the time of the end, whatever is kept for how long
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
+		a := admin.New(c)
+		var ended []flowfabric.ExecutionID
+		var at []time.Time
+		for i := range 20 {
+			id := submit(ctx, t, c, "x", flowfabric.Retention(time.Duration(1+i%3)*time.Hour)).ID()
+			cancelAll(ctx, t, c, []flowfabric.ExecutionID{id})
+			s, err := c.Get(ctx, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended, at = append(ended, id), append(at, s.CompletedAt)
+			for time.Since(s.CompletedAt) < 2*time.Millisecond { // the clock of a server of this machine: each end has its own time
+				runtime.Gosched()
+			}
+		}
+		stop := []flowfabric.PublicState{flowfabric.Failed, flowfabric.Cancelled}
+		for what, x := range map[string]struct {
+			f           admin.Filter
+			first, last int
+		}{
+			"all":              {admin.Filter{}, 0, 20},
+			"since":            {admin.Filter{Since: at[7]}, 7, 20},
+			"just after":       {admin.Filter{Since: at[7].Add(time.Nanosecond)}, 8, 20},
+			"until":            {admin.Filter{Until: at[12]}, 0, 12},
+			"a nanosecond on":  {admin.Filter{Until: at[12].Add(time.Nanosecond)}, 0, 13},
+			"both":             {admin.Filter{Since: at[3], Until: at[18]}, 3, 18},
+			"all time":         {admin.Filter{Since: time.UnixMilli(-5), Until: time.UnixMilli(1 << 60)}, 0, 20},
+			"before the first": {admin.Filter{Until: at[0]}, 0, 0},
+			"after the last":   {admin.Filter{Since: at[19].Add(time.Hour)}, 0, 0},
+		} {
+			for _, newest := range []bool{false, true} {
+				x.f.States, x.f.Newest = stop, newest
+				want := slices.Clone(ended[x.first:x.last])
+				if newest {
+					slices.Reverse(want)
+				}
+				for _, limit := range []int{1, 3, 100} {
+					all, _ := pages(ctx, t, c, x.f, limit, func(int) {})
+					got := make([]flowfabric.ExecutionID, 0, len(all))
+					for _, x := range all {
+						got = append(got, x.ID)
+						if x.PurgeAt.Before(x.EndedAt.Add(time.Hour)) || x.Drift != "" {
+							t.Errorf("%s: %+v", what, x)
+						}
+					}
+					if !slices.Equal(got, want) {
+						t.Errorf("%s, newest %v, limit %d: %v, want %v", what, newest, limit, got, want)
+					}
+				}
+			}
+		}
+		with, err := a.ListPage(ctx, admin.Filter{States: append(stop, flowfabric.Completed)}, "", 0)
+		if err != nil || len(with.Items) != 20 || !slices.IsSortedFunc(with.Items, func(a, b admin.Listed) int { return a.PurgeAt.Compare(b.PurgeAt) }) {
+			t.Errorf("with completed ones: %d, %v, or not in the order of purges", len(with.Items), err)
+		}
+	})
 }

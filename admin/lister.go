@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -123,6 +124,10 @@ func (l *lister) sessions(ctx context.Context, partition uint16) (groups []group
 
 // merge lists a group in the order of its sources together, from where the lister is.
 func (l *lister) merge(ctx context.Context, index engine.Index, g group) (full bool, err error) {
+	from, before := l.filter.span(index)
+	if l.at.after.Member == "" {
+		l.at.after = start(from, before, l.filter.Newest)
+	}
 	m := merging[engine.Listed]{sources: g.sources, newest: l.filter.Newest, full: l.full}
 	m.take = func(x engine.Listed) {
 		l.at.after = x.Position()
@@ -135,7 +140,21 @@ func (l *lister) merge(ctx context.Context, index engine.Index, g group) (full b
 		page, err := l.store.ListExecutions(ctx, s.partition, engine.ListQuery{Index: index, Key: s.key,
 			Newest: l.filter.Newest, After: s.after, Limit: s.chunk, Tags: l.filter.WithTags, Reasons: l.filter.WithReasons})
 		s.buffer, s.more = page.Executions, page.More
+		if i := slices.IndexFunc(s.buffer, func(x engine.Listed) bool { return x.Score < from || x.Score >= before }); i >= 0 {
+			s.buffer, s.more = s.buffer[:i], false
+		}
 		return err
 	}
 	return m.run(ctx, l.at.after, l.limit-len(l.out))
+}
+
+// start is the place before the first entry whose score is asked for; the zero value is the end of the index.
+func start(from, before int64, newest bool) engine.Position {
+	const least = "-" // comes before the ids of executions
+	if newest && before < math.MaxInt64 {
+		return engine.Position{Score: before, Member: least}
+	} else if !newest && from > math.MinInt64 {
+		return engine.Position{Score: from, Member: least}
+	}
+	return engine.Position{}
 }

@@ -74,7 +74,7 @@ var filters = []param{
 	{name: "error", text: "Part of the message of the failure", kind: "string"},
 	{name: "tag", text: "key=value; all of them", kind: "string", list: true},
 	{name: "flow", text: "Only members of this flow", kind: "string"}, {name: "held_by", text: "A worker instance or session", kind: "string"},
-	{name: "newest", text: "From the other end of each state", kind: "boolean"},
+	{name: "newest", text: "From the other end of each state: failed, cancelled, expired and skipped ones by their end, or by their purge when completed ones are listed, too", kind: "boolean"},
 }
 
 // sharedHeader is that of routes whose answers may be shared.

@@ -30,7 +30,7 @@ func (x *filterFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&x.f.Kind, "kind", "", "only this `kind`")
 	flags.StringArrayVar(&x.tags, "tag", nil, "only with this `key=value`; may be repeated")
 	flags.StringVar(&x.f.HeldBy, "held-by", "", "only what this `worker` instance or session holds")
-	flags.BoolVar(&x.f.Newest, "newest", false, "from the other end: of what ended, what is purged last first")
+	flags.BoolVar(&x.f.Newest, "newest", false, "from the other end: of what ended, what ended last first if no completed ones are listed, else what is purged last")
 	flags.BoolVar(&x.all, "all-namespaces", false, "of all namespaces")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"waiting_children", "waiting", "waiting_budget", "waiting_quota", "held", "delayed", "suspended", "active", "completed", "failed",
 		"cancelled", "expired", "skipped", "ended"}, cobra.ShellCompDirectiveNoFileComp))

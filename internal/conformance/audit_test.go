@@ -488,7 +488,7 @@ func pick[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
 // zsets are the sorted sets whose entries follow from records.
 func (v *vandal) zsets() (names []string) {
 	for key := range v.d.ZSets {
-		for _, family := range []string{":q:", ":h:", ":open:", ":delayed", ":alarms", ":parked", ":done", ":pending", ":sessions",
+		for _, family := range []string{":q:", ":h:", ":open:", ":delayed", ":alarms", ":parked", ":done", ":unsuccessful", ":pending", ":sessions",
 			":blocked", ":flows", ":flowdue"} {
 			if strings.HasPrefix(key, family) {
 				names = append(names, key)

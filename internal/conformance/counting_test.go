@@ -36,12 +36,14 @@ var countingScenarios = []scenario{
 	}},
 	{name: "a tick drops entries of missing or live executions from the index of ended ones", run: func(w *env) {
 		live := w.create()
-		w.set("ZADD", w.k.Done(), "5", uuid.NewString(), "6", live.UUID().String())
+		gone := uuid.NewString()
+		w.set("ZADD", w.k.Done(), "5", gone, "6", live.UUID().String())
+		w.set("ZADD", w.k.Unsuccessful(), "5", gone, "6", live.UUID().String())
 		w.quiet = true
 		same(w, "purged", w.tick().Purged, 0)
 		w.quiet = false
 		w.check()
-		same(w, "filed", len(w.dump().ZSets[":done"]), 0)
+		same(w, "filed", words(len(w.dump().ZSets[":done"]), len(w.dump().ZSets[":unsuccessful"])), "0 0")
 	}},
 	{name: "a tick limits its purges by the attempts that they remove", run: func(w *env) {
 		ids := w.createN(10, delay(time.Hour), retention(time.Second))

@@ -69,13 +69,15 @@ func (w *env) damage(commands []string) {
 	asleep := w.create(priority(6))
 	wait := w.stopped(x.worker.one(asleep).Fence, within(time.Hour, "fail"), waitFor(conditionOf(names(1, 2, "go", "on")), minted("wait")))
 	w.send(asleep, wait, large("go"), waithook.EffectAppended)
+	stopped := w.create()
+	w.cancel(stopped)
 	token := w.hash(w.k.Satisfied(asleep.UUID()))["1\x1f1"]
 	w.quiet = false
 	w.check()
 	done := w.core(ended)
 	names := strings.NewReplacer("ROOT", string(w.k), "ACTIVE", x.id.UUID().String(), "WAITING", waiting.UUID().String(),
 		"LATE", late.UUID().String(), "ENDED", ended.UUID().String(), "SESSION", x.worker.session, "ROUTE", w.core(waiting)["r"],
-		"ASLEEP", asleep.UUID().String(), "WAIT", wait.ID.String(), "HANDED", handed.ID.String(), "SIGNAL", token,
+		"STOPPED", stopped.UUID().String(), "ASLEEP", asleep.UUID().String(), "WAIT", wait.ID.String(), "HANDED", handed.ID.String(), "SIGNAL", token,
 		"SCORE", strconv.FormatInt(w.at(ended, "ct")-5e12, 10),
 		"ROW", strings.Join([]string{"n", "l", "k77", "", ""}, "\x1f"),
 		"RECORD", strings.Join([]string{"initial", "1", "2", "ended_success", "", done["ss"], done["e"], done["cl"]}, "\x1f"))
@@ -234,6 +236,11 @@ var damages = map[string][]string{
 	"a policy that keeps it for longer":   {"HSET ROOT:x:ENDED rt 86400", sound, "HSET ROOT:x:ENDED rt 86401"},
 	"an end that is not kept":             {"ZREM ROOT:done ENDED"},
 	"a live one that is kept":             {"ZADD ROOT:done 5 ACTIVE"},
+	"an end that is not listed":           {"ZREM ROOT:unsuccessful STOPPED"},
+	"an end listed at another time":       {"ZINCRBY ROOT:unsuccessful 1 STOPPED"},
+	"a success among the unsuccessful":    {"ZADD ROOT:unsuccessful 5 ENDED"},
+	"a live one among the unsuccessful":   {"ZADD ROOT:unsuccessful 5 ACTIVE"},
+	"an unsuccessful one of nobody":       {"ZADD ROOT:unsuccessful 5 00000000-0000-0000-0000-000000000000"},
 }
 
 // fuzzer makes random calls as several workers, producers and operators would, a part of them with garbage, and

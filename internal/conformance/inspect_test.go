@@ -185,7 +185,7 @@ var inspectScenarios = []scenario{
 		}{
 			{engine.IndexWaiting, route, flowfabric.Waiting, waiting}, {engine.IndexDelayed, "", flowfabric.Delayed, delayed},
 			{engine.IndexActive, k.session, flowfabric.Active, held}, {engine.IndexSuspended, "", flowfabric.Suspended, parked},
-			{engine.IndexEnded, "", flowfabric.Cancelled, ended},
+			{engine.IndexEnded, "", flowfabric.Cancelled, ended}, {engine.IndexUnsuccessful, "", flowfabric.Cancelled, ended},
 		} {
 			for _, newest := range []bool{false, true} {
 				want := slices.Clone(h.want)
@@ -243,8 +243,10 @@ var inspectScenarios = []scenario{
 		w.settleTime()
 		w.worker("w3").one(id)
 		w.cancel(id)
-		x = read(engine.IndexEnded, "", true)
-		same(w, "purge", x.PurgeAt.Sub(x.EndedAt), 14*day)
+		for _, index := range []engine.Index{engine.IndexEnded, engine.IndexUnsuccessful} {
+			x = read(index, "", true)
+			same(w, "purge", x.PurgeAt.Sub(x.EndedAt), 14*day)
+		}
 	}},
 	{name: "a cursor continues among entries of equal score, even if its own entry is gone", run: func(w *env) {
 		w.quiet = true
@@ -275,6 +277,52 @@ var inspectScenarios = []scenario{
 			same(w, "behind the place where it was", words(idsOf(page.Executions)), words(order[11:12]))
 			w.set("ZADD", w.k.Queue("1"), score, gone.UUID().String())
 		}
+	}},
+	{name: "what ended other than completed is listed by the time of its end, until it is replayed or purged", run: func(w *env) {
+		w.seed()
+		k := w.worker("w1")
+		list := func(what string, want ...flowfabric.ExecutionID) {
+			w.Helper()
+			got := w.listing(engine.ListQuery{Index: engine.IndexUnsuccessful, Limit: 3})
+			same(w, what, words(idsOf(got)), words(want))
+			for _, x := range got {
+				same(w, "time and drift", words(x.Score, x.Drift), words(x.EndedAt.UnixMilli(), ""))
+			}
+		}
+		none := w.create(retries(0))
+		w.complete(k.one(none).Fence, "r")
+		list("a success")
+		failed := w.create(retries(0), retention(time.Hour)) // purged first
+		w.fail(k.one(failed).Fence, "io")
+		w.advance(time.Second)
+		cancelled := w.create(retries(0))
+		k.one(cancelled)
+		w.cancel(cancelled)
+		w.advance(time.Second)
+		never := w.create()
+		w.cancel(never)
+		expired := w.create(deadline(time.Second))
+		w.advance(2 * time.Second)
+		w.settleTime()
+		list("in order", failed, cancelled, never, expired)
+		w.advance(time.Second)
+		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
+		g.fail(g.claim()["a"])
+		g.drain()
+		all := w.listing(engine.ListQuery{Index: engine.IndexUnsuccessful, Limit: 3})
+		same(w, "with the flow", len(all), 6)
+		same(w, "skipped", w.read(g.id.Member("b")).State.Public, flowfabric.Skipped)
+		w.replay(cancelled, engine.Replay{Request: uuid.New()})
+		_, err := w.e.PurgeExecution(w.ctx, never, day)
+		w.no(err)
+		w.check()
+		w.quiet = true
+		w.advance(2 * time.Hour)
+		w.settleTime() // purges what is kept for an hour
+		w.quiet = false
+		w.check()
+		got := w.listing(engine.ListQuery{Index: engine.IndexUnsuccessful, Limit: 10})
+		same(w, "left", words(len(got), got[0].ID), words(3, expired))
 	}},
 	{name: "a damaged entry is reported and does not stop the listing", damaged: "it damages indexes and routes", run: func(w *env) {
 		w.quiet = true
@@ -328,7 +376,7 @@ var inspectScenarios = []scenario{
 				same(w, fmt.Sprintf("argument %d %q", at, b), w.fcall("ff_list_executions", args...).code, "invalid_input")
 			}
 		}
-		for _, index := range []string{"delayed", "suspended", "ended"} {
+		for _, index := range []string{"delayed", "suspended", "ended", "unsuccessful"} {
 			same(w, index+" has no key", w.fcall("ff_list_executions", proto, index, "1", "0", "", "", "10", "0", "0").code, "invalid_input")
 		}
 		same(w, "a session that is too long", w.fcall("ff_list_executions", proto, "active", strings.Repeat("s", 65), "0", "", "", "10", "0", "0").code, "invalid_input")

@@ -11,19 +11,20 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
-// Index is where a partition keeps an execution; each has one.
+// Index is where a partition keeps an execution; each is in one. What ended other than completed is in IndexUnsuccessful as well.
 type Index string
 
 // The indexes. What was revoked (codes.Revoked) is in none of them until the tick has requeued it, at once.
 const (
-	IndexWaiting   Index = "waiting"   // of a route: in the order in which claims take it
-	IndexDelayed   Index = "delayed"   // by when it is due
-	IndexSuspended Index = "suspended" // by when it was suspended
-	IndexBlocked   Index = "blocked"   // members of flows that wait for others, by when they were created
-	IndexHeld      Index = "paused"    // by since when an operator holds them
-	IndexActive    Index = "active"    // of a session: by claim number; what is granted to it, too, whose public state is waiting
-	IndexEnded     Index = "ended"     // by when it may be purged
-	IndexFlow      Index = "flow"      // members of a flow, in any state, in the order in which they came
+	IndexWaiting      Index = "waiting"      // of a route: in the order in which claims take it
+	IndexDelayed      Index = "delayed"      // by when it is due
+	IndexSuspended    Index = "suspended"    // by when it was suspended
+	IndexBlocked      Index = "blocked"      // members of flows that wait for others, by when they were created
+	IndexHeld         Index = "paused"       // by since when an operator holds them
+	IndexActive       Index = "active"       // of a session: by claim number; what is granted to it, too, whose public state is waiting
+	IndexEnded        Index = "ended"        // by when it may be purged
+	IndexUnsuccessful Index = "unsuccessful" // what ended other than completed, by when it ended
+	IndexFlow         Index = "flow"         // members of a flow, in any state, in the order in which they came
 )
 
 // of tells whether executions in a state live here.
@@ -33,6 +34,9 @@ func (h Index) of(s flowfabric.State) bool {
 	}
 	if h == IndexEnded {
 		return s.Terminal()
+	}
+	if h == IndexUnsuccessful {
+		return s.Terminal() && s.Public != flowfabric.Completed
 	}
 	if h == IndexBlocked {
 		return s.Public == flowfabric.WaitingChildren
@@ -96,7 +100,7 @@ type Listed struct {
 	DelayUntil      time.Time
 	DeadlineAt      time.Time
 	Since           time.Time // suspended or held since, in IndexSuspended and IndexHeld only
-	PurgeAt         time.Time // in IndexEnded only
+	PurgeAt         time.Time // in IndexEnded and IndexUnsuccessful only
 	Attempts        uint32
 	AttemptType     flowfabric.AttemptType
 	Retries         int
@@ -113,7 +117,7 @@ type Listed struct {
 func (l Listed) Position() Position { return Position{l.Score, l.Member} }
 
 // listedFields are the core fields of an entry in the order of the reply.
-var listedFields = []string{"state", "route", "priority", "created_at", "first_claimed_at", "ended_at", "attempts", "attempt_type", "failure_category", "session", "epoch", "claimed_at", "delay_until", "deadline", "retries", "reclaims", "cancelled_by"}
+var listedFields = []string{"state", "route", "priority", "created_at", "first_claimed_at", "ended_at", "attempts", "attempt_type", "failure_category", "session", "epoch", "claimed_at", "delay_until", "deadline", "retries", "reclaims", "cancelled_by", "purge"}
 
 // ListExecutions reads a page of one index of a partition (lua/operate/ff_list_executions.lua). Entries that stay where they are
 // while pages are read come exactly once; one that changes its place within the index comes once, twice or not at all. An active
@@ -184,6 +188,8 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 		x.Since = time.UnixMilli(x.Score)
 	case IndexEnded:
 		x.PurgeAt = time.UnixMilli(x.Score)
+	case IndexUnsuccessful:
+		x.PurgeAt = f.instant("purge")
 	}
 	if own.err != nil {
 		x.Drift = own.err.Error()

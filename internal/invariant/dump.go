@@ -43,7 +43,7 @@ type Dump struct {
 // areas gives the type of every key after the root; a trailing colon stands for a family.
 var areas = map[string]string{
 	"": "hash", ":routes": "hash", ":routeids": "hash", ":routelog": "zset", ":ready": "set", ":delayed": "zset",
-	":alarms": "zset", ":sessions": "zset", ":done": "zset", ":digests": "set",
+	":alarms": "zset", ":sessions": "zset", ":done": "zset", ":unsuccessful": "zset", ":digests": "set",
 	":q:": "zset", ":int:": "set", ":w:": "zset", ":s:": "hash", ":h:": "zset", ":l:": "list",
 	":x:": "record", ":i:": "string", ":t:": "hash", ":k:": "hash", ":kl:": "hash", ":a:": "hash", ":o:": "string", ":f:": "stream",
 	":fm:": "hash", ":e:": "list", ":z:": "string", ":y:": "string",

@@ -146,6 +146,17 @@ func (x *execution) index(code flowfabric.Code, state flowfabric.State) {
 		x.want("du", state.Eligibility == "not_eligible_until_time")
 	}
 	x.want("en", state.Terminal())
+	x.unsuccessful(state)
+}
+
+// unsuccessful: what ended other than completed, and nothing else, is listed by when it ended.
+func (x *execution) unsuccessful(state flowfabric.State) {
+	at, listed := x.ZSets[":unsuccessful"][x.id]
+	if want := state.Terminal() && state.Public != flowfabric.Completed; listed != want {
+		x.say("is listed as unsuccessful: %v, want %v", listed, want)
+	} else if listed && at != x.number("en") {
+		x.say("is in :unsuccessful at %.0f, belongs at %.0f", at, x.number("en"))
+	}
 }
 
 // pausedAt is when an operator paused it: its history tells, unless that was long ago.

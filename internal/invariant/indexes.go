@@ -19,7 +19,7 @@ func (l *look) indexes() {
 			if _, ok := l.Hashes[":routes"][strings.TrimPrefix(key, ":q:")]; !ok {
 				l.wrong("queue %s has no route", key)
 			}
-		case ":delayed", ":alarms", ":done", ":parked", ":blocked", ":paused", ":h:":
+		case ":delayed", ":alarms", ":done", ":unsuccessful", ":parked", ":blocked", ":paused", ":h:":
 		default:
 			continue
 		}
@@ -27,7 +27,7 @@ func (l *look) indexes() {
 			if _, ok := l.Hashes[":x:"+id]; !ok {
 				l.wrong("%s holds %s, which has no core", key, id)
 			}
-			if family != ":alarms" {
+			if family != ":alarms" && family != ":unsuccessful" {
 				l.indexed[id] = append(l.indexed[id], key)
 			}
 		}

@@ -17,13 +17,13 @@ import (
 var (
 	// The route table comes first: executions are held against it. The wake time comes last.
 	tables  = []string{"types", "routeids", "root", "routes", "routelog"}
-	indexes = []string{"closed", "closings", "ready", "gready", "delayed", "alarms", "parked", "blocked", "paused", "done", "pending", "sessions", "workers", "schedules", "scnames", "work",
+	indexes = []string{"closed", "closings", "ready", "gready", "delayed", "alarms", "parked", "blocked", "paused", "done", "unsuccessful", "pending", "sessions", "workers", "schedules", "scnames", "work",
 		"backlog", "flows", "flowdue", "attached", "shares", "weights", "outbox"}
 
 	owned = []string{"i", "t", "k", "kl", "a", "e", "u", "wp", "us", "um", "o", "f", "fm", "fd", "fl", "fs", "fe", "g", "gd", "m", "fi", "fo",
 		"fc", "fx", "fu", "ft", "y"}
 	families = []string{"q", "ring", "gring", "turns", "h", "open", "s", "l", "w", "sc", "wk"}
-	others   = []string{"", "routes", "routeids", "routelog", "ready", "delayed", "alarms", "sessions", "done", "pending", "kids", "digests",
+	others   = []string{"", "routes", "routeids", "routelog", "ready", "delayed", "alarms", "sessions", "done", "unsuccessful", "pending", "kids", "digests",
 		"parked", "routeuse", "lanes", "workers", "schedules", "scnames", "feed", "trail", "news", "int", "z", "blocked", "flows", "flowdue",
 		"backlog", "work", "fz", "gready", "closed", "closings", "attached", "outbox", "paused", "shares", "weights", "ins", "refused", "refusals", "bad"}
 )

@@ -14,6 +14,13 @@ var auditMutants = []Mutant{
 	{"flow: one that is cancelled while it is staged keeps its roots", "flow.stop",
 		`  if staged then redis.call('UNLINK', keys.roots(ctx.r, h.id)) end -- nobody will release them
 `, ``, suite("flow")},
+	{"audit: what failed need not be listed as unsuccessful", "ff_audit.execution",
+		`  ff_audit.unsuccessful(ctx, c, id)
+`, ``, suite("audit")},
+	{"audit: another time of an unsuccessful one is right", "ff_audit.unsuccessful",
+		`if at and audit.score(at) == tonumber(c.ended_at) then return end`, `if at then return end`, suite("audit")},
+	{"audit: a success may be listed as unsuccessful", "names.unsuccessful",
+		`return core.unsuccessful(c) end`, `return core.terminal(c) end`, suite("audit")},
 	{"audit: a place with another score is right", "ff_audit.place",
 		`if at and (audit.score(at) == tonumber(score) or ff_audit.pinned(ctx, c, audit.score(at), tonumber(score))) then return end`,
 		`if at then return end`, suite("audit")},

@@ -63,6 +63,8 @@ var retentionMutants = []Mutant{
       elseif`, lanes},
 	{"tick: a stray entry of what ended stays for ever", "ff_tick_do.retention",
 		`      redis.call('ZREM', keys.done(ctx.r), due[i])`, ``, suite("counting")},
+	{"tick: a stray entry of what did not succeed stays", "ff_tick_do.retention",
+		`      redis.call('ZREM', keys.unsuccessful(ctx.r), due[i])`, ``, suite("counting")},
 	{"tick: a purge leaves no tombstone", "ff_tick_do.retention",
 		`purge.run(ctx, c, due[i], purge.keep(due[i]))`, `purge.run(ctx, c, due[i], 1)`, lanes},
 	{"tick: the tombstone of a key goes after an hour", "purge.keep",

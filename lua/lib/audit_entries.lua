@@ -4,7 +4,7 @@ local audit_entries = {}
 
 -- sets are the sorted sets by name; families those with one set for each route, session, token key or flow.
 audit_entries.sets = { delayed = keys.delayed, alarms = keys.alarms, parked = keys.parked, done = keys.done, pending = keys.pending,
-  sessions = keys.sessions, routelog = keys.route_log, workers = keys.workers, schedules = keys.schedules,
+  unsuccessful = keys.unsuccessful, sessions = keys.sessions, routelog = keys.route_log, workers = keys.workers, schedules = keys.schedules,
   scnames = keys.schedule_names, blocked = keys.blocked, flows = keys.flows, flowdue = keys.flow_due, backlog = keys.backlog,
   paused = keys.paused, closed = keys.closed, budgets = keys.budgets, quotas = keys.quotas }
 audit_entries.families = { q = keys.queue, h = keys.held, open = keys.open, fx = keys.members, ring = keys.ring, gring = keys.gring,
@@ -17,6 +17,7 @@ local names, others = {}, {}
 function names.delayed(_, c) return core.delayed(c) end
 function names.parked(_, c) return core.suspended(c) end
 function names.done(_, c) return core.terminal(c) end
+function names.unsuccessful(_, c) return core.unsuccessful(c) end
 function names.paused(_, c) return core.paused(c) end
 function names.blocked(_, c) return core.blocked(c) end
 function names.fx(_, c, flow_id) return c.flow == flow_id end

@@ -7,7 +7,7 @@ audit_root.looks = {}
 local types = { hash = { 'routes', 'routeids', 'routeuse', 'lanes', 'closings', 'attached', 'shares', 'weights', 'work', 'kids' },
   set = { 'ready', 'gready', 'digests' }, stream = { 'feed', 'outbox', 'trail' },
   zset = { 'delayed', 'alarms', 'parked', 'done', 'pending', 'sessions', 'routelog', 'workers', 'schedules', 'scnames', 'blocked', 'flows',
-    'flowdue', 'backlog', 'paused', 'closed' } }
+    'flowdue', 'backlog', 'paused', 'closed', 'unsuccessful' } }
 
 function audit_root.looks.types(ctx)
   for want, names in pairs(types) do

@@ -18,6 +18,7 @@ function core.paused(c) return string.sub(c.state, 1, 2) == 'R4' end
 function core.suspended(c) return string.sub(c.state, 1, 1) == 'S' end
 function core.blocked(c) return string.sub(c.state, 1, 2) == 'R3' end
 function core.terminal(c) return string.sub(c.state, 1, 1) == 'T' end
+function core.unsuccessful(c) return core.terminal(c) and c.state ~= 'T1' end
 
 -- promoted is what a delayed execution becomes when its time has come; the state of the attempt decides which kind of claim follows.
 core.promoted = { R2af = 'R1f', R2ai = 'R1i', R2b = 'R1t', R2r = 'R1r', R2c = 'R1i' }

@@ -132,6 +132,13 @@ function indexes.done(ctx, id, route, own, code, key)
   d[#d + 1] = id
 end
 
+-- unsuccessful lists an execution that ended other than completed under the time of its end, which is now.
+function indexes.unsuccessful(ctx, id)
+  local u = list(ctx, 'ended', 'unsuccessful')
+  u[#u + 1] = ctx.t
+  u[#u + 1] = id
+end
+
 -- forget forgets a row that no execution uses any more, and a class that has no other routes either. Workers that know the class wait for
 -- nothing.
 function indexes.forget(ctx, id)
@@ -224,11 +231,11 @@ function indexes.apply(ctx)
     ctx.moves.unheld = nil
   end
   if ctx.moves.ended then
-    for _, pairs_ in pairs(ctx.moves.ended) do
-      redis.call('ZADD', keys.done(r), unpack(pairs_))
-      if not ctx.wake or ctx.wake > ctx.moves.purge then root.need(ctx, ctx.moves.purge) end
-      root.filed(ctx, ctx.moves.purge)
-    end
+    local ended = ctx.moves.ended
+    redis.call('ZADD', keys.done(r), unpack(ended.done))
+    if ended.unsuccessful then redis.call('ZADD', keys.unsuccessful(r), unpack(ended.unsuccessful)) end
+    if not ctx.wake or ctx.wake > ctx.moves.purge then root.need(ctx, ctx.moves.purge) end
+    root.filed(ctx, ctx.moves.purge)
     ctx.moves.ended, ctx.moves.purge, ctx.moves.purge_text = nil, nil, nil
     if ctx.moves.outcomes then
       for outcome, n in pairs(ctx.moves.outcomes) do redis.call('HINCRBY', r, 'tally:' .. outcome, n) end

@@ -11,6 +11,7 @@ function keys.delayed(r) return r .. ':delayed' end     -- zset: execution by de
 function keys.alarms(r) return r .. ':alarms' end       -- zset: execution by earliest deadline or timeout
 function keys.sessions(r) return r .. ':sessions' end   -- zset: session by expiry (refreshed when it fires)
 function keys.done(r) return r .. ':done' end           -- zset: ended execution by purge time
+function keys.unsuccessful(r) return r .. ':unsuccessful' end -- zset: execution that ended other than completed by when
 function keys.pending(r) return r .. ':pending' end     -- zset: pending waitpoint by expiry, as execution:waitpoint
 function keys.kids(r) return r .. ':kids' end           -- hash: current token key, and the state of each
 function keys.digests(r) return r .. ':digests' end     -- set: interests that have waiters

@@ -109,6 +109,7 @@ function purge.run(ctx, c, id, keep)
   unlink(gone)
   record.forget(ctx, id)
   redis.call('ZREM', keys.done(r), id)
+  if core.unsuccessful(c) then redis.call('ZREM', keys.unsuccessful(r), id) end
   if c.flow then purge.member(ctx, c, id) end
   gate.purged(ctx, c.route, id)
   route.used(ctx, c.route, -1)

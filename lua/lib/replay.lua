@@ -125,6 +125,7 @@ function replay.run(ctx, c, id, q)
   rearm(ctx, c, id)
   redis.call('ZREM', keys.done(ctx.r), id)
   redis.call('HINCRBY', ctx.r, 'tally:again', '1') -- it ended once more than what is kept and what was purged tell
+  if core.unsuccessful(c) then redis.call('ZREM', keys.unsuccessful(ctx.r), id) end
   if code == 'R1p' then
     indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   else

@@ -40,6 +40,7 @@ function settle.finish(ctx, c, id, code, reason, extra)
   if c.deadline or c.attempt_deadline or c.suspension_deadline or c.grant_deadline or c.state == 'A3' then indexes.alarm(ctx, nil, id) end
   if ctx.gates and c.attempt then gate.ended(ctx, c, id, code) end
   indexes.done(ctx, id, c.route, c.retention, code, c.key)
+  if code ~= 'T1' then indexes.unsuccessful(ctx, id) end
   suspension.finish(ctx, c, id, reason)
   stream.close(ctx, c, id, reason)
   core.announce(ctx, c, id, code)

@@ -1,5 +1,5 @@
 -- ff_audit_executions: compares up to 100 executions with what the indexes say of them: the one index that the state names,
--- and the place in it; the one alarm; the grant; the open waitpoints, among the pending ones and under their token key; the session of a
+-- and the place in it; whether it is among the unsuccessful ones; the one alarm; the grant; the open waitpoints, among the pending ones and under their token key; the session of a
 -- held one; the row of its route; its key; the edges, group and children of a member of a flow (lib/joined.lua). With repair 1 what is missing or misplaced is put right. Entries that no record names
 -- are found by ff_audit_index. It may look at fewer than it was given, and answers at how many; a code is '' for an id
 -- without a core.
@@ -103,6 +103,16 @@ function ff_audit.place(ctx, c, id)
   local kind = not at and 'missing' or ff_audit.refiled(ctx, c) and 'retention' or 'score'
   if audit.note(ctx, kind, index, id, (at or 'nowhere') .. ', belongs at ' .. score) then
     ff_audit.settle(ctx, c, id, key, score)
+  end
+end
+
+-- unsuccessful: what ended other than completed is listed by when it ended, too.
+function ff_audit.unsuccessful(ctx, c, id)
+  if not core.unsuccessful(c) or not audit.typed(ctx, keys.unsuccessful(ctx.r), 'unsuccessful', 'zset') then return end
+  local at = redis.call('ZSCORE', keys.unsuccessful(ctx.r), id)
+  if at and audit.score(at) == tonumber(c.ended_at) then return end
+  if audit.note(ctx, at and 'score' or 'missing', 'unsuccessful', id, (at or 'nowhere') .. ', belongs at ' .. c.ended_at) then
+    redis.call('ZADD', keys.unsuccessful(ctx.r), c.ended_at, id)
   end
 end
 
@@ -220,6 +230,7 @@ function ff_audit.execution(ctx, c, id)
   ff_audit.grant(ctx, c, id)
   ff_audit.route(ctx, c, id)
   ff_audit.place(ctx, c, id)
+  ff_audit.unsuccessful(ctx, c, id)
   ff_audit.alarm(ctx, c, id)
   ff_audit.session(ctx, c)
   local cost = (core.paused(c) and 8 or 6) + 2 * ff_audit.waitpoints(ctx, c, id)

@@ -1,11 +1,13 @@
 -- ff_list_executions: the executions in one index of a partition, a page at a time: waiting (key: a route id), active (key: a
--- session id), flow (key: a flow id; its members), delayed, suspended, blocked, paused or ended (no key), in the order of the index, or with newest the other way round. A page may
+-- session id), flow (key: a flow id; its members), delayed, suspended, blocked, paused, ended or unsuccessful
+-- (no key), in the order of the index, or with newest the other way round. A page may
 -- be shorter than its limit; more tells whether there is another behind its last entry. An entry without a record has an
 -- empty code, one whose record cannot be read "!" and why as its code: it is drift, and the page goes on. alive is that of the session.
+-- purge is when an unsuccessful one may be purged, '' in the other indexes.
 -- Flags:   no-writes
 -- Go:      Engine.ListExecutions
 -- Args:    protocol index key newest score member limit tags reasons
--- Replies: OK now size alive more count {id score code route priority created started ended attempts type category session epoch claimed until deadline retries reclaims canceller reason tags {key value}} routes {id row} closed {id why}
+-- Replies: OK now size alive more count {id score code route priority created started ended attempts type category session epoch claimed until deadline retries reclaims canceller purge reason tags {key value}} routes {id row} closed {id why}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_list = {}
 
@@ -23,6 +25,7 @@ function ff_list.index(ctx, name, key)
   if name == 'blocked' then return keys.blocked(ctx.r) end
   if name == 'paused' then return keys.paused(ctx.r) end
   if name == 'ended' then return keys.done(ctx.r) end
+  if name == 'unsuccessful' then return keys.unsuccessful(ctx.r) end
   return nil
 end
 
@@ -35,8 +38,14 @@ function ff_list.reason(ctx, c, id)
   return texts[1] or texts[2] or ''
 end
 
+-- purge is when an entry of the index of unsuccessful ones may be purged.
+function ff_list.purge(ctx, index, id)
+  local at = index == 'unsuccessful' and redis.call('ZSCORE', keys.done(ctx.r), id)
+  return at and reply.int(args.score(at)) or ''
+end
+
 -- add appends one entry and returns how many bytes its tags and its message have.
-function ff_list.add(ctx, out, entry, routes, tagged, told)
+function ff_list.add(ctx, out, entry, routes, q)
   local c = core.read(ctx, entry.member)
   out[#out + 1] = entry.member
   out[#out + 1] = entry.score
@@ -49,9 +58,10 @@ function ff_list.add(ctx, out, entry, routes, tagged, told)
     routes[c.route] = true
     routes[#routes + 1] = c.route
   end
-  out[#out + 1] = told and ff_list.reason(ctx, c, entry.member) or ''
+  out[#out + 1] = ff_list.purge(ctx, q.index, entry.member)
+  out[#out + 1] = q.reasons == '1' and ff_list.reason(ctx, c, entry.member) or ''
   local bytes = #out[#out]
-  local tags = tagged and c.has_tags and redis.call('HGETALL', keys.tags(ctx.r, entry.member)) or {}
+  local tags = q.tags == '1' and c.has_tags and redis.call('HGETALL', keys.tags(ctx.r, entry.member)) or {}
   out[#out + 1] = reply.int(#tags / 2)
   for i = 1, #tags do
     out[#out + 1] = tags[i]
@@ -64,7 +74,8 @@ local function ff_list_executions(ctx, argv)
   local q = args.named(argv, 2, { 'index', 'key', 'newest', 'score', 'member', 'limit', 'tags', 'reasons' })
   local key = ff_list.index(ctx, q.index, q.key)
   if not key then
-    return reply.err('invalid_input', 'index: waiting route, active session, flow id, delayed, suspended, blocked, paused or ended')
+    return reply.err('invalid_input',
+      'index: waiting route, active session, flow id, delayed, suspended, blocked, paused, ended or unsuccessful')
   end
   if q.newest ~= '0' and q.newest ~= '1' then return reply.err('invalid_input', 'newest: 0 or 1') end
   local cursor = listing.cursor(argv, 5)
@@ -78,7 +89,7 @@ local function ff_list_executions(ctx, argv)
   local alive = q.index == 'active' and session.read(ctx, q.key).alive and '1' or '0'
   local out, routes, bytes, count = { 1, 'OK', ctx.t, reply.int(size), alive, '', '' }, {}, 0, 0
   for i = 1, #page do
-    bytes = bytes + ff_list.add(ctx, out, page[i], routes, q.tags == '1', q.reasons == '1')
+    bytes = bytes + ff_list.add(ctx, out, page[i], routes, q)
     count = i
     if bytes > 524288 then break end
   end

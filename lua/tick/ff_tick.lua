@@ -170,6 +170,7 @@ function ff_tick_do.retention(ctx, budget, n)
     if c.had_waits then n.touched = n.touched + math.floor(#waits.ids(ctx, due[i]) / 4) end
     if not c.state or not core.terminal(c) then
       redis.call('ZREM', keys.done(ctx.r), due[i])
+      redis.call('ZREM', keys.unsuccessful(ctx.r), due[i])
     else
       local ended = tonumber(c.ended_at or '') -- a damaged record must not stop the others: it is looked at again in a day
       local at = ended and indexes.over(ctx, c, ended) or ctx.now + 86400000
