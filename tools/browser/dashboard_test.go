@@ -269,7 +269,7 @@ func TestActions(t *testing.T) {
 	b.visit("executions?kind=transcribe-audio&state=waiting")
 	b.press("All that match")
 	b.press("Cancel…")
-	b.says("8 executions will be cancelled")
+	b.says("8 executions match and will be cancelled")
 	b.fill("Reason", "too many")
 	b.press("Cancel 8")
 	b.says("8 executions done")
@@ -544,8 +544,8 @@ func TestTwoOperators(t *testing.T) {
 	}
 	first.wait(`document.querySelectorAll(".inbox > li").length === 2`)
 	second.press("Send it back")
-	second.wait(`document.querySelector(".inbox .notice.bad")`)
-	if text := second.text(`document.querySelector(".inbox .notice.bad").innerText`); !strings.Contains(text, "operator") {
+	second.wait(`document.querySelector(".toast.bad")`)
+	if text := second.text(`document.querySelector(".toast.bad").innerText`); !strings.Contains(text, "operator") {
 		t.Errorf("the second is told %q", text)
 	}
 	first.visit("approvals?assignee=nobody")
