@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -88,5 +89,49 @@ func TestOwnFilesKeepToThePolicy(t *testing.T) {
 	}
 	if _, err := os.Stat("assets/package.json"); err == nil {
 		t.Error("there is something to build")
+	}
+}
+
+var (
+	imports = regexp.MustCompile(`(?m)^import \{ ([^}]*) \} from "([^"]*)"`)
+	exports = regexp.MustCompile(`(?m)^export (?:async )?(?:function|const|class) (\w+)`)
+)
+
+// Nothing is built, so nobody else says that a name that is imported does not exist, or is not used.
+func TestImports(t *testing.T) {
+	exported := func(name string) (all []string) {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, m := range exports.FindAllStringSubmatch(string(text), -1) {
+			all = append(all, m[1])
+		}
+		return all
+	}
+	err := fs.WalkDir(files, "assets", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || path.Ext(name) != ".js" || strings.HasPrefix(name, "assets/vendor/") {
+			return err
+		}
+		text, err := files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		for _, m := range imports.FindAllStringSubmatch(string(text), -1) {
+			from := path.Join(path.Dir(name), m[2])
+			known := exported(from)
+			for word := range strings.SplitSeq(m[1], ", ") {
+				if !strings.HasPrefix(from, "assets/vendor/") && !slices.Contains(known, word) {
+					t.Errorf("%s imports %s, which %s does not export", name, word, from)
+				}
+				if n := len(regexp.MustCompile(`\b`+word+`\b`).FindAll(text, -1)); n < 2 {
+					t.Errorf("%s imports %s and does not use it", name, word)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,5 +1,5 @@
 // The graph of a flow. The library that places its nodes is loaded when the first graph is shown.
-import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js"
+import { html, useEffect, useState } from "./vendor/preact-htm.js"
 import { stateWord, to, visible } from "./ui.js"
 
 const width = 176, height = 46

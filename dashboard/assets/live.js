@@ -88,7 +88,7 @@ function moved(now) {
 }
 
 // share is which part of the time a page may load by itself: what takes long is loaded less often, so that many open pages cost the store little.
-const share = 100
+const share = 200
 const stale = 8000 // after so many ms a page loads again although no sum has moved
 
 // useLoad loads something and keeps it: again when what it depends on changes, when the store has moved, after a fault, and on reload().

@@ -393,6 +393,25 @@ export function Menu({ label, items, kind = "" }) {
       onClick=${() => { set(false); root.current.querySelector("button").focus(); i.run() }}>${i.label}</button>`)}</div>`}</div>`
 }
 
+// useDraft is a filter that is being edited: what is typed counts after a moment, and replaces the address instead of adding one to go back to.
+export function useDraft(filter, set) {
+  const [draft, edit] = useState(filter)
+  const now = JSON.stringify(filter), typed = JSON.stringify(draft)
+  useEffect(() => edit(filter), [now])
+  useEffect(() => {
+    if (typed === now) return
+    const t = setTimeout(() => set(draft), 400)
+    return () => clearTimeout(t)
+  }, [typed])
+  return [draft, name => value => edit({ ...draft, [name]: value })]
+}
+
+// become goes to a place in place of this one.
+export function become(parts, query) {
+  history.replaceState(null, "", to(parts, query))
+  dispatchEvent(new HashChangeEvent("hashchange"))
+}
+
 // checkID refuses what cannot be an id before it becomes part of an address.
 export function checkID(id) {
   if (!/^[0-9a-z-]{1,64}$/i.test(id)) throw Object.assign(new Error("This is no id of an execution or a flow."), { status: 400 })

@@ -101,8 +101,8 @@ var fairScenarios = []scenario{
 		}
 		w.check()
 		for _, name := range []string{"f", "s", "o"} {
-			if n := strings.Count(got, name); n < 3 || n > 5 {
-				w.Fatalf("%s of %s, want a third", name, got)
+			if n := strings.Count(got, name); n < 2 || n > 8 { // a claim checks 64 of 201 routes, in the order of a set, which is chance: it may miss the same one several times in a row
+				w.Fatalf("%s of %s, want about a third", name, got)
 			}
 		}
 		seen := map[uint64]bool{}

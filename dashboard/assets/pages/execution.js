@@ -1,7 +1,7 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js"
 import { follow, get, post } from "../api.js"
-import { may, serverNow, useBeat, useLoad, whileVisible } from "../live.js"
-import { act, bytes, checkID, Chip, Copy, Empty, Facts, Failure, Field, go, instant, Loaded, Menu, number, Payload, person, plural, reasonField, Said, sayEnd, Section, segment, shortID, Since, span, State, stateWord, Tags, Time, to, visible } from "../ui.js"
+import { may, useBeat, useLoad, whileVisible } from "../live.js"
+import { act, bytes, checkID, Chip, Copy, Empty, Facts, Failure, go, instant, Loaded, Menu, number, Payload, person, plural, reasonField, Said, sayEnd, Section, segment, shortID, Since, span, State, stateWord, Tags, Time, to, visible } from "../ui.js"
 import { Timeline } from "../timeline.js"
 import { Answer } from "../answer.js"
 

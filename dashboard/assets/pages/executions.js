@@ -1,8 +1,8 @@
-import { html, useEffect, useMemo, useState } from "../vendor/preact-htm.js"
+import { html, useEffect, useState } from "../vendor/preact-htm.js"
 import { get, post } from "../api.js"
 import { loadAll, may, namespace, useLoad, useSeveral, useStore } from "../live.js"
 import { isEnded } from "./execution.js"
-import { act, asJSON, Chip, Empty, Failure, Field, go, Loaded, Menu, number, open, plural, Section, shortID, State, stateWord, Table, Tags, tell, Time, to, visible } from "../ui.js"
+import { act, asJSON, become, Chip, Empty, Failure, Field, go, Loaded, Menu, number, open, plural, shortID, State, stateWord, Table, Tags, Time, to, useDraft, visible } from "../ui.js"
 
 export const states = ["waiting", "active", "delayed", "suspended", "held", "waiting_children", "waiting_budget", "waiting_quota", "completed", "failed", "cancelled", "expired", "skipped"]
 const pageSize = 100
@@ -24,22 +24,15 @@ export function asked(f, ns) {
 }
 
 function Filters({ f, set }) {
-  const [draft, edit] = useState(f)
-  useEffect(() => edit(f), [JSON.stringify(f)])
-  useEffect(() => { // what is typed counts after a moment
-    if (JSON.stringify(draft) === JSON.stringify(f)) return
-    const t = setTimeout(() => set(draft), 400)
-    return () => clearTimeout(t)
-  }, [JSON.stringify(draft)])
-  const change = name => value => edit({ ...draft, [name]: value })
-  const flip = state => { const next = { ...draft, state: draft.state.includes(state) ? draft.state.filter(s => s !== state) : [...draft.state, state] }; edit(next); set(next) }
+  const [draft, change] = useDraft(f, typed => set(typed, become))
+  const flip = state => set({ ...draft, state: draft.state.includes(state) ? draft.state.filter(s => s !== state) : [...draft.state, state] })
   return html`<form class="filters" onSubmit=${e => { e.preventDefault(); set(draft) }} aria-label="Filters">
     <fieldset><legend>States</legend><div class="states">${states.map(s => html`<button key=${s} type="button" class=${"pill" + (draft.state.includes(s) ? " on" : "")} aria-pressed=${draft.state.includes(s)} onClick=${() => flip(s)}>${stateWord(s)}</button>`)}</div></fieldset>
     <div class="fields"><${Field} label="Kind" value=${draft.kind} onInput=${change("kind")} maxlength="64" />
     <${Field} label="Lane" value=${draft.lane} onInput=${change("lane")} maxlength="64" />
     <${Field} label="Tags" value=${draft.tag} onInput=${change("tag")} placeholder="key=value, …" />
     <${Field} label="Message of the failure" value=${draft.error} onInput=${change("error")} placeholder="contains" />
-    <${Field} label="Time" kind="choice" options=${times} value=${draft.within} onInput=${v => { change("within")(v); set({ ...draft, within: v }) }} />
+    <${Field} label="Time" kind="choice" options=${times} value=${draft.within} onInput=${v => set({ ...draft, within: v })} />
     <${Field} label="Order" kind="choice" options=${[["true", "newest first"], ["false", "next first"]]} value=${String(draft.newest)} onInput=${v => set({ ...draft, newest: v === "true" })} /></div></form>`
 }
 
@@ -146,7 +139,7 @@ export default function Executions({ query }) {
   const [want, setWant] = useState(pageSize)
   const [chosen, choose] = useState(new Set())
   useEffect(() => { setWant(pageSize); choose(new Set()) }, [key, ns])
-  const set = next => go(["executions"], { ...next, newest: next.newest ? "" : "false" })
+  const set = (next, move = go) => move(["executions"], { ...next, newest: next.newest ? "" : "false" })
   const page = useLoad(signal => loadAll("executions", { ...asked(f, ns), limit: pageSize }, want, signal), [key, ns, want], { live: want <= 1000, about: key + ns })
   const picked = (page.data?.items ?? []).filter(x => chosen.has(x.id))
   const bulk = async action => { if (await open(Bulk, { action, query: asked(f, ns), what: sayFilter(f) })) page.reload() }

@@ -1,4 +1,4 @@
-import { html, useState } from "../vendor/preact-htm.js"
+import { html } from "../vendor/preact-htm.js"
 import { get, post } from "../api.js"
 import { may, useLoad } from "../live.js"
 import { act, checkID, Copy, Empty, Facts, Loaded, Menu, number, plural, reasonField, Section, shortID, Since, State, stateWord, Table, Tags, Time, to, visible } from "../ui.js"

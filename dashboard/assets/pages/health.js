@@ -1,7 +1,7 @@
 import { html, useState } from "../vendor/preact-htm.js"
 import { get, post } from "../api.js"
-import { loadAll, may, me, namespace, useLoad, useStore } from "../live.js"
-import { act, Chip, Empty, Field, go, Loaded, Menu, number, plural, Section, shortID, span, Table, Time, to, visible } from "../ui.js"
+import { loadAll, may, namespace, useLoad, useStore } from "../live.js"
+import { act, become, Chip, Empty, Field, Loaded, number, plural, Section, shortID, span, Table, Time, to, useDraft, visible } from "../ui.js"
 
 const sign = { ok: "✓", warn: "!", fail: "✕", skip: "–" }
 
@@ -16,10 +16,10 @@ function Trail({ query }) {
   const [want, setWant] = useState(50)
   const ns = useStore(namespace)
   const page = useLoad(signal => loadAll("audit", { ...f, namespace: ns === "*" ? "" : ns, limit: 50 }, want, signal), [JSON.stringify(f), ns, want])
-  const set = name => v => go(["health"], { ...f, [name]: v })
+  const [draft, change] = useDraft(f, typed => become(["health"], typed))
   const things = ["execution", "executions", "flow", "lane", "schedule", "budget", "quota", "scope", "worker", "partition", "token key"]
   return html`<${Section} id="trail" title="Audit trail" note="who changed what, the newest first"><form class="filters bare" onSubmit=${e => e.preventDefault()} aria-label="Filters of the trail"><div class="fields">
-      <${Field} label="By" value=${f.by} onInput=${set("by")} placeholder="anybody" /><${Field} label="On" kind="choice" options=${[["", "anything"], ...things.map(t => [t, t])]} value=${f.on} onInput=${set("on")} /></div></form>
+      <${Field} label="By" value=${draft.by} onInput=${change("by")} placeholder="anybody" /><${Field} label="On" kind="choice" options=${[["", "anything"], ...things.map(t => [t, t])]} value=${draft.on} onInput=${change("on")} /></div></form>
     <${Loaded} of=${page}>${data => data.items.length === 0 ? html`<${Empty} title="No change matches"><p>Every change by a person or a program is noted here.</p><//>`
       : html`<div><${Table} label="Audit trail" rows=${data.items.map((c, i) => ({ ...c, i }))} id=${c => c.i} columns=${[
         { name: "When", class: "num", cell: c => html`<${Time} at=${c.at} />` }, { name: "Who", cell: c => html`<b>${visible(c.by)}</b>` }, { name: "Did", cell: c => visible(c.action) },

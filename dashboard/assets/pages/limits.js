@@ -1,7 +1,7 @@
 import { html } from "../vendor/preact-htm.js"
 import { get, post, remove, send } from "../api.js"
 import { may, useLoad } from "../live.js"
-import { act, asJSON, Bar, Chip, Empty, Facts, Loaded, Menu, number, open, plural, reasonField, Section, segment, shortID, span, Table, Time, to, visible } from "../ui.js"
+import { act, asJSON, Bar, Chip, Empty, Loaded, Menu, number, open, plural, reasonField, Section, segment, shortID, span, Table, Time, to, visible } from "../ui.js"
 
 const scope = s => s.tag_key ? `tag ${s.tag_key}=${s.tag}` : s.lane ? `lane ${s.lane} of ${s.namespace || "default"}` : s.namespace ? `namespace ${s.namespace}` : "everything"
 

@@ -1,8 +1,8 @@
-import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js"
+import { html, useEffect, useState } from "../vendor/preact-htm.js"
 import { get } from "../api.js"
 import { may, me, namespace, pulse, useLoad, useStore } from "../live.js"
 import { Chart } from "../chart.js"
-import { Chip, Empty, Failure, Loaded, number, plural, rate, Section, shortID, Since, Table, Time, to, visible } from "../ui.js"
+import { Chip, Empty, Loaded, number, plural, rate, Section, shortID, Since, Table, Time, to, visible } from "../ui.js"
 
 function Tile({ name, value, note, href, bad }) {
   const inner = html`<span class="name">${name}</span><span class="value">${value}</span><span class="note">${note ?? ""}</span>`
