@@ -88,8 +88,7 @@ function moved(now) {
 }
 
 // share is which part of the time a page may load by itself: what takes long is loaded less often, so that many open pages cost the store little.
-const share = 200
-const stale = 8000 // after so many ms a page loads again although no sum has moved
+const share = 150, restShare = 600, rest = 8000 // the latter two, in ms, while no sum moves
 
 // useLoad loads something and keeps it: again when what it depends on changes, when the store has moved, after a fault, and on reload().
 // The last value stays while the next one is on its way, unless it is about something else.
@@ -98,7 +97,7 @@ export function useLoad(load, depends, { live = true, about } = {}) {
   const turn = useRef(0), busy = useRef(false), wanted = useRef(false), latest = useRef(load), shown = useRef("")
   latest.current = load
   const control = useRef(null), run = useRef(null)
-  const again = useRef(0), subject = useRef(about), timer = useRef(0) // from when on it may load again by itself
+  const again = useRef(0), stale = useRef(0), subject = useRef(about), timer = useRef(0) // from when on it may load again by itself
   run.current = async alone => {
     if (busy.current) { wanted.current = true; return }
     busy.current = true
@@ -116,7 +115,9 @@ export function useLoad(load, depends, { live = true, about } = {}) {
     }
     if (mine !== turn.current) return
     busy.current = false
-    again.current = performance.now() + Math.min(15000, Math.max(2000, share * (performance.now() - began)))
+    const now = performance.now(), took = now - began
+    again.current = now + Math.min(15000, Math.max(2000, share * took))
+    stale.current = now + Math.min(60000, Math.max(rest, restShare * took))
     if (wanted.current) { wanted.current = false; run.current() }
   }
   useEffect(() => {
@@ -135,7 +136,7 @@ export function useLoad(load, depends, { live = true, about } = {}) {
     return pulse.listen(p => {
       const next = moved(p.now)
       if (p.state !== "live" || document.hidden) return
-      if (next === shown.current && performance.now() < again.current + stale) return // progress and renewals move no sum
+      if (next === shown.current && performance.now() < stale.current) return // progress and renewals move no sum
       shown.current = next
       timer.current ||= setTimeout(() => { timer.current = 0; run.current(true) }, Math.max(0, again.current - performance.now()))
     })

@@ -37,7 +37,11 @@ export default function Overview() {
     setHistory(h => h.length && Date.parse(now.at) - Date.parse(h[h.length - 1].at) < 9500 ? h : [...h, now].slice(-360))
   }, [live.now])
   const failed = useLoad(signal => get("executions", { state: ["failed", "expired"], newest: true, limit: 8, namespace: ns, since: new Date(Date.now() - 86400000).toISOString() }, signal), [ns])
-  const doctor = useLoad(signal => may("examine") ? get("doctor", {}, signal).then(d => ({ checks: d.checks.filter(c => c.status === "fail" || c.status === "warn") }), () => ({ checks: [] })) : { checks: [] }, [])
+  const doctor = useLoad(signal => may("examine") ? get("doctor", {}, signal).then(d => ({ checks: d.checks.filter(c => c.status === "fail" || c.status === "warn") }), () => ({ checks: [] })) : { checks: [] }, [], { live: false })
+  useEffect(() => {
+    const timer = setInterval(() => { if (!document.hidden) doctor.reload() }, 60000)
+    return () => clearInterval(timer)
+  }, [])
   const now = live.now ?? first.data?.now, queues = (live.now ? live.queues : first.data?.queues) ?? []
   if (!now) return html`<div><h1>Overview</h1><${Loaded} of=${first}>${() => null}<//></div>`
   const some = !!who.namespaces
