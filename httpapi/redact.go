@@ -23,7 +23,7 @@ type Redaction struct {
 	// What it is: "input", "result", "step" (the recorded value of one), "summary" (the document), "frame", "progress" (the message), or "failure"
 	// (the message of a failure, or why a worker cancelled). Later versions may add others: withhold what you do not know.
 	What string
-	// Reader is who made the request. With a stream token it is named "stream", a viewer, whoever has made the token.
+	// Reader is who made the request. With a stream token it is always the viewer "stream".
 	Reader Principal
 	// Execution is whose it is. It has this Namespace, Lane and Kind.
 	Execution             flowfabric.ExecutionID

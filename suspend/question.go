@@ -28,7 +28,7 @@ type Question struct {
 func Asking(q Question) Option { return func(o *options) { o.question = &q } }
 
 // Ask asks a person and returns the answer. It waits on the waitpoint called name, as [Await] does: on one that [Pending] opened before, or
-// on a fresh one. Operators see the question in their lists (admin.Admin.Approvals, GET /v1/approvals), and whoever has the token on the
+// on a fresh one. Operators see the question in their lists (admin.Admin.Approvals, GET /v1/approvals), and the holder of the token on the
 // page of [HTTPHandler]. The default of [Because] is [ReasonApproval].
 //
 // A signal answers if its name is one of the choices, which is how the page, client.Approve and the HTTP API send an [Answer]. Signals of

@@ -70,7 +70,7 @@ func (a *asker) ReadQuestion(_ context.Context, id flowfabric.ExecutionID, waitp
 	return &a.asked, nil
 }
 
-// The page shows a stored question to the holder of its token, and takes its choices alone; whoever has another token sees the usual page.
+// The page shows a stored question to the holder of its token, and takes its choices alone; the holder of another token sees the usual page.
 func TestPageShowsTheStoredQuestion(t *testing.T) {
 	token, other := aToken(t), aToken(t)
 	a := &asker{&desk{}, token, Question{Title: "Ship <it>?", Text: "42 tests", Choices: []Choice{{"ship", "Ship"}, {"wait", ""}}}}
