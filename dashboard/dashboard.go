@@ -102,7 +102,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	f := h.files[q.URL.Path]
 	switch {
 	case f == nil && q.URL.Path == "": // under http.StripPrefix, without the slash that relative links need
-		http.Redirect(w, q, q.RequestURI+"/", http.StatusMovedPermanently)
+		where := q.RequestURI // the path before the prefix was taken away
+		if i := strings.IndexByte(where, '?'); i >= 0 {
+			where = where[:i]
+		}
+		http.Redirect(w, q, path.Base(where)+"/", http.StatusMovedPermanently)
 	case f == nil:
 		h.api.ServeHTTP(w, q)
 	case q.Method != http.MethodGet && q.Method != http.MethodHead:

@@ -116,8 +116,10 @@ func TestMounted(t *testing.T) {
 		t.Errorf("%q", w.Body)
 	}
 	bare := http.StripPrefix("/jobs", page(t))
-	if w := ask(bare, "GET", "/jobs"); w.Code != http.StatusMovedPermanently || w.Header().Get("Location") != "/jobs/" {
-		t.Errorf("%d %s", w.Code, w.Header())
+	for _, target := range []string{"/jobs", "/jobs?x=1/y"} {
+		if w := ask(bare, "GET", target); w.Code != http.StatusMovedPermanently || w.Header().Get("Location") != "/jobs/" {
+			t.Errorf("%s: %d %s", target, w.Code, w.Header())
+		}
 	}
 }
 
