@@ -106,7 +106,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		if i := strings.IndexByte(where, '?'); i >= 0 {
 			where = where[:i]
 		}
-		http.Redirect(w, q, path.Base(where)+"/", http.StatusMovedPermanently)
+		http.Redirect(w, q, where+"/", http.StatusMovedPermanently)
 	case f == nil:
 		h.api.ServeHTTP(w, q)
 	case q.Method != http.MethodGet && q.Method != http.MethodHead:

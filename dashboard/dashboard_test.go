@@ -115,9 +115,9 @@ func TestMounted(t *testing.T) {
 	if w := ask(mux, "GET", "/ops/jobs/v1/me"); w.Body.String() != "GET /v1/me" {
 		t.Errorf("%q", w.Body)
 	}
-	bare := http.StripPrefix("/jobs", page(t))
-	for _, target := range []string{"/jobs", "/jobs?x=1/y"} {
-		if w := ask(bare, "GET", target); w.Code != http.StatusMovedPermanently || w.Header().Get("Location") != "/jobs/" {
+	bare := http.StripPrefix("/ops/jobs", page(t))
+	for _, target := range []string{"/ops/jobs", "/ops/jobs?x=1/y"} {
+		if w := ask(bare, "GET", target); w.Code != http.StatusMovedPermanently || w.Header().Get("Location") != "/ops/jobs/" {
 			t.Errorf("%s: %d %s", target, w.Code, w.Header())
 		}
 	}
