@@ -49,7 +49,11 @@ func (a *api) sayings() {
 			return in, say(ctx, t)
 		}),
 		handler.Bind(&fails, func(ctx context.Context, t *handler.Task, _ map[string]string) (map[string]string, error) {
-			return nil, errors.Join(say(ctx, t), handler.Permanent(errors.New("no "+sesame)))
+			if err := say(ctx, t); err != nil {
+				return nil, err
+			}
+			_, err := handler.Step(ctx, t, "ink", func(context.Context) (bool, error) { return false, errors.New("no " + sesame) })
+			return nil, handler.Permanent(err)
 		}),
 		handler.Bind(&cancels, func(context.Context, *handler.Task, map[string]string) (map[string]string, error) {
 			return nil, handler.Cancel("no " + sesame)
@@ -164,7 +168,7 @@ func tells(body []byte) bool {
 }
 
 // speaking are the routes that show what programs said.
-var speaking = []string{"getExecution", "listExecutions", "getInput", "getResult", "getHistory", "explain", "getSummary", "listFrames", "followExecution", "getTranscript",
+var speaking = []string{"getExecution", "listExecutions", "listSteps", "getInput", "getResult", "getHistory", "explain", "getSummary", "listFrames", "followExecution", "getTranscript",
 	"readStream", "readStream events", "readStream json", "readStream text", "readStream bytes"}
 
 // with is another handler over the same connection.
