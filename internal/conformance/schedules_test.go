@@ -226,6 +226,19 @@ var scheduleScenarios = []scenario{
 			w.Fatalf("%d reasons: %v", n, now.Reasons)
 		}
 	}},
+	{name: "counts of missed instants stop at the largest number that is exact", run: func(w *env) {
+		const most = 1<<53 - 1
+		s := w.recurring(w.named("s"), time.Second)
+		w.advance(time.Hour)
+		for _, n := range []uint64{most - 1, 1, 1, most} {
+			f := w.firing(w.schedule(s.Name), time.Second)
+			f.Missed = engine.MissedInstants{From: f.Seen, To: f.Seen, Count: n, Reason: "late"}
+			f.At = time.Time{}
+			w.fire(f)
+		}
+		now := w.schedule(s.Name)
+		same(w, "counts", words(now.Missed, now.LastMissed.Count, now.Reasons["late"]), words(most, most, most))
+	}},
 	{name: "a paused schedule does not fire, shows who paused it, and can resume", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.advance(time.Minute)

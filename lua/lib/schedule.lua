@@ -36,8 +36,9 @@ function schedule.missed(argv, i)
   return { count = count, first = argv[i + 1], last = argv[i + 2], why = why }
 end
 
--- reasons is how many reasons a record counts one by one; the others are counted together.
-local reasons = 32
+-- reasons is how many reasons a record counts one by one; the others are counted together. A count stops at most, the
+-- largest number that is exact.
+local reasons, most = 32, 9007199254740991
 
 -- miss counts instants that are not submitted. What was missed for the same reason with nothing fired between is one run.
 function schedule.miss(ctx, name, c, m)
@@ -46,12 +47,12 @@ function schedule.miss(ctx, name, c, m)
   if c.mr == m.why and (not c.lf or tonumber(c.lf) < tonumber(c.mf)) then
     first, run = c.mf, run + tonumber(c.mn)
   end
-  c.mf, c.mt, c.mn, c.mr = first, m.last, reply.int(run), m.why
-  c.mc = reply.int(tonumber(c.mc or '0') + m.count)
+  c.mf, c.mt, c.mn, c.mr = first, m.last, reply.int(math.min(run, most)), m.why
+  c.mc = reply.int(math.min(tonumber(c.mc or '0') + m.count, most))
   redis.call('HSET', key, 'mf', c.mf, 'mt', c.mt, 'mn', c.mn, 'mr', c.mr, 'mc', c.mc)
   local field = 'm:' .. m.why
   if redis.call('HEXISTS', key, field) == 0 and redis.call('HLEN', key) > 24 + reasons then field = 'm:other' end
-  redis.call('HINCRBY', key, field, m.count)
+  redis.call('HSET', key, field, reply.int(math.min(tonumber(redis.call('HGET', key, field) or '0') + m.count, most)))
 end
 
 -- file sets when a schedule is due next, '' for never, and whether the tick looks for it.
