@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// Model is a language model. Adapters are in modules of their own, agent/openai and agent/anthropic; a fake is a function, see [ModelFunc].
+//
+// Generate makes one answer. It calls delta for each piece as it comes, in order and from one goroutine, and returns what the pieces came
+// to. It must end soon after ctx has ended, in mid-answer, too, and return the context's cause or error then. It must return the error of delta if
+// that is not nil. It is called by one goroutine a run, and by many runs at once.
+//
+// An error fails the attempt, and the retry policy of the execution decides about another one. Mark what no retry repairs with
+// handler.Permanent, name its kind with handler.Category, and give the pause that the service asks for with handler.RetryAfter;
+// [StatusError] does so for an HTTP status. Generate should not retry by itself: the execution's policy does, and holds no slot of a worker meanwhile.
+type Model interface {
+	Generate(ctx context.Context, req Request, delta func(Delta) error) (Response, error)
+}
+
+// ModelFunc is a function that is a [Model].
+type ModelFunc func(ctx context.Context, req Request, delta func(Delta) error) (Response, error)
+
+// Generate calls the function.
+func (f ModelFunc) Generate(ctx context.Context, req Request, delta func(Delta) error) (Response, error) {
+	return f(ctx, req, delta)
+}
+
+// Request is what a model is asked. It must not be changed.
+type Request struct {
+	System    string    // instructions that come before the conversation; "" for none
+	Messages  []Message // the conversation; the last one is of role [User] or [ToolRole]
+	Tools     []ToolSpec
+	MaxTokens int64 // of the answer; 0 = the adapter's default
+}
+
+// ToolSpec is what a model is told of a tool.
+type ToolSpec struct {
+	Name        string // 1..64 of A-Z a-z 0-9 _ -
+	Description string
+	Schema      *jsonschema.Schema // of the arguments, an object
+}
+
+// Role says whose words a message are.
+type Role string
+
+// The roles.
+const (
+	User      Role = "user"
+	Assistant Role = "assistant"
+	ToolRole  Role = "tool" // the result of a tool
+)
+
+// Message is one entry of a conversation.
+type Message struct {
+	Role  Role       `json:"role"`
+	Text  string     `json:"text,omitempty"`
+	From  string     `json:"from,omitempty"`  // who said it, of role User, if that is known
+	Calls []ToolCall `json:"calls,omitempty"` // of role Assistant: the tools that it wants
+	// Call is the id of the call that a message of role ToolRole answers, Tool the name of its tool, and Failed says that Text is an error.
+	Call   string `json:"call,omitempty"`
+	Tool   string `json:"tool,omitempty"`
+	Failed bool   `json:"failed,omitempty"`
+	// Private is what an adapter needs to get back with this message, for example signed reasoning. Nobody else reads it.
+	Private json.RawMessage `json:"private,omitempty"`
+}
+
+// ToolCall is what a model wants of a tool.
+type ToolCall struct {
+	ID        string          `json:"id"` // unique within an answer
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"` // as the model wrote them: often, but not always, JSON that fits the schema
+}
+
+// Delta is a piece of an answer as it comes. One of its fields is set. Text is whole UTF-8: an adapter keeps back the first bytes of a character that the service split.
+type Delta struct {
+	Text      string
+	Reasoning string // what the model thinks, if the service tells
+}
+
+// StopReason says why an answer ended.
+type StopReason string
+
+// The reasons.
+const (
+	StopEnd     StopReason = "end"     // the model has said what it wanted
+	StopTools   StopReason = "tools"   // it wants tools
+	StopLength  StopReason = "length"  // Request.MaxTokens, or what the model can say at most
+	StopRefusal StopReason = "refusal" // the model, or a filter of the service, refuses
+)
+
+// Response is one whole answer.
+type Response struct {
+	Message Message // of role Assistant; an empty Role is taken as that
+	Stop    StopReason
+	Usage   Usage
+	Model   string // which model answered, as the service names it; may be ""
+	ID      string // of the answer at the service; may be ""
+}
+
+// Usage is what answers cost, in tokens. Input contains what was read from a cache, Output contains reasoning.
+type Usage struct {
+	Input      int64 `json:"input"`
+	Output     int64 `json:"output"`
+	CacheRead  int64 `json:"cache_read,omitempty"`
+	CacheWrite int64 `json:"cache_write,omitempty"`
+	Reasoning  int64 `json:"reasoning,omitempty"`
+}
+
+// Total is Input and Output.
+func (u Usage) Total() int64 { return u.Input + u.Output }
+
+func (u Usage) plus(v Usage) Usage {
+	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite, u.Reasoning + v.Reasoning}
+}

@@ -1,0 +1,61 @@
+package agent
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// Categories of failed model calls, by which a policy and a dashboard tell them apart.
+const (
+	CategoryRateLimited = "model_rate_limited" // the service wants fewer requests; retried
+	CategoryOverloaded  = "model_overloaded"   // the service cannot answer now, or broke off; retried
+	CategoryRefused     = "model_refused"      // the service refuses the request as it is: keys, limits of size, unknown models; not retried
+	CategoryProtocol    = "model_protocol"     // the service answers what is no answer; retried
+)
+
+// StatusError is the error of a model's service by the status of HTTP that it answered, 0 if it answered none or broke off in mid-answer,
+// which is like being overloaded: a category, no retry where none helps (4xx but 408, 409, 425 and 429), and, if after is above 0, the pause
+// that the service asks for. A nil err stays nil.
+func StatusError(status int, after time.Duration, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case status == http.StatusTooManyRequests:
+		err = handler.Category(CategoryRateLimited, err)
+	case status >= 400 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusConflict && status != http.StatusTooEarly:
+		return handler.Category(CategoryRefused, handler.Permanent(err))
+	default:
+		err = handler.Category(CategoryOverloaded, err)
+	}
+	if after > 0 {
+		err = handler.RetryAfter(after, err)
+	}
+	return err
+}
+
+// RetryAfterHeader reads the pause that a service asks for: the header retry-after-ms, or Retry-After in seconds or as a date. 0 if it asks for
+// none, or for one that has passed.
+func RetryAfterHeader(h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+		return pause(ms / 1000)
+	}
+	text := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(text, 64); err == nil {
+		return pause(s)
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}
+
+// pause is a number of seconds, from 0 to a day; not a number is 0.
+func pause(seconds float64) time.Duration {
+	if !(seconds > 0) {
+		return 0
+	}
+	return time.Duration(min(seconds, 86400) * float64(time.Second))
+}
