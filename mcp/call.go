@@ -43,7 +43,8 @@ func (s *Server) call(ctx context.Context, q *sdk.CallToolRequest, k *Kind) (*sd
 
 // answered goes on with a call that was answered with a question.
 func (s *Server) answered(ctx context.Context, q *sdk.CallToolRequest, who caller, k *Kind) (*sdk.CallToolResult, error) {
-	x, found, err := s.find(ctx, who, q.Params.RequestState)
+	id, ok := s.tasks.openRound(q.Params.RequestState, who.Name)
+	x, found, err := s.read(ctx, who, id, ok, "requestState is not known")
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +160,7 @@ func (s *Server) await(ctx context.Context, q *sdk.CallToolRequest, w waiting) (
 				continue
 			}
 			if q.ProtocolVersion() >= protocolWithRounds {
-				return &sdk.CallToolResult{InputRequests: requests(open), RequestState: s.tasks.seal(w.id, w.who.Name)}, nil
+				return &sdk.CallToolResult{InputRequests: requests(open), RequestState: s.tasks.sealRound(w.id, event.Suspension.ID, w.who.Name)}, nil
 			}
 			form.show(ctx, open)
 		default:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
@@ -43,6 +44,24 @@ func conformanceKinds() (bindings []handler.Binding, kinds []mcp.Kind) {
 	}
 	remove := handler.Define[file, string]("confirm_delete", handler.NoRetry())
 	multi := handler.Define[struct{}, string]("multi_input", handler.NoRetry())
+	type hello struct {
+		Name string `json:"name"`
+	}
+	type okay struct {
+		OK bool `json:"ok"`
+	}
+	type paint struct {
+		Color string `json:"color"`
+	}
+	elicit := handler.Define[struct{}, string]("test_input_required_result_elicitation", handler.NoRetry())
+	state := handler.Define[struct{}, string]("test_input_required_result_request_state", handler.NoRetry())
+	tampered := handler.Define[struct{}, string]("test_input_required_result_tampered_state", handler.NoRetry())
+	rounds := handler.Define[struct{}, string]("test_input_required_result_multi_round", handler.NoRetry())
+	waits := func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
+		answer, err := suspend.Await[okay](ctx, t, "ok")
+		return fmt.Sprintf("ok: %v", answer.OK), err
+	}
+	region := handler.Define[json.RawMessage, string]("test_region", handler.NoRetry())
 	schema := handler.Define[json.RawMessage, string]("json_schema_2020_12_tool", handler.NoRetry())
 
 	plain := func(text string) func(context.Context, struct{}) (string, error) {
@@ -80,6 +99,21 @@ func conformanceKinds() (bindings []handler.Binding, kinds []mcp.Kind) {
 			r, err := suspend.Wait(ctx, t, "both", suspend.AllOf(suspend.Signal("first"), suspend.Signal("second")))
 			return fmt.Sprintf("%d answers", len(r.Signals)), err
 		}),
+		handler.Bind(elicit, func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
+			answer, err := suspend.Await[hello](ctx, t, "user_name")
+			return "Hello, " + answer.Name + "!", err
+		}),
+		handler.Bind(state, waits),
+		handler.Bind(tampered, waits),
+		handler.Bind(rounds, func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
+			who, err := suspend.Await[hello](ctx, t, "step1")
+			if err != nil {
+				return "", err
+			}
+			what, err := suspend.Await[paint](ctx, t, "step2")
+			return who.Name + " likes " + what.Color, err
+		}),
+		handler.Bind(region, handler.Plain(func(context.Context, json.RawMessage) (string, error) { return "ok", nil })),
 		handler.Bind(schema, handler.Plain(func(context.Context, json.RawMessage) (string, error) { return "ok", nil })),
 	}
 	kinds = []mcp.Kind{
@@ -92,6 +126,11 @@ func conformanceKinds() (bindings []handler.Binding, kinds []mcp.Kind) {
 		mcp.Tool(protocol, "Panics."),
 		mcp.Tool(remove, "Deletes a file once that is confirmed.", mcp.Waitpoint[confirmed]("confirm", "Delete it?")),
 		mcp.Tool(multi, "Asks two things.", mcp.Waitpoint[confirmed]("first", "First?"), mcp.Waitpoint[confirmed]("second", "Second?")),
+		mcp.Tool(elicit, "Asks for a name.", mcp.Waitpoint[hello]("user_name", "What is your name?")),
+		mcp.Tool(state, "Asks to confirm.", mcp.Waitpoint[okay]("ok", "Please confirm")),
+		mcp.Tool(tampered, "Asks to confirm.", mcp.Waitpoint[okay]("ok", "Please confirm")),
+		mcp.Tool(rounds, "Asks twice.", mcp.Waitpoint[hello]("step1", "Step 1: What is your name?"), mcp.Waitpoint[paint]("step2", "Step 2: What is your favorite color?")),
+		mcp.RawTool("test_region", "Answers from a region that proxies see.", json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}},"required":["region"]}`), nil),
 		mcp.RawTool("json_schema_2020_12_tool", "Tool with JSON Schema 2020-12 features", json.RawMessage(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",
 			"$defs":{"address":{"$anchor":"addressDef","type":"object","properties":{"street":{"type":"string"},"city":{"type":"string"}}}},
 			"properties":{"name":{"type":"string"},"address":{"$ref":"#/$defs/address"},"contactMethod":{"type":"string","enum":["phone","email"]},"phone":{"type":"string"},"email":{"type":"string"}},
@@ -112,7 +151,9 @@ func TestOfficialConformanceSuite(t *testing.T) {
 	suite.Dir = dir
 	out, err := suite.CombinedOutput()
 	if err != nil {
-		t.Errorf("%v", err)
+		t.Errorf("%v: %s", err, out)
 	}
-	t.Logf("%s", out)
+	if tasks := regexp.MustCompile(`✓ .*tasks-[a-z-]+: [1-9]\d* passed, 0 failed`).FindAll(out, -1); len(tasks) < 8 { // nothing was renamed away
+		t.Errorf("%d scenarios of the Tasks extension passed: %s", len(tasks), out)
+	}
 }

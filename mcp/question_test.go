@@ -164,11 +164,10 @@ func TestProducersDoNotAnswer(t *testing.T) {
 
 // A client that hangs up ends its call and not the execution.
 func TestADisconnectEndsTheCallAlone(t *testing.T) {
-	e := start(t)
 	started := make(chan flowfabric.ExecutionID, 1)
 	release := make(chan struct{})
 	slow := handler.Define[struct{}, string]("slow", handler.NoRetry())
-	e = start(t, handler.Bind(slow, func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
+	e := start(t, handler.Bind(slow, func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
 		started <- t.ID()
 		select {
 		case <-release:
@@ -178,10 +177,20 @@ func TestADisconnectEndsTheCallAlone(t *testing.T) {
 		}
 	}))
 	s := e.server(t, mcp.Config{Authorize: authorize}, mcp.Tool(slow, "Is slow."))
+	ended := make(chan struct{}, 1)
+	s.SDK().AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, q sdk.Request) (sdk.Result, error) {
+			if method == "tools/call" {
+				defer func() { ended <- struct{}{} }()
+			}
+			return next(ctx, method, q)
+		}
+	})
 	url := e.serve(t, s)
 	for via, connect := range map[string]func() *sdk.ClientSession{
 		"http": func() *sdk.ClientSession { return e.connect(t, url, "ada", nil) },
 		"now":  func() *sdk.ClientSession { return e.beside(t, s, nil, "") },
+		"2025": func() *sdk.ClientSession { return e.beside(t, s, nil, "2025-11-25") },
 	} {
 		ctx, hangUp := context.WithCancel(e.ctx)
 		session := connect()
@@ -194,7 +203,12 @@ func TestADisconnectEndsTheCallAlone(t *testing.T) {
 		id := <-started
 		hangUp()
 		calling.Wait()
-		must(t, session.Close()) // over stdio the server ends the call by itself
+		must(t, session.Close())
+		select {
+		case <-ended: // while the execution runs
+		case <-e.ctx.Done():
+			t.Fatal(via + ": the call goes on without its client")
+		}
 		release <- struct{}{}
 		got, err := e.client.RawResult(e.ctx, id)
 		if err != nil || string(got) != `"done"` {

@@ -197,21 +197,26 @@ func (s *Server) cancelTask(ctx context.Context, _ *sdk.ServerSession, p *taskPa
 
 // find reads the execution of a task that the caller has. Others are not told whether there is one.
 func (s *Server) find(ctx context.Context, who caller, taskID string) (flowfabric.Snapshot, *Kind, error) {
-	missing := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "task not found"}
 	id, ok := s.tasks.open(taskID, who.Name)
+	return s.read(ctx, who, id, ok, "task not found")
+}
+
+// read is find once the id was judged. missing is all that is said of what is not there for this caller.
+func (s *Server) read(ctx context.Context, who caller, id flowfabric.ExecutionID, ok bool, missing string) (flowfabric.Snapshot, *Kind, error) {
+	refusal := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: missing}
 	if !ok {
-		return flowfabric.Snapshot{}, nil, missing
+		return flowfabric.Snapshot{}, nil, refusal
 	}
 	x, err := s.client.Get(ctx, id)
 	switch {
 	case errors.Is(err, flowfabric.ErrNotFound), errors.Is(err, flowfabric.ErrResultPurged), errors.Is(err, flowfabric.ErrInvalidInput):
-		return x, nil, missing
+		return x, nil, refusal
 	case err != nil:
 		return x, nil, s.internal("read "+id.String(), err)
 	}
 	k := s.byKind[x.Route.Kind]
 	if k == nil || !who.may(x.Route.Namespace) {
-		return x, nil, missing
+		return x, nil, refusal
 	}
 	return x, k, nil
 }
