@@ -73,12 +73,12 @@ func Tool[In, Out any](def *handler.Definition[In, Out], description string, opt
 	return k.with(opts)
 }
 
-// RawTool makes a tool of a kind of which there is no definition here: input and output are JSON Schemas (2020-12), and what the handler reads and
-// writes is JSON. A schema of another type than object is wrapped as [Tool] does. Without an output schema the result is only text.
-func RawTool(kind, description string, input, output json.RawMessage, opts ...ToolOption) Kind {
-	def := handler.Define[json.RawMessage, json.RawMessage](kind)
-	k := newKind(kind, description)
+// RawTool makes a tool of a kind whose Go types are not known here: input and output are JSON Schemas (2020-12), and what the handler reads and writes
+// is JSON. A schema of another type than object is wrapped as [Tool] does. Without an output schema the result is only text.
+func RawTool(def *handler.Definition[json.RawMessage, json.RawMessage], description string, input, output json.RawMessage, opts ...ToolOption) Kind {
+	k := newKind(def.Kind(), description)
 	k.err = def.Err()
+	k.keeps = def.Info().Policy.Retention != (flowfabric.Retentions{})
 	in, err := newRawForm(input, "input")
 	if k.input = in; err != nil {
 		k.fail("input: %w", err)

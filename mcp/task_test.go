@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/mcp"
 )
 
@@ -267,7 +268,10 @@ func TestWhatNewRefuses(t *testing.T) {
 			_, err := mcp.New(e.client, mcp.Config{}, mcp.Tool(write, "a", mcp.Waitpoint[struct{ X Article }]("w", "m")))
 			return err
 		},
-		"input: a schema is missing": func() error { _, err := mcp.New(e.client, mcp.Config{}, mcp.RawTool("k", "d", nil, nil)); return err },
+		"input: a schema is missing": func() error {
+			_, err := mcp.New(e.client, mcp.Config{}, mcp.RawTool(handler.Define[json.RawMessage, json.RawMessage]("k"), "d", nil, nil))
+			return err
+		},
 	} {
 		if err := try(); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), flowfabric.ErrConfig.Error()) {
 			t.Errorf("want %q: %v", want, err)

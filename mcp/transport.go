@@ -27,19 +27,22 @@ func (s *Server) Stdio(ctx context.Context) error { return s.Run(ctx, &sdk.Stdio
 
 // Run serves one client over any transport of the SDK, as [Config.Local].
 func (s *Server) Run(ctx context.Context, t sdk.Transport) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	err := s.sdk.Run(withCaller(ctx, s.cfg.Local), &leaving{Transport: t, left: cancel})
-	if errors.Is(err, io.EOF) {
+	serving, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	err := s.sdk.Run(withCaller(serving, s.cfg.Local), &leaving{Transport: t, left: func() { leave(errLeft) }})
+	if errors.Is(err, io.EOF) || context.Cause(serving) == errLeft {
 		return nil
 	}
 	return err
 }
 
+// errLeft ends the calls of a client that has left.
+var errLeft = errors.New("the client has left")
+
 // leaving is a transport that tells when the client has left: handlers wait for executions, and the SDK waits for handlers.
 type leaving struct {
 	sdk.Transport
-	left context.CancelFunc
+	left func()
 }
 
 func (l *leaving) Connect(ctx context.Context) (sdk.Connection, error) {
@@ -52,7 +55,7 @@ func (l *leaving) Connect(ctx context.Context) (sdk.Connection, error) {
 
 type leavingConn struct {
 	sdk.Connection
-	left context.CancelFunc
+	left func()
 }
 
 // Read also answers what the SDK would take for another request, see [listensToTasks].
