@@ -116,7 +116,7 @@ type waiting struct {
 
 // await waits until the execution has ended, tells of progress, and asks what the execution asks.
 func (s *Server) await(ctx context.Context, q *sdk.CallToolRequest, w waiting) (*sdk.CallToolResult, error) {
-	asks := w.who.answers() && !w.kind.hidden && showsForms(q.ClientCapabilities())
+	asks := !w.kind.hidden && showsForms(q.ClientCapabilities())
 	token := q.Params.GetProgressToken()
 	if len(w.kind.frames) == 0 {
 		token = nil
@@ -202,7 +202,7 @@ func (f *asking) show(ctx context.Context, open map[string]asked) {
 				}
 			}
 			if err != nil && ctx.Err() == nil {
-				f.server.log.Warn("mcp: a question stays open", "execution", f.w.id.String(), "waitpoint", a.waitpoint.Key, "error", err)
+				f.server.log.Warn("mcp: a question stays open", "execution", f.w.id.String(), "error", err)
 			}
 		})
 	}

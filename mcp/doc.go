@@ -36,10 +36,14 @@
 //
 // # Questions
 //
-// Each open waitpoint is an elicitation: a form with the choices of suspend.Ask, with the fields that [Waitpoint] declares for its key, or with one
-// text. The answer is delivered as client.Approve delivers it, under the name of the caller, so the caller's role must be operator or admin, as
-// in the HTTP API. For others, and for tools with [AnsweredElsewhere], the execution waits until somebody answers on another way. Declined is what
-// presses the choice named reject, if there is one; to dismiss a question answers nothing.
+// What an execution waits for is an elicitation, a form: each open waitpoint with the choices of suspend.Ask, with the fields that [Waitpoint] declares
+// for its key, or with one text; and so the mailbox of suspend.Receive. Declined is what presses the choice named reject, if there is one. To dismiss a
+// question answers nothing.
+//
+// Answers to waitpoints are delivered as client.Approve delivers them, under the name of the caller. So the caller's role must be operator or admin, as
+// in the HTTP API; a producer's executions wait until somebody answers on another way. Messages are client.Send, which producers may, too: they are what
+// the caller says to its own execution. A client with tasks may send one at any time: an answer in tasks/update whose key is "mailbox:" and the name.
+// [AnsweredElsewhere] keeps all questions of a tool from its callers.
 //
 // # What can go wrong, and what follows
 //

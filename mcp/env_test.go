@@ -45,6 +45,7 @@ var (
 	sign    = handler.Define[struct{}, Sign]("sign", handler.NoRetry())
 	note    = handler.Define[struct{}, string]("note", handler.NoRetry())
 	broken  = handler.Define[string, string]("broken", handler.NoRetry())
+	chat    = handler.Define[struct{}, string]("chat", handler.NoRetry())
 	stuck   = handler.Define[struct{}, string]("stuck", handler.NoRetry())
 )
 
@@ -72,6 +73,16 @@ func bindings() []handler.Binding {
 		handler.Bind(note, func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
 			return suspend.Await[string](ctx, t, "note")
 		}),
+		handler.Bind(chat, func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
+			var said string
+			for {
+				word, err := suspend.Receive[string](ctx, t, "turn")
+				if err != nil || word == "bye" {
+					return said, err
+				}
+				said += word + " "
+			}
+		}),
 		handler.Bind(broken, func(_ context.Context, _ *handler.Task, how string) (string, error) {
 			switch how {
 			case "panic":
@@ -98,6 +109,7 @@ func kinds() []mcp.Kind {
 		mcp.Tool(publish, "Publishes an article after somebody has agreed.", mcp.Title("Publish")),
 		mcp.Tool(sign, "Collects a signature.", mcp.Waitpoint[Sign]("signature", "Please sign.")),
 		mcp.Tool(note, "Takes a note."),
+		mcp.Tool(chat, "Talks until somebody says bye."),
 		mcp.Tool(broken, "Fails."),
 		mcp.Tool(stuck, "Takes its time."),
 	}

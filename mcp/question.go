@@ -46,9 +46,9 @@ func (a ask) check() error {
 	return nil
 }
 
-// Waitpoint says what the waitpoint of a key asks, where the handler waits with suspend.Await or suspend.Wait and so without a question: message, and
-// a form with the fields of T, which the payload becomes. T is a struct of texts, numbers and booleans, or one of these alone. Without it a waitpoint
-// asks for one text.
+// Waitpoint says what is asked where the handler waits without a question: with suspend.Await or suspend.Wait, of which key is the key of the
+// waitpoint, or with suspend.Receive, of which it is the mailbox. Asked is message, with a form of the fields of T, which the payload becomes. T is a
+// struct of texts, numbers and booleans, or one of these alone. Without this one text is asked for.
 func Waitpoint[T any](key, message string) ToolOption {
 	return func(k *Kind) {
 		s, err := jsonschema.For[T](nil)
@@ -86,34 +86,49 @@ var anyText = ask{value: true, schema: &jsonschema.Schema{Type: "object", Requir
 
 // asked is one question that a caller may answer.
 type asked struct {
-	waitpoint suspend.Waitpoint
-	question  *suspend.Question // nil: form
-	form      ask
+	to       address
+	question *suspend.Question // nil: form
+	form     ask
 }
 
-// questions are what an execution waits for that this caller may answer now, by the key of the request: the waitpoint's id, which is never used again.
-// A caller answers each waitpoint once, whatever number of signals it takes.
+// address is where an answer goes: a waitpoint, or a mailbox.
+type address struct {
+	waitpoint uuid.UUID
+	mailbox   string
+	once      string // recognises a repeated answer; "": each is delivered
+}
+
+// questions are what an execution waits for that this caller may answer now, by the key of the request, which is never used again: the id of the
+// waitpoint, or that of the suspension that waits for a message. A caller answers each waitpoint once, whatever number of signals it takes.
 func (k *Kind) questions(who caller, r suspend.Record) map[string]asked {
 	open := map[string]asked{}
-	if k.hidden || !who.answers() || r.ID == uuid.Nil || !r.ClosedAt.IsZero() {
+	if k.hidden || r.ID == uuid.Nil || !r.ClosedAt.IsZero() {
+		return open
+	}
+	if mailbox := r.Mailbox(); mailbox != "" {
+		key := r.ID.String()
+		open[key] = asked{to: address{mailbox: mailbox, once: key}, question: r.Question, form: k.form(mailbox, "a message")}
+	}
+	if !who.answers() {
 		return open
 	}
 	for _, w := range r.Waitpoints {
-		if !w.State.Open() || w.Suspension != r.ID || w.Matched > 0 {
-			continue
+		if w.State.Open() && w.Suspension == r.ID && w.Matched == 0 {
+			key := w.ID.String()
+			open[key] = asked{to: address{waitpoint: w.ID, once: key}, question: r.Question, form: k.form(w.Key, "an answer")}
 		}
-		a := asked{waitpoint: w, question: r.Question}
-		if a.question == nil {
-			form, declared := k.forms[w.Key]
-			if !declared {
-				form = anyText
-				form.message = fmt.Sprintf("%s waits for an answer (%s).", cmp.Or(k.title, k.name), w.Key)
-			}
-			a.form = form
-		}
-		open[w.ID.String()] = a
 	}
 	return open
+}
+
+// form is what is asked where there is no question.
+func (k *Kind) form(key, what string) ask {
+	form, declared := k.forms[key]
+	if !declared {
+		form = anyText
+		form.message = fmt.Sprintf("%s waits for %s (%s).", cmp.Or(k.title, k.name), what, key)
+	}
+	return form
 }
 
 // requests are the questions on the wire.
@@ -150,14 +165,14 @@ func (a asked) request() *sdk.ElicitParams {
 
 // delivery is an answer that was judged.
 type delivery struct {
-	waitpoint suspend.Waitpoint
-	signal    string // "": the default
-	payload   any
+	to      address
+	signal  string // "": the default
+	payload any
 }
 
 // judge reads the answer to a question. ok is false for one that answers nothing: dismissed, or declined where nothing is to be rejected.
 func (a asked) judge(answer *sdk.ElicitResult, by string) (d delivery, ok bool, err error) {
-	d.waitpoint = a.waitpoint
+	d.to = a.to
 	switch answer.Action {
 	case "accept":
 	case "cancel":
@@ -212,11 +227,11 @@ func (s *Server) deliver(ctx context.Context, who caller, id flowfabric.Executio
 		if err != nil {
 			return err
 		}
-		opts := []client.ApproveOption{who.by(), flowfabric.IdempotencyKey("mcp:" + d.waitpoint.ID.String())}
-		if d.signal != "" {
-			opts = append(opts, client.SignalName(d.signal))
+		if d.to.mailbox != "" {
+			err = s.send(ctx, who, id, d.to, payload)
+		} else {
+			err = s.approve(ctx, who, id, d, payload)
 		}
-		_, err = s.client.Approve(ctx, id, d.waitpoint.ID.String(), json.RawMessage(payload), opts...)
 		switch {
 		case err == nil, errors.Is(err, flowfabric.ErrWaitpointClosed), errors.Is(err, flowfabric.ErrNotSignalable), errors.Is(err, flowfabric.ErrWaitpointNotFound):
 		default:
@@ -224,4 +239,22 @@ func (s *Server) deliver(ctx context.Context, who caller, id flowfabric.Executio
 		}
 	}
 	return nil
+}
+
+func (s *Server) send(ctx context.Context, who caller, id flowfabric.ExecutionID, to address, payload json.RawMessage) error {
+	opts := []client.SendOption{who.by()}
+	if to.once != "" {
+		opts = append(opts, flowfabric.IdempotencyKey("mcp:"+to.once))
+	}
+	_, err := s.client.Send(ctx, id, to.mailbox, payload, opts...)
+	return err
+}
+
+func (s *Server) approve(ctx context.Context, who caller, id flowfabric.ExecutionID, d delivery, payload json.RawMessage) error {
+	opts := []client.ApproveOption{who.by(), flowfabric.IdempotencyKey("mcp:" + d.to.once)}
+	if d.signal != "" {
+		opts = append(opts, client.SignalName(d.signal))
+	}
+	_, err := s.client.Approve(ctx, id, d.to.waitpoint.String(), payload, opts...)
+	return err
 }

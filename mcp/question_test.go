@@ -162,6 +162,65 @@ func TestProducersDoNotAnswer(t *testing.T) {
 	}
 }
 
+// An execution that waits for a message asks for it, and a producer may send it.
+func TestMessages(t *testing.T) {
+	e := start(t)
+	s := e.server(t, mcp.Config{Authorize: authorize, Local: principals["pat"]}, kinds()...)
+	url := e.serve(t, s)
+	words := []string{"low", "tide", "bye"}
+	for via, connect := range map[string]func(*sdk.ClientOptions) *sdk.ClientSession{
+		"http": func(o *sdk.ClientOptions) *sdk.ClientSession { return e.connect(t, url, "pat", o) },
+		"2025": func(o *sdk.ClientOptions) *sdk.ClientSession { return e.beside(t, s, o, "2025-11-25") },
+	} {
+		var turn atomic.Int64
+		session := connect(&sdk.ClientOptions{ElicitationHandler: func(_ context.Context, q *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+			if q.Params.Message != "chat waits for a message (turn)." {
+				t.Errorf("asked %q", q.Params.Message)
+			}
+			return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"value": words[turn.Add(1)-1]}}, nil
+		}})
+		r, err := session.CallTool(e.ctx, &sdk.CallToolParams{Name: "chat", Arguments: struct{}{}})
+		must(t, err)
+		if text(r) != "low tide " {
+			t.Errorf("%s: %q", via, text(r))
+		}
+	}
+
+	w := &wire{e: e, url: url, token: "pat"}
+	id := w.task(t, "chat", struct{}{})
+	answer := func(word string) any {
+		return map[string]any{"action": "accept", "content": map[string]any{"value": word}}
+	}
+	first := w.reaches(t, id, "input_required")["inputRequests"].(map[string]any)
+	for key := range first {
+		for range 2 { // the second is a repeat
+			w.call(t, "tasks/update", map[string]any{"taskId": id, "inputResponses": map[string]any{key: answer("high")}})
+		}
+	}
+	e.until(t, "another question", func() bool {
+		now, _ := w.get(t, id)["inputRequests"].(map[string]any)
+		for key := range now {
+			return first[key] == nil
+		}
+		return false
+	})
+	for _, word := range []string{"water", "bye"} { // whatever it does
+		w.call(t, "tasks/update", map[string]any{"taskId": id, "inputResponses": map[string]any{"mailbox:turn": answer(word)}})
+	}
+	done := w.reaches(t, id, "completed")
+	if result, _ := json.Marshal(done["result"]); !strings.Contains(string(result), `"text":"high water "`) {
+		t.Errorf("%s", result)
+	}
+	if ack := w.call(t, "tasks/update", map[string]any{"taskId": id, "inputResponses": map[string]any{"mailbox:turn": answer("late")}}); ack["resultType"] != "complete" {
+		t.Errorf("%v", ack)
+	}
+	id = w.task(t, "stuck", struct{}{})
+	if code := w.refused(t, "tasks/update", map[string]any{"taskId": id, "inputResponses": map[string]any{"mailbox:": answer("x")}}); code != -32602 {
+		t.Errorf("no mailbox: %v", code)
+	}
+	w.call(t, "tasks/cancel", map[string]any{"taskId": id})
+}
+
 // A client that hangs up ends its call and not the execution.
 func TestADisconnectEndsTheCallAlone(t *testing.T) {
 	started := make(chan flowfabric.ExecutionID, 1)

@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // The Tasks extension of 2026-07-28 on the wire:
@@ -139,14 +140,23 @@ func (s *Server) updateTask(ctx context.Context, _ *sdk.ServerSession, p *update
 	if err != nil {
 		return nil, err
 	}
-	if x.State.Public != flowfabric.Suspended {
-		return &ack{ResultType: "complete"}, nil
+	open := map[string]asked{}
+	if x.State.Public == flowfabric.Suspended {
+		r, err := s.client.Suspension(ctx, x.ID)
+		if err != nil {
+			return nil, s.internal("read what "+x.ID.String()+" waits for", err)
+		}
+		open = k.questions(who, r)
 	}
-	r, err := s.client.Suspension(ctx, x.ID)
-	if err != nil {
-		return nil, s.internal("read what "+x.ID.String()+" waits for", err)
+	for key := range p.InputResponses {
+		if mailbox, ok := strings.CutPrefix(key, mailboxPrefix); ok && !x.State.Public.Terminal() && !k.hidden {
+			if err := suspend.CheckMailbox(mailbox); err != nil {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "inputResponses: " + err.Error()}
+			}
+			open[key] = asked{to: address{mailbox: mailbox}, form: k.form(mailbox, "a message")}
+		}
 	}
-	all, err := judged(k.questions(who, r), p.InputResponses, who.Name)
+	all, err := judged(open, p.InputResponses, who.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -155,6 +165,9 @@ func (s *Server) updateTask(ctx context.Context, _ *sdk.ServerSession, p *update
 	}
 	return &ack{ResultType: "complete"}, nil
 }
+
+// mailboxPrefix begins the keys of answers that nobody has asked for: messages to a mailbox, which an execution takes while it runs, too.
+const mailboxPrefix = "mailbox:"
 
 // judged reads the answers to open questions, all of them before any is delivered. Answers to others are ignored, as the protocol wants.
 func judged(open map[string]asked, responses map[string]json.RawMessage, by string) ([]delivery, error) {
