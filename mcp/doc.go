@@ -16,8 +16,7 @@
 //	       ◀─ a question ──── the execution is suspended, and the client can ask its user (elicitation)
 //	       ◀─ result ──────── Out as structured content and as text; a failure as a tool error with our category
 //
-// The result is the caller's to lose: a client that disconnects ends the wait and nothing else. The execution goes on, and its result is kept for
-// [Config.Retention].
+// A client that disconnects ends its wait and nothing else. The execution goes on, and its result is kept for [Config.Retention].
 //
 // # A task
 //
@@ -37,12 +36,12 @@
 // # Questions
 //
 // What an execution waits for is an elicitation, a form: each open waitpoint with the choices of suspend.Ask, with the fields that [Waitpoint] declares
-// for its key, or with one text; and so the mailbox of suspend.Receive. Declined is what presses the choice named reject, if there is one. To dismiss a
-// question answers nothing.
+// for its key, or with one text; and so the mailbox of suspend.Receive. Declining presses the choice named reject, if there is one. Dismissing a
+// question leaves it open.
 //
 // Answers to waitpoints are delivered as client.Approve delivers them, under the name of the caller. So the caller's role must be operator or admin, as
-// in the HTTP API; a producer's executions wait until somebody answers on another way. Messages are client.Send, which producers may, too: they are what
-// the caller says to its own execution. A client with tasks may send one at any time: an answer in tasks/update whose key is "mailbox:" and the name.
+// in the HTTP API; a producer's executions wait until somebody answers on another way. Messages are sent as client.Send sends them, also by
+// producers: they are what the caller says to its own execution. A client with tasks may send one at any time: an answer in tasks/update whose key is "mailbox:" and the name.
 // [AnsweredElsewhere] keeps all questions of a tool from its callers.
 //
 // # What can go wrong, and what follows

@@ -169,6 +169,11 @@ func (e *env) serve(t *testing.T, s *mcp.Server) string {
 	t.Helper()
 	h, err := s.HTTP()
 	must(t, err)
+	return e.listen(t, h)
+}
+
+func (e *env) listen(t *testing.T, h http.Handler) string {
+	t.Helper()
 	web := httptest.NewServer(h)
 	t.Cleanup(func() {
 		web.CloseClientConnections()

@@ -20,9 +20,11 @@ import (
 	"github.com/sourcegraph/conc"
 	"go.uber.org/goleak"
 
+	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/httpapi"
+	ours "github.com/flowfabric/flowfabric-go/mcp"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -194,6 +196,26 @@ func TestHTTP(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	if code != 0 {
 		t.Errorf("exit %d: %s", code, problems.String())
+	}
+}
+
+// The file of docs/how-to/mcp.md is one that the command takes.
+func TestThePagesFile(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/how-to/mcp.md")
+	must(t, err)
+	block := regexp.MustCompile("(?s)```json\n(\\{\n  \"name\".*?)```").FindSubmatch(page)
+	if block == nil {
+		t.Fatal("the page has no such file")
+	}
+	path := filepath.Join(t.TempDir(), "tools.json")
+	must(t, os.WriteFile(path, block[1], 0o600))
+	_, kinds, err := load(path)
+	must(t, err)
+	c, err := client.Connect(t.Context(), client.Config{URL: "embedded://", Logger: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	defer c.Close()
+	if _, err := ours.New(c, ours.Config{}, kinds...); err != nil || len(kinds) != 2 {
+		t.Errorf("%d tools: %v", len(kinds), err)
 	}
 }
 
