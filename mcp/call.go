@@ -55,25 +55,37 @@ func (s *Server) answered(ctx context.Context, q *sdk.CallToolRequest, who calle
 	if err != nil {
 		return nil, s.internal("read what "+x.ID.String()+" waits for", err)
 	}
-	var all []delivery
-	for key, a := range k.questions(who, r) {
-		answer, ok := q.Params.InputResponses[key].(*sdk.ElicitResult)
-		if !ok {
-			continue
-		}
-		d, ok, err := a.judge(answer, who.Name)
-		if err != nil {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "inputResponses: " + key + ": " + err.Error()}
-		}
-		if !ok {
-			return toolError(x.ID, "unanswered", "the question was not answered; the execution goes on waiting until somebody does"), nil
-		}
-		all = append(all, d)
+	all, dismissed, err := answers(k.questions(who, r), q.Params.InputResponses, who.Name)
+	if err != nil {
+		return nil, err
 	}
 	if err := s.deliver(ctx, who, x.ID, all); err != nil {
 		return nil, s.internal("answer "+x.ID.String(), err)
 	}
+	if dismissed { // to ask again at once would be a loop
+		return toolError(x.ID, "unanswered", "the question was not answered; the execution goes on waiting until somebody does"), nil
+	}
 	return s.await(ctx, q, waiting{who: who, kind: k, id: x.ID, later: true})
+}
+
+// answers are those to open questions. dismissed tells whether the client was shown a question and answered nothing.
+func answers(open map[string]asked, responses sdk.InputResponseMap, by string) (all []delivery, dismissed bool, err error) {
+	for key, a := range open {
+		answer, ok := responses[key].(*sdk.ElicitResult)
+		if !ok {
+			continue
+		}
+		d, ok, err := a.judge(answer, by)
+		if err != nil {
+			return nil, false, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "inputResponses: " + key + ": " + err.Error()}
+		}
+		if ok {
+			all = append(all, d)
+		} else {
+			dismissed = true
+		}
+	}
+	return all, dismissed, nil
 }
 
 // submit creates the execution of a call. refused is the result for arguments that are not good.

@@ -43,6 +43,7 @@ var (
 	shout   = handler.Define[string, string]("shout.loud", handler.NoRetry())
 	publish = handler.Define[Topic, string]("publish", handler.NoRetry())
 	sign    = handler.Define[struct{}, Sign]("sign", handler.NoRetry())
+	duo     = handler.Define[struct{}, []string]("duo", handler.NoRetry())
 	note    = handler.Define[struct{}, string]("note", handler.NoRetry())
 	broken  = handler.Define[string, string]("broken", handler.NoRetry())
 	chat    = handler.Define[struct{}, string]("chat", handler.NoRetry())
@@ -72,6 +73,14 @@ func bindings() []handler.Binding {
 		}),
 		handler.Bind(note, func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
 			return suspend.Await[string](ctx, t, "note")
+		}),
+		handler.Bind(duo, func(ctx context.Context, t *handler.Task, _ struct{}) ([]string, error) {
+			r, err := suspend.Wait(ctx, t, "both", suspend.AllOf(suspend.Signal("first"), suspend.Signal("second")))
+			var answers []string
+			for _, s := range r.Signals {
+				answers = append(answers, s.WaitpointKey+"="+string(s.Payload))
+			}
+			return answers, err
 		}),
 		handler.Bind(chat, func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
 			var said string
@@ -109,6 +118,7 @@ func kinds() []mcp.Kind {
 		mcp.Tool(publish, "Publishes an article after somebody has agreed.", mcp.Title("Publish")),
 		mcp.Tool(sign, "Collects a signature.", mcp.Waitpoint[Sign]("signature", "Please sign.")),
 		mcp.Tool(note, "Takes a note."),
+		mcp.Tool(duo, "Asks two things.", mcp.Waitpoint[string]("first", "First?"), mcp.Waitpoint[int]("second", "Second?")),
 		mcp.Tool(chat, "Talks until somebody says bye."),
 		mcp.Tool(broken, "Fails."),
 		mcp.Tool(stuck, "Takes its time."),
@@ -124,7 +134,7 @@ type env struct {
 // start runs a worker on the embedded server and connects a client, until the test ends.
 func start(t *testing.T, more ...handler.Binding) *env {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	c, err := client.Connect(ctx, client.Config{URL: "embedded://", Logger: quiet})
 	must(t, err)
 	worker, err := runtime.New(runtime.Config{URL: "embedded://", Logger: quiet, Namespaces: []string{"acme", "globex"}}, append(bindings(), more...)...)

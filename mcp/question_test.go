@@ -86,6 +86,51 @@ func TestADismissedQuestionStaysOpen(t *testing.T) {
 	must(t, e.client.Cancel(e.ctx, id))
 }
 
+// Of two questions, the answer to one counts although the other is dismissed, and the other is asked again.
+func TestTwoQuestions(t *testing.T) {
+	e := start(t)
+	s := e.server(t, mcp.Config{Authorize: authorize, Local: principals["ada"]}, kinds()...)
+	url := e.serve(t, s)
+	for via, connect := range map[string]func(*sdk.ClientOptions) *sdk.ClientSession{
+		"http": func(o *sdk.ClientOptions) *sdk.ClientSession { return e.connect(t, url, "ada", o) },
+		"2025": func(o *sdk.ClientOptions) *sdk.ClientSession { return e.beside(t, s, o, "2025-11-25") },
+	} {
+		r, err := connect(&sdk.ClientOptions{ElicitationHandler: func(_ context.Context, q *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+			value := any("one")
+			if q.Params.Message == "Second?" {
+				value = 2
+			}
+			return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"value": value}}, nil
+		}}).CallTool(e.ctx, &sdk.CallToolParams{Name: "duo", Arguments: struct{}{}})
+		must(t, err)
+		if got := text(r); !strings.Contains(got, `first=\"one\"`) || !strings.Contains(got, `second=2`) {
+			t.Errorf("%s: %s", via, got)
+		}
+	}
+
+	session := e.connect(t, url, "ada", &sdk.ClientOptions{ElicitationHandler: func(_ context.Context, q *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+		if q.Params.Message == "Second?" {
+			return &sdk.ElicitResult{Action: "cancel"}, nil
+		}
+		return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"value": "one"}}, nil
+	}})
+	r, err := session.CallTool(e.ctx, &sdk.CallToolParams{Name: "duo", Arguments: struct{}{}})
+	must(t, err)
+	if !strings.HasPrefix(text(r), "unanswered: ") {
+		t.Fatalf("%s", text(r))
+	}
+	id, err := flowfabric.ParseExecutionID(r.Meta["flowfabric/execution"].(string))
+	must(t, err)
+	record, err := e.client.Suspension(e.ctx, id)
+	must(t, err)
+	for _, w := range record.Waitpoints {
+		if got := w.Matched == 1; got != (w.Key == "first") {
+			t.Errorf("waitpoint %s: %d signals count", w.Key, w.Matched)
+		}
+	}
+	must(t, e.client.Cancel(e.ctx, id))
+}
+
 // When somebody else answers, the client's form goes away and the call returns.
 func TestAnotherAnswersFirst(t *testing.T) {
 	e := start(t)

@@ -18,7 +18,7 @@ import (
 )
 
 // The Tasks extension of 2026-07-28 on the wire:
-// https://github.com/modelcontextprotocol/ext-tasks/blob/main/specification/draft/tasks.md
+// https://modelcontextprotocol.github.io/ext-tasks/specification/2026-07-28/tasks.html
 
 // task is CreateTaskResult (resultType task) and the answer of tasks/get (resultType complete).
 type task struct {

@@ -79,7 +79,8 @@ func (c *leavingConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 
 // HTTP is the server as streamable HTTP: mount it anywhere, with or without http.StripPrefix. It keeps no sessions, so any process behind one address
 // answers any request. Requests of other sites' pages are refused. A call lasts as long as its execution, so the http.Server must have no WriteTimeout;
-// it needs a ReadHeaderTimeout, and TLS is the business of the proxy in front. Errors wrap flowfabric.ErrConfig.
+// it needs a ReadHeaderTimeout, and TLS is the business of the proxy in front. To stop, end the context that its BaseContext gives, and then Shutdown
+// does not wait for executions. Errors wrap flowfabric.ErrConfig.
 func (s *Server) HTTP() (http.Handler, error) {
 	if s.cfg.Authorize == nil {
 		return nil, fmt.Errorf("%w: mcp: Authorize is missing", flowfabric.ErrConfig)
