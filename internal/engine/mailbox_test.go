@@ -19,6 +19,9 @@ func encodeReceipt(r Receipt) string {
 		if !m.SentAt.IsZero() {
 			at = strconv.FormatInt(m.SentAt.UnixMilli(), 10)
 		}
+		if at == "0" { // which stands for no time
+			at = "00"
+		}
 		text := strings.Join([]string{strconv.FormatUint(m.Number, 10), m.Mailbox, at, m.By, m.Encoding, string(m.Payload)}, unit)
 		out = append(out, strconv.Itoa(len(text))+":"+text)
 	}
