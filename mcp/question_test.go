@@ -291,23 +291,20 @@ func TestADisconnectEndsTheCallAlone(t *testing.T) {
 		}
 	})
 	url := e.serve(t, s)
-	for via, connect := range map[string]func() *sdk.ClientSession{
-		"http": func() *sdk.ClientSession { return e.connect(t, url, "ada", nil) },
-		"now":  func() *sdk.ClientSession { return e.beside(t, s, nil, "") },
-		"2025": func() *sdk.ClientSession { return e.beside(t, s, nil, "2025-11-25") },
-	} {
+	hangsUp := func(t *testing.T, via string, call func(context.Context) error, end func() error) {
+		t.Helper()
 		ctx, hangUp := context.WithCancel(e.ctx)
-		session := connect()
+		defer hangUp()
 		var calling conc.WaitGroup
 		calling.Go(func() {
-			if _, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "slow", Arguments: struct{}{}}); err == nil {
+			if call(ctx) == nil {
 				t.Errorf("%s: a result", via)
 			}
 		})
 		id := <-started
 		hangUp()
 		calling.Wait()
-		must(t, session.Close())
+		must(t, end())
 		select {
 		case <-ended: // while the execution runs
 		case <-e.ctx.Done():
@@ -319,6 +316,32 @@ func TestADisconnectEndsTheCallAlone(t *testing.T) {
 			t.Errorf("%s: %s, %v", via, got, err)
 		}
 	}
+	for via, connect := range map[string]func() *sdk.ClientSession{
+		"http": func() *sdk.ClientSession { return e.connect(t, url, "ada", nil) },
+		"now":  func() *sdk.ClientSession { return e.beside(t, s, nil, "") },
+		"2025": func() *sdk.ClientSession { return e.beside(t, s, nil, "2025-11-25") },
+	} {
+		session := connect()
+		hangsUp(t, via, func(ctx context.Context) error {
+			_, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "slow", Arguments: struct{}{}})
+			return err
+		}, session.Close)
+	}
+	hangsUp(t, "http 2025", func(ctx context.Context) error { // which says nothing before it hangs up
+		body := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","arguments":{}}}`)
+		q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
+		must(t, err)
+		for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer ada", "Mcp-Protocol-Version": "2025-06-18"} {
+			q.Header.Set(name, value)
+		}
+		r, err := http.DefaultClient.Do(q)
+		if err != nil {
+			return err
+		}
+		defer r.Body.Close()
+		_, err = io.ReadAll(r.Body)
+		return err
+	}, func() error { return nil })
 }
 
 // wire speaks the protocol without a library.

@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"os/user"
+	"strings"
 	"syscall"
 	"time"
 
@@ -94,6 +95,9 @@ func serve(ctx context.Context, f flags, rest []string, stdio mcp.Transport, log
 		return fmt.Errorf("%w: -config is missing: it names the file with the tools", errUsage)
 	case f.url == "":
 		return fmt.Errorf("%w: no server is named: set -url or FLOWFABRIC_URL (redis://host:6379)", errUsage)
+	}
+	if strings.HasPrefix(f.url, "embedded://") {
+		return fmt.Errorf("%w: embedded:// is a server inside another program, which nobody else can reach; 'flowfabric dev' starts one on a port", errUsage)
 	}
 	file, kinds, err := load(f.config)
 	if err != nil {

@@ -237,6 +237,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}{
 		{want: "-config is missing", args: []string{"-url", url}},
 		{want: "no server is named", args: []string{"-url", "", "-config", config}},
+		{want: "inside another program", args: []string{"-url", "embedded://", "-config", config}},
 		{want: "no such file", args: []string{"-url", url, "-config", filepath.Join(dir, "none")}},
 		{want: `"extra" is not a flag`, args: []string{"-url", url, "-config", config, "extra"}},
 		{want: "is not a loopback address", args: []string{"-url", url, "-config", config, "-http", "0.0.0.0:0"}},
