@@ -29,7 +29,15 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// asCommand makes the test's own program the command.
+const asCommand = "FLOWFABRIC_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const tools = `{
   "name": "publisher",
@@ -59,7 +67,7 @@ const keys = "k1:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1
 // start runs a server on a port, and a worker, until the test ends; and writes the file of tools.
 func start(t *testing.T) (ctx context.Context, url, config string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	quiet := slog.New(slog.DiscardHandler)
 	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
 	must(t, err)
@@ -91,12 +99,10 @@ func text(r *mcp.CallToolResult) string { return r.Content[0].(*mcp.TextContent)
 // A client starts the command as its configuration says, and speaks to it over standard input and output.
 func TestStdio(t *testing.T) {
 	ctx, url, config := start(t)
-	program := filepath.Join(t.TempDir(), "flowfabric-mcp")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	program, err := os.Executable()
+	must(t, err)
 	process := exec.CommandContext(ctx, program, "-config", config, "-by", "ada")
-	process.Env = append(os.Environ(), "FLOWFABRIC_URL="+url)
+	process.Env = append(os.Environ(), asCommand+"=1", "FLOWFABRIC_URL="+url)
 	var problems bytes.Buffer
 	process.Stderr = &problems
 	c := mcp.NewClient(&mcp.Implementation{Name: "desktop", Version: "1"}, &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, q *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
