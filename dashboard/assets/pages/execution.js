@@ -90,7 +90,7 @@ function actions(x, reload) {
   return [
     !end && simple("cancel", "cancel", "Cancel", "It ends as cancelled. A handler that runs is told to stop.", "Cancelled.", true),
     end && may("replay") && { label: "Replay…", run: () => act({ title: "Replay", text: say(x.state === "completed" ? "It has succeeded. Run again, it may repeat its effects." : "It runs again. Recorded steps are not repeated unless you say so."), action: "Replay",
-      fields: [{ name: "from_scratch", label: "From scratch: forget the recorded steps", kind: "check" }, reasonField], run: v => post(`${path}:replay`, { reason: v.reason, from_scratch: !!v.from_scratch, force: x.state === "completed" }), done: "It runs again.", then: reload }) },
+      fields: [{ name: "from_scratch", label: "From scratch: forget the recorded steps", kind: "check" }, { name: "from_step", label: "From a step: forget it, and what was recorded after it", hint: "Its name; empty to keep all steps" }, reasonField], run: v => post(`${path}:replay`, { reason: v.reason, from_scratch: !!v.from_scratch, from_step: v.from_step || undefined, force: x.state === "completed" }), done: "It runs again.", then: reload }) },
     x.state === "suspended" && may("resume") && { label: "Resume without an answer…", run: () => act({ title: "Resume without an answer", text: say("The handler goes on as if nobody had answered. What it then does is its decision."), action: "Resume",
       fields: [{ ...reasonField, required: true }], run: v => post(`${path}:resume`, { reason: v.reason }), done: "Resumed.", then: reload }) },
     x.state === "delayed" && simple("runNow", "run-now", "Run now", "It no longer waits for its time.", "It may run now."),
