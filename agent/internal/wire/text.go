@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 	"strconv"
 	"strings"
@@ -30,30 +31,28 @@ var plain = map[byte]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 
 
 func unquote(in []byte) ([]byte, error) {
 	out := make([]byte, 0, len(in))
-	for i := 0; i < len(in); i++ {
-		if in[i] != '\\' {
-			out = append(out, in[i])
-			continue
+	for {
+		i := bytes.IndexByte(in, '\\')
+		if i < 0 {
+			return append(out, in...), nil
 		}
-		i++
-		if i == len(in) {
+		out = append(out, in[:i]...)
+		if in = in[i+1:]; len(in) == 0 {
 			return nil, errors.New("a string ends within an escape")
 		}
-		if c, ok := plain[in[i]]; ok {
-			out = append(out, c)
+		if c, ok := plain[in[0]]; ok {
+			out, in = append(out, c), in[1:]
 			continue
 		}
-		if in[i] != 'u' || i+4 >= len(in) {
+		if in[0] != 'u' || len(in) < 5 {
 			return nil, errors.New("a string has an unknown escape")
 		}
-		unit, err := strconv.ParseUint(string(in[i+1:i+5]), 16, 16)
+		unit, err := strconv.ParseUint(string(in[1:5]), 16, 16)
 		if err != nil {
 			return nil, errors.New("a string has an unknown escape")
 		}
-		out = appendUnit(out, rune(unit))
-		i += 4
+		out, in = appendUnit(out, rune(unit)), in[5:]
 	}
-	return out, nil
 }
 
 // appendUnit appends a UTF-16 code unit; a surrogate takes the three bytes that a character of its number would take.
@@ -72,6 +71,10 @@ type Text struct {
 
 // Add returns the whole characters up to the end of piece. Invalid bytes that follow each other become one U+FFFD.
 func (t *Text) Add(piece []byte) string {
+	if len(t.rest) == 0 && len(piece) > 0 && utf8.Valid(piece) {
+		t.invalid = false
+		return string(piece)
+	}
 	in := append(t.rest, piece...)
 	var out strings.Builder
 	for len(in) > 0 {

@@ -40,21 +40,21 @@ func Turns(messages []agent.Message, validID func(string) bool) ([]Turn, error) 
 			}
 			open = turns[len(turns)-1].hear(m, open)
 		default:
-			return nil, refuse(fmt.Errorf("message %d has the unknown role %q", i, m.Role))
+			return nil, Refuse(fmt.Errorf("message %d has the unknown role %q", i, m.Role))
 		}
 	}
 	settle(turns, open)
 	if len(turns) == 0 {
-		return nil, refuse(errors.New("the conversation has no message"))
+		return nil, Refuse(errors.New("the conversation has no message"))
 	}
 	if last := turns[len(turns)-1]; len(last.Results)+len(last.Said) == 0 {
-		return nil, refuse(errors.New("nothing is said after the last answer of the model"))
+		return nil, Refuse(errors.New("nothing is said after the last answer of the model"))
 	}
 	return turns, nil
 }
 
-// refuse marks an error of a request that no service would take.
-func refuse(err error) error {
+// Refuse marks an error of a request that no service would take.
+func Refuse(err error) error {
 	return handler.Category(agent.CategoryRefused, handler.Permanent(err))
 }
 
