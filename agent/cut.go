@@ -88,27 +88,30 @@ func messageLen(m Message) int {
 }
 
 const (
-	maxSaid     = 64 << 10 // bytes of what the user said, in the value of a step
-	maxSaidMany = 100      // messages of it
+	minSaid = 1 << 10  // bytes that a message is cut to at most
+	maxSaid = 64 << 10 // bytes of all, in the value of a step
 )
 
-// told is what the value of a step keeps of what the user said, so that neither many messages nor long ones leave no room for the answer.
-func told(messages []Message) []Message {
-	if n := len(messages); n > maxSaidMany {
-		messages = messages[n-maxSaidMany:]
+// told is what the value of a step keeps of what the user said, in at most so many bytes, so that neither many messages nor long ones leave no room for the
+// answer: the last ones, cut to equal shares if they are too long.
+func told(messages []Message, room int) []Message {
+	room = min(room, maxSaid)
+	if most := max(0, room/minSaid); len(messages) > most {
+		messages = messages[len(messages)-most:]
+	}
+	if len(messages) == 0 {
+		return nil
 	}
 	total := 0
-	for _, m := range messages {
-		m.Private = nil
-		total += messageLen(m)
+	kept := make([]Message, len(messages))
+	for i, m := range messages {
+		kept[i] = shortened(m, room)
+		total += messageLen(kept[i])
 	}
-	limit := maxSaid
-	if total > maxSaid {
-		limit = max(maxSaid/len(messages), 1<<10)
-	}
-	var kept []Message
-	for _, m := range messages {
-		kept = append(kept, shortened(m, limit))
+	for i := range kept {
+		if total > room {
+			kept[i] = shortened(messages[i], room/len(messages))
+		}
 	}
 	return kept
 }

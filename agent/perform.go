@@ -138,6 +138,7 @@ func (r *run) result(ctx context.Context, step string, j *job) (text string, fai
 	}
 	ctx, span := r.spans.tool(ctx, j)
 	defer func() { span.worked(ctx, r.task, failed, err) }()
+	err = errPanicked
 	text, err = j.tool.call(context.WithValue(ctx, callKey{}, callOf(r.task, step, j.ToolCall)), j.Arguments)
 	if err != nil {
 		if j.tool.endsRun || r.ends(ctx, err) {

@@ -59,8 +59,9 @@ func Run(ctx context.Context, t *handler.Task, cfg Config) (Result, error) {
 		return Result{}, err
 	}
 	r := newRun(t, cfg)
-	err := r.loop(ctx)
-	r.spans.end(ctx, t, err)
+	err := errPanicked
+	defer func() { r.spans.end(ctx, t, err) }()
+	err = r.loop(ctx)
 	return r.done, err
 }
 

@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -152,6 +153,9 @@ func (s *spans) end(ctx context.Context, t *handler.Task, err error) {
 	failed(ctx, t, s.whole, err)
 	s.whole.End()
 }
+
+// errPanicked is the error of a call that has not returned: of one that panics, where spans end.
+var errPanicked = handler.Category(handler.CategoryPanic, errors.New("a panic"))
 
 // failed marks a span whose work ended with an error, by the category that the failure has. Texts of errors stay out: they may have content.
 func failed(ctx context.Context, t *handler.Task, p trace.Span, err error) {

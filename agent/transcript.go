@@ -123,10 +123,11 @@ func assemble(codec handler.Codec, values map[place][]byte) (Result, error) {
 // MarshalJSON writes arguments that are not JSON as a member of their own, so that every answer can be stored.
 func (c ToolCall) MarshalJSON() ([]byte, error) {
 	type plain ToolCall
-	if json.Valid(c.Arguments) {
+	written := strings.ToValidUTF8(string(c.Arguments), "\ufffd")
+	if json.Valid([]byte(written)) {
+		c.Arguments = json.RawMessage(written)
 		return json.Marshal(plain(c))
 	}
-	written := strings.ToValidUTF8(string(c.Arguments), "\ufffd")
 	return json.Marshal(struct {
 		ID      string `json:"id"`
 		Name    string `json:"name"`

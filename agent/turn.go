@@ -80,10 +80,11 @@ func (r *run) answer(ctx context.Context, fresh, conversation []Message) (turn, 
 	if err := r.spend(ctx, response.Usage); err != nil {
 		return turn{}, err
 	}
-	answer := turn{Said: told(r.says), Message: response.Message, Stop: response.Stop, Usage: response.Usage, Model: response.Model, ID: response.ID, Took: took}
+	answer := turn{Message: response.Message, Stop: response.Stop, Usage: response.Usage, Model: response.Model, ID: response.ID, Took: took}
 	if err := answer.settle(r.done.Turns + 1); err != nil {
 		return turn{}, err
 	}
+	answer.Said = told(r.says, maxResult-messageLen(answer.Message))
 	return answer, r.show(ctx, answer.Message)
 }
 
@@ -103,12 +104,14 @@ func (r *run) request(conversation []Message) (Request, error) {
 func (r *run) generate(ctx context.Context, req Request) (response Response, err error) {
 	ctx, span := r.spans.chat(ctx, req)
 	defer func() { span.answered(ctx, r.task, response, err) }()
-	return r.cfg.Model.Generate(ctx, req, func(d Delta) error {
+	err = errPanicked
+	response, err = r.cfg.Model.Generate(ctx, req, func(d Delta) error {
 		if err := r.pieces(ctx, FrameReasoning, d.Reasoning); err != nil {
 			return err
 		}
 		return r.pieces(ctx, FrameToken, d.Text)
 	})
+	return response, err
 }
 
 // spend reports what an answer cost to the execution's budgets.
