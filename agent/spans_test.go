@@ -63,7 +63,7 @@ func (t tracer) Start(ctx context.Context, name string, opts ...trace.SpanStartO
 func (s *traced) SetName(name string) { s.name = name }
 func (s *traced) SetAttributes(kv ...attribute.KeyValue) {
 	for _, a := range kv {
-		s.attrs[string(a.Key)] = a.Value.Emit()
+		s.attrs[string(a.Key)] = a.Value.String()
 	}
 }
 func (s *traced) SetStatus(c codes.Code, text string) { s.status = c; s.attrs["status"] += text }
