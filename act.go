@@ -10,6 +10,9 @@ type By string
 
 func (By) act() {}
 
+// SendOption makes By an option of client.Client.Send.
+func (By) SendOption() {}
+
 // ApproveOption makes By an option of client.Client.Approve.
 func (By) ApproveOption() {}
 

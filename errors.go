@@ -108,6 +108,7 @@ var (
 	ErrWaitpointClosed   = define("waitpoint_closed", ClassInfo, "the signal came too late: the waitpoint is closed")
 	ErrNotSignalable     = define("target_not_signalable", ClassInfo, "the execution has ended")
 	ErrSignalLimit       = define("signal_limit_exceeded", ClassStop, "the suspension has its maximum number of signals")
+	ErrMailboxFull       = define("mailbox_full", ClassStop, "the execution has as many messages as it may that nobody has received")
 	ErrCondition         = define("invalid_resume_condition", ClassCaller, "the resume condition can never be met or is not well formed")
 	ErrNotSuspended      = define("execution_not_suspended", ClassInfo, "the execution is not suspended")
 	ErrSuspensionChanged = define("suspension_changed", ClassRetry, "the execution is in another suspension now; read it again")

@@ -54,12 +54,13 @@ type (
 	// SubmitKeyOption is [Unique] and [KeyWindow]: accepted by client.Submit, and KeyWindow by client.SubmitMany.
 	SubmitKeyOption interface{ SubmitOption() }
 
-	// KeyOption is [IdempotencyKey]: accepted by client.Submit, client.SubmitFlow, client.Client.Signal and client.Client.Approve.
+	// KeyOption is [IdempotencyKey]: accepted by client.Submit, client.SubmitFlow, client.Client.Signal, Approve and Send.
 	KeyOption interface {
 		SubmitOption()
 		SubmitFlowOption()
 		SignalOption()
 		ApproveOption()
+		SendOption()
 	}
 )
 
@@ -77,6 +78,7 @@ func (setter) SubmitFlowOption() {}
 func (setter) AttachOption()     {}
 func (setter) SignalOption()     {}
 func (setter) ApproveOption()    {}
+func (setter) SendOption()       {}
 
 // Priority is 0..9000; within a partition higher is claimed first. Default 0.
 func Priority(n int) WorkOption {

@@ -112,6 +112,7 @@ type store interface {
 	flows
 	summaries
 	stepReader
+	mailer
 	pageReader
 	scheduler
 	link.GateFinder

@@ -21,6 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeStore is an in-memory engine of four partitions. A test drives its create calls as [storetest.Creator] says, and events with publish.
 type fakeStore struct {
+	mailer
 	stepReader      // nil: steps are tested on a server
 	flows           // nil: flows are tested on servers
 	scheduler       // nil: schedules are tested on a server

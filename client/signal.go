@@ -217,21 +217,26 @@ func newSignal[Option any](c *Client, payload any, opts []Option) (suspend.SentS
 		return s, fmt.Errorf("%w: the idempotency key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput, limits.MaxIdempotencyKey)
 	}
 	var err error
+	s.Encoding, s.Payload, err = encoded(payload)
+	return s, err
+}
+
+// encoded is a payload as it is sent, and how.
+func encoded(payload any) (encoding string, data []byte, err error) {
 	switch p := payload.(type) {
 	case json.RawMessage:
-		s.Encoding, s.Payload = "json", p
 		if !json.Valid(p) {
 			err = fmt.Errorf("%w: the payload is a json.RawMessage that is not JSON", flowfabric.ErrInvalidInput)
 		}
+		return "json", p, err
 	case []byte:
-		s.Encoding, s.Payload = "bytes", p
-	default:
-		s.Encoding = "json"
-		if s.Payload, err = json.Marshal(payload); err != nil {
-			err = fmt.Errorf("%w: the payload does not encode as JSON: %w", flowfabric.ErrInvalidInput, err)
-		}
+		return "bytes", p, nil
 	}
-	return s, err
+	data, err = json.Marshal(payload)
+	if err != nil {
+		err = fmt.Errorf("%w: the payload does not encode as JSON: %w", flowfabric.ErrInvalidInput, err)
+	}
+	return "json", data, err
 }
 
 // refuse is the error of a call that was not made; a closed client and an empty id come first.

@@ -72,3 +72,8 @@ func (e *Execution[Out]) Waitpoints(ctx context.Context) ([]suspend.Waitpoint, e
 func (e *Execution[Out]) Approve(ctx context.Context, waitpoint string, payload any, opts ...ApproveOption) (suspend.Delivered, error) {
 	return e.client.Approve(ctx, e.id, waitpoint, payload, opts...)
 }
+
+// Send puts a message into one of its mailboxes; see [Client.Send].
+func (e *Execution[Out]) Send(ctx context.Context, mailbox string, payload any, opts ...SendOption) (Sent, error) {
+	return e.client.Send(ctx, e.id, mailbox, payload, opts...)
+}

@@ -18,8 +18,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// Answer is what somebody outside does about an execution that waits: a sender who signals, or an operator. Build it with
-// [Signal], [SignalWith], [Approve] or [Resume] and give it with [Answered], [Tell] or [Execution.Answer]. Immutable.
+// Answer is what somebody outside does about an execution: a sender who signals or sends a message, or an operator. Build it with
+// [Signal], [SignalWith], [Approve], [Resume] or [Send] and give it with [Answered], [Tell] or [Execution.Answer]. Immutable.
 type Answer struct {
 	do        deed
 	waitpoint string
@@ -27,6 +27,7 @@ type Answer struct {
 	act       []flowfabric.ActOption // of a resumption
 	payload   any
 	opts      []client.SignalOption
+	sending   []client.SendOption
 	approval  []client.ApproveOption
 	after     time.Duration
 }
@@ -41,7 +42,11 @@ const (
 	signalToken
 	approve
 	resume
+	send
 )
+
+// unwaited tells whether the answer is given without looking whether the execution waits: what comes early is kept.
+func (a Answer) unwaited() bool { return a.do == signalToken || a.do == send }
 
 // Signal answers the wait on the waitpoint of this key as somebody who holds its token. Payload and opts (the signal's name,
 // its source, an idempotency key) are those of [client.Client.Signal].
@@ -63,7 +68,13 @@ func Approve(waitpoint string, payload any, opts ...client.ApproveOption) Answer
 // Resume lets the execution go on without a signal, whatever it waits for, as an operator: "fftest", unless flowfabric.By says who.
 func Resume(opts ...flowfabric.ActOption) Answer { return Answer{do: resume, act: opts} }
 
-// After puts an answer off until d of virtual time after the execution suspended; for [SignalWith], after it is given.
+// Send puts a message into a mailbox of the execution, see [client.Client.Send], from "fftest" unless flowfabric.By says who. It does not wait
+// for the execution to wait for one. What comes early is kept.
+func Send(mailbox string, payload any, opts ...client.SendOption) Answer {
+	return Answer{do: send, waitpoint: mailbox, payload: payload, sending: opts}
+}
+
+// After puts an answer off until d of virtual time after the execution suspended; for [SignalWith] and [Send], after it is given.
 func (a Answer) After(d time.Duration) Answer {
 	a.after = d
 	return a
@@ -80,8 +91,10 @@ func (a Answer) words() string {
 		return "approval of waitpoint " + a.waitpoint
 	case resume:
 		return "resumption"
+	case send:
+		return "message to mailbox " + a.waitpoint
 	}
-	return "an empty answer; build it with Signal, SignalWith, Approve or Resume"
+	return "an empty answer; build it with Signal, SignalWith, Approve, Resume or Send"
 }
 
 // Answered is fn with people around it who answer its waits: each answer is given when the execution has suspended on the
@@ -110,7 +123,7 @@ func Tell(ctx context.Context, answers ...Answer) {
 		return
 	}
 	for _, a := range answers {
-		if a.do == signalToken && a.after <= 0 {
+		if a.unwaited() && a.after <= 0 {
 			p.env.bring(p.env.life, id, a)
 			continue
 		}
@@ -126,11 +139,11 @@ func (x *Execution[Out]) Answer(a Answer) suspend.Delivered {
 	w.t.Helper()
 	for {
 		at := time.Now()
-		if a.do != signalToken {
+		if !a.unwaited() {
 			at = x.waits(a).CreatedAt
 		}
 		w.Sleep(time.Until(at.Add(a.after)))
-		if a.do != signalToken {
+		if !a.unwaited() {
 			if s, err := w.client.Suspension(w.t.Context(), x.ID()); err == nil && !a.wanted(s) {
 				continue // answered otherwise meanwhile
 			}
@@ -211,7 +224,7 @@ func (w *Env) left(id flowfabric.ExecutionID) []Answer {
 
 // follow gives an answer when its time has come; false if the environment, or the execution, ended before.
 func (w *Env) follow(ctx context.Context, id flowfabric.ExecutionID, a Answer) bool {
-	if a.do == signalToken {
+	if a.unwaited() {
 		return w.pause(ctx, a.after) && w.bring(ctx, id, a)
 	}
 	for {
@@ -263,7 +276,7 @@ func (w *Env) bring(ctx context.Context, id flowfabric.ExecutionID, a Answer) bo
 	case ctx.Err() != nil:
 		return false
 	case errors.Is(err, flowfabric.ErrWaitpointClosed), errors.Is(err, flowfabric.ErrNotSignalable), errors.Is(err, flowfabric.ErrNotSuspended):
-		return a.do == signalToken
+		return a.unwaited()
 	}
 	w.t.Errorf("fftest: %s: %v", a.words(), err)
 	return true
@@ -282,6 +295,9 @@ func (w *Env) deliver(ctx context.Context, id flowfabric.ExecutionID, a Answer) 
 		return w.client.Signal(ctx, a.token, a.payload, a.opts...)
 	case approve:
 		return w.client.Approve(ctx, id, a.waitpoint, a.payload, append([]client.ApproveOption{operator}, a.approval...)...)
+	case send:
+		_, err := w.client.Send(ctx, id, a.waitpoint, a.payload, append([]client.SendOption{operator}, a.sending...)...)
+		return suspend.Delivered{}, err
 	case resume:
 		return suspend.Delivered{}, w.admin.Resume(ctx, id, admin.Resume{}, append([]flowfabric.ActOption{operator}, a.act...)...)
 	}

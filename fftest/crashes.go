@@ -59,6 +59,7 @@ func (e *Effects) Count(name string) (n int) {
 //   - the same steps are recorded, with the same values;
 //   - the handler waited under the same names, in the same order, and was told the same; whether a signal came before its
 //     wait or after is a matter of time;
+//   - it received the same messages from mailboxes, each mailbox in its order, by whatever receipts;
 //   - no durable frame is missing and their order is kept; more are fine, since what was not recorded is repeated;
 //   - no effect is lost: each one of the undisturbed run happens at least once in every other.
 //
@@ -131,6 +132,7 @@ func compare[Out any](base, r *Report[Out], results bool) {
 		r.errorf("steps %q; undisturbed %q", r.Steps, base.Steps)
 	}
 	compareWaits(base, r)
+	compareMessages(base, r)
 	rest := r.Frames
 	for _, want := range base.Frames {
 		if want.Mode != stream.ModeDurable {

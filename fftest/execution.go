@@ -124,6 +124,9 @@ func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
 	if r.Steps, err = x.env.steps(x.ID(), stored); err != nil {
 		return nil, err
 	}
+	if r.Messages, err = received(stored); err != nil {
+		return nil, err
+	}
 	if r.Waits, err = x.waited(ctx, r.Snapshot, stored); err != nil {
 		return nil, err
 	}
@@ -147,7 +150,7 @@ func attempts(s flowfabric.Snapshot) []flowfabric.AttemptRecord {
 func (w *Env) steps(id flowfabric.ExecutionID, stored map[string]string) ([]Step, error) {
 	stored = maps.Clone(stored)
 	maps.DeleteFunc(stored, func(name, _ string) bool {
-		return strings.HasPrefix(name, engine.StepAwait) || strings.HasPrefix(name, engine.StepWaitpoint) || strings.HasPrefix(name, engine.StepChildren)
+		return strings.HasPrefix(name, engine.StepAwait) || strings.HasPrefix(name, engine.StepWaitpoint) || strings.HasPrefix(name, engine.StepChildren) || strings.HasPrefix(name, engine.StepReceipt)
 	})
 	var steps []Step
 	take := func(name string) {

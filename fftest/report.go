@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/stream"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Frame is one frame of an execution and the attempt (zero based) that appended it.
@@ -43,6 +44,7 @@ type Report[Out any] struct {
 	Summary  stream.Summary             // of the last attempt
 	Steps    []Step                     // recorded ones, in the order of their recording
 	Waits    []Wait                     // in the order in which they began
+	Messages []suspend.Message          // that the handler received from mailboxes, in the order in which they were sent
 	Attempts []flowfabric.AttemptRecord // every one, in order; Type says why it began, Category and Reason why it failed
 	Elapsed  time.Duration              // virtual time from creation to end
 	Snapshot flowfabric.Snapshot        // everything else

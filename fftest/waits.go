@@ -14,11 +14,11 @@ import (
 
 // Wait is one wait of an execution: a suspension, or one that signals had answered before it could begin.
 type Wait struct {
-	Name   string        // of suspend.Await or Wait; "" from On
+	Name   string        // of suspend.Await or Wait; "" from On; of suspend.Receive the mailbox, a middle dot and a number
 	Reason string        // one of the suspend.Reason constants; "" if signals came before
 	Began  time.Time     // virtual
 	Lasted time.Duration // virtual; 0 if signals came before
-	// Cause is what ended it: signal, operator, timeout or already_satisfied, else "cancelled"
+	// Cause is what ended it: signal, message, operator, timeout or already_satisfied, else "cancelled"
 	// or "deadline".
 	Cause string
 	// Answer is what the handler was told; nil if it was told nothing, or by a wait without name that another has followed.
@@ -149,9 +149,44 @@ func compareWaits[Out any](base, r *Report[Out]) {
 	}
 }
 
+// mailbox tells whether the wait was for a message.
+func (w Wait) mailbox() bool { return engine.IsReceipt(w.Name) }
+
+// received are the messages of all recorded receipts, in the order of their numbers.
+func received(stored map[string]string) (all []suspend.Message, err error) {
+	for name, value := range stored {
+		if strings.HasPrefix(name, engine.StepReceipt) {
+			r, err := engine.DecodeReceipt([]byte(value))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, r.Messages...)
+		}
+	}
+	slices.SortFunc(all, func(a, b suspend.Message) int { return cmp.Compare(a.Number, b.Number) })
+	return all, nil
+}
+
+// compareMessages holds the messages that the handler received in a disturbed run against those of the undisturbed one.
+func compareMessages[Out any](base, r *Report[Out]) {
+	r.t.Helper()
+	words := func(r *Report[Out]) (all []string) {
+		for _, m := range r.Messages {
+			all = append(all, m.Mailbox+": "+string(m.Payload))
+		}
+		return all
+	}
+	if got, want := words(r), words(base); !slices.Equal(got, want) {
+		r.errorf("messages %q; undisturbed %q", got, want)
+	}
+}
+
 // tellings are what the handler learned of its waits, in their order.
 func tellings(waits []Wait) (all []string) {
 	for _, w := range waits {
+		if w.mailbox() { // whether a message comes before its wait is a matter of time, too
+			continue
+		}
 		text := w.Name + ": " + w.Cause
 		if w.Cause == suspend.CauseAlreadySatisfied {
 			text = w.Name + ": " + suspend.CauseSignal

@@ -52,7 +52,7 @@ func newTask(cfg taskhook.Config) *Task {
 	for name, value := range cfg.Claim.Steps {
 		if wait, ok := strings.CutPrefix(name, engine.StepChildren); ok {
 			t.kids.recorded(wait, value)
-		} else if strings.HasPrefix(name, engine.StepAwait) || strings.HasPrefix(name, engine.StepWaitpoint) {
+		} else if strings.HasPrefix(name, engine.StepAwait) || strings.HasPrefix(name, engine.StepWaitpoint) || strings.HasPrefix(name, engine.StepReceipt) {
 			waited = true
 		} else {
 			t.steps[name] = value
@@ -141,7 +141,7 @@ func (t *Task) ownWaits() *waits.Run {
 	defer t.mu.Unlock()
 	if t.waits == nil {
 		t.waits = waits.New(waits.Config{
-			Claim: *t.cfg.Claim, Keyring: t.cfg.Keyring, Opener: t.cfg.Waitpoints, Inside: t.insideStep, Refused: t.refuse, Ended: t.ended})
+			Claim: *t.cfg.Claim, Keyring: t.cfg.Keyring, Opener: t.cfg.Waitpoints, Inside: t.insideStep, Refused: t.refuse, Flush: t.Flush, Ended: t.ended})
 	}
 	return t.waits
 }

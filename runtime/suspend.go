@@ -88,5 +88,14 @@ func (j *job) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (r 
 	return r, err
 }
 
+// ReceiveMessages implements [waits.Opener] under the hold.
+func (j *job) ReceiveMessages(ctx context.Context, f flowfabric.Fence, q engine.Receiving) (r engine.Receipt, recorded bool, err error) {
+	err = persist(ctx, j.held, func(ctx context.Context) (err error) {
+		r, recorded, err = j.jobs.store.ReceiveMessages(ctx, f, q)
+		return err
+	})
+	return r, recorded, err
+}
+
 // waitsOf is what package handler knows of a task's waits.
 func waitsOf(t *handler.Task) *waits.Run { return waithook.Of(t).(*waits.Run) }

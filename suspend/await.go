@@ -84,6 +84,12 @@ type waits interface {
 	Last() *Result
 	// Pending opens the waitpoint of a key, the first time, and returns its token.
 	Pending(ctx context.Context, key string, life time.Duration) (Token, error)
+	// Receipt takes the next receipt of a mailbox for this run and returns its name, under which it waits, too, and what that wait was
+	// answered, nil if it was not.
+	Receipt(ctx context.Context, mailbox string) (name string, answer *Result, err error)
+	// Take hands out up to limit messages, those of an earlier run if the receipt was recorded. Without any, why is recorded as the reason,
+	// unless it is ""; an earlier run's reason is returned.
+	Take(ctx context.Context, name, mailbox string, limit int, why string) ([]Message, string, error)
 }
 
 func waitsOf(t Task) (waits, error) {

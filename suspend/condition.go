@@ -13,7 +13,7 @@ import (
 // Condition says which signals a wait needs. Build it with [Signal], [Signals], [Count], [AllOf], [AnyOf], [Operator] or
 // [Timeout]; it is checked where it is used. Immutable.
 type Condition struct {
-	op      byte // 'L' list, 'C' count, 'G' group, 'O' operator, 'T' timeout; 0: nothing was built
+	op      byte // 'L' list, 'C' count, 'G' group, 'O' operator, 'T' timeout, 'M' message of the mailbox keys[0]; 0: nothing was built
 	need    int
 	keys    []string
 	names   []string
@@ -92,6 +92,9 @@ const (
 func (c Condition) compile() (text string, keys []string, err error) {
 	if c.op == 'O' || c.op == 'T' {
 		return string(c.op), nil, nil
+	}
+	if c.op == 'M' {
+		return string(c.op) + unitSeparator + c.keys[0], nil, nil
 	}
 	var out compiled
 	if _, err := out.add(c, "condition", 1); err != nil {

@@ -11,13 +11,14 @@ const (
 	CauseSignal           = "signal"
 	CauseOperator         = "operator"
 	CauseTimeout          = "timeout"
-	CauseAlreadySatisfied = "already_satisfied" // by signals that came before the suspension
+	CauseMessage          = "message"           // to the mailbox that it waited for
+	CauseAlreadySatisfied = "already_satisfied" // by signals, or a message, that came before the suspension
 )
 
 // Result tells what ended a wait.
 type Result struct {
 	Name       string // under which the handler waited; "" if it gave none
-	Cause      string // CauseSignal, CauseOperator, CauseTimeout or CauseAlreadySatisfied
+	Cause      string // CauseSignal, CauseMessage, CauseOperator, CauseTimeout or CauseAlreadySatisfied
 	Suspension uuid.UUID
 	ResumedAt  time.Time
 	TimeoutAt  time.Time      // zero: none was set

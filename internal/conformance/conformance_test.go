@@ -106,6 +106,7 @@ func topics() map[string][]scenario {
 		"waitpoint":     waitpointScenarios,
 		"suspend reuse": reuseScenarios,
 		"question":      questionScenarios,
+		"mailbox":       mailboxScenarios,
 		"totals":        totalScenarios,
 		"modes":         modeScenarios,
 		"runs":          runScenarios,
@@ -132,7 +133,7 @@ var unmarked = []string{"golden", "lost replies", "interleavings", "errors", "fu
 
 var order = []string{
 	"create", "claim", "lease", "settle", "steps", "stream", "time", "clock", "cancel", "operator", "trail", "golden", "lost replies", "interleavings", "bell",
-	"errors", "repeat", "server", "edge cases", "tick", "modes", "runs", "suspend", "signal", "waitpoint", "suspend reuse", "question", "totals",
+	"errors", "repeat", "server", "edge cases", "tick", "modes", "runs", "suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "totals",
 	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "audit", "replicas", "counting", "flow", "gates", "spend", "fair", "fuzz",
 }
 

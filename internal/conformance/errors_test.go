@@ -268,6 +268,7 @@ func (w *env) stage() staged {
 	w.no(w.complete(e, "r").Err)
 	w.seed()
 	handed := w.pend(f, "handed")
+	w.mail(id, "user", "a message")
 	asleep := w.create(priority(1), deadline(time.Hour))
 	wait := w.stopped(k.one(asleep).Fence, within(time.Minute, "escalate"), awaiting("it"))
 	waiting := w.createN(2)[0]
@@ -283,6 +284,8 @@ func (w *env) stage() staged {
 	w.tick()
 	calls := append(fencedCalls(f),
 		call{"ff_deliver_signal", wireDeliver(asleep, wait, "go")},
+		call{"ff_send_message", wireSend(id, uuid.NewString())},
+		call{"ff_read_messages", []string{proto, id.UUID().String(), "0", "10"}},
 		call{"ff_approve_waitpoint", wireApprove(asleep, wait.Key, "go")},
 		call{"ff_resume_execution", wireResume(asleep, uuid.NewString())},
 		call{"ff_reissue_token", wireReissue(asleep, wait)},
@@ -386,6 +389,7 @@ func fencedCalls(f flowfabric.Fence) []call {
 		{"ff_release_execution", with()},
 		{"ff_cancel_execution", with("owner", "reason", "")},
 		{"ff_record_step", with("step", "value", "0")},
+		{"ff_receive_messages", with("user·1", "user", "1", "looked")},
 		{"ff_update_progress", with("50", "half")},
 		{"ff_append_frames", with(strconv.Itoa(2), "1", "d", "type", "json", "", "12", "1", "payload")},
 		{"ff_create_pending_waitpoint", with(wirePend("draft", minted("draft"))...)},

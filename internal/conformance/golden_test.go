@@ -78,7 +78,7 @@ var goldenCalls = []string{
 	"step", "progress", "append", "append in modes", "renew", "close the session", "session held", "revoke", "revoke another's", "mark dead",
 	"priority", "run now", "set delay", "tags", "replay", "replay forced", "purge", "read", "read history", "read stream", "tick", "pass ring",
 	"open a waitpoint", "close a waitpoint", "suspend", "suspend again", "deliver", "deliver without token", "approve", "resume",
-	"reissue a token", "read suspension", "read signals", "claim with gates", "claim what is granted", "return the grant", "ask about the hold",
+	"reissue a token", "read suspension", "read signals", "send", "receive", "read messages", "claim with gates", "claim what is granted", "return the grant", "ask about the hold",
 	"pause", "unpause",
 }
 
@@ -223,6 +223,12 @@ func (w *env) goldenCall(name string, x placed) call {
 		return call{"ff_deliver_signal", wireDeliver(x.id, wrong, "go")}
 	case "approve":
 		return call{"ff_approve_waitpoint", wireApprove(x.id, cmp.Or(x.waitpoint.Key, "none"), "go")}
+	case "send":
+		return call{"ff_send_message", wireSend(x.id, "22222222-2222-2222-2222-222222222222")}
+	case "receive":
+		return fenced("ff_receive_messages", "user·1", "user", "1", "looked")
+	case "read messages":
+		return operator("ff_read_messages", "0", "10")
 	case "resume":
 		return call{"ff_resume_execution", wireResume(x.id, request.String())}
 	case "reissue a token":

@@ -341,6 +341,21 @@ var writings = []writing{
 		d, err := e.ApproveWaitpoint(w.ctx, s.asleep, "awaited", suspend.SentSignal{ID: request, Name: "go", Source: "op"})
 		return words(d), err
 	}},
+	{"ff_send_message", "send", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
+		m, err := e.SendMessage(w.ctx, s.asleep, engine.Message{ID: request, Mailbox: "user", Encoding: "json", Payload: []byte("1")})
+		return words(m.Number, m.Waiting), err
+	}},
+	{"ff_receive_messages", "receive", func(w *env, s fixed) {
+		_, err := w.e.SendMessage(w.ctx, s.fence.Execution, engine.Message{ID: request, Mailbox: "user", Encoding: "json", Payload: []byte("1")})
+		w.no(err)
+	}, func(w *env, e *engine.Engine, s fixed) (string, error) {
+		r, recorded, err := e.ReceiveMessages(w.ctx, s.fence, engine.Receiving{Name: "user·1", Mailbox: "user", Limit: 1})
+		return words(mailed(r.Messages), r.Why, recorded), err
+	}},
+	{"ff_receive_messages", "receive nothing", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
+		r, recorded, err := e.ReceiveMessages(w.ctx, s.fence, engine.Receiving{Name: "user·1", Mailbox: "user", Limit: 1, Why: "looked"})
+		return words(mailed(r.Messages), r.Why, recorded), err
+	}},
 	{"ff_reissue_token", "reissue", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		new := s.handed
 		new.Nonce, new.Digest = strings.Repeat("1", 32), digestOf("another")

@@ -106,6 +106,8 @@ var repeatables = []repeatable{
 		f := w.stage().fence
 		return call{"ff_deliver_signal", wireDeliver(f.Execution, w.pend(f, "early"), "go")}
 	}},
+	{what: "send", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_send_message")},
+	{what: "receive", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_receive_messages")},
 	{what: "approve", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_approve_waitpoint")},
 	{what: "reissue a token", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_reissue_token")},
 	{what: "rotate token keys", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_set_token_keys")},

@@ -43,6 +43,8 @@ var refusedWhenFull = map[string]string{
 	"ff_suspend_execution":        "a suspension",
 	"ff_deliver_signal":           "a signal",
 	"ff_approve_waitpoint":        "a signal",
+	"ff_send_message":             "a message",
+	"ff_receive_messages":         "a step",
 }
 
 var serverScenarios = []scenario{

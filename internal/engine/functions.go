@@ -43,6 +43,9 @@ var (
 	fnResume          = function{name: "ff_resume_execution", method: "ResumeExecution"}
 	fnDeliver         = function{name: "ff_deliver_signal", method: "DeliverSignal"}
 	fnApprove         = function{name: "ff_approve_waitpoint", method: "ApproveWaitpoint"}
+	fnSend            = function{name: "ff_send_message", method: "SendMessage"}
+	fnReceive         = function{name: "ff_receive_messages", method: "ReceiveMessages"}
+	fnReadMessages    = function{name: "ff_read_messages", method: "ReadMessages", readonly: true}
 	fnReissue         = function{name: "ff_reissue_token", method: "ReissueToken"}
 	fnSetKeys         = function{name: "ff_set_token_keys", method: "setTokenKeys"}
 	fnListKeys        = function{name: "ff_list_token_keys", method: "listTokenKeys", readonly: true}
@@ -121,7 +124,7 @@ var (
 var functions = []function{
 	fnVersion, fnConfigure, fnBoot, fnFreeze, fnPoll, fnCreate, fnComplete, fnFail, fnDelay, fnRelease, fnCancel,
 	fnRecordStep, fnProgress, fnPriority, fnSetDelay, fnReplay, fnSetTags, fnPurge, fnSetSubscription, fnClaim, fnRenew, fnHeld,
-	fnClose, fnRevoke, fnMarkDead, fnForwardRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove,
+	fnClose, fnRevoke, fnMarkDead, fnForwardRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove, fnSend, fnReceive, fnReadMessages,
 	fnReissue, fnSetKeys, fnListKeys, fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnSetFeed, fnAppend,
 	fnReadStream, fnRead, fnHistory, fnReadSteps, fnReadQuestion, fnTick, fnExplain, fnRegister, fnLeave, fnMarkWorkerDead, fnListWorkers,
 	fnListSessions, fnReadQueues, fnListExecutions, fnDescribe, fnPutSchedule, fnFireSchedule, fnPauseSchedule,

@@ -12,7 +12,7 @@ import (
 )
 
 // stepKinds are the kinds of the steps that the library makes, by how their names begin.
-var stepKinds = []struct{ prefix, kind string }{{StepAwait, "wait"}, {StepWaitpoint, "waitpoint"}, {StepChildren, "children"}}
+var stepKinds = []struct{ prefix, kind string }{{StepAwait, "wait"}, {StepWaitpoint, "waitpoint"}, {StepChildren, "children"}, {StepReceipt, "messages"}}
 
 // Steps returns what is known of the durable steps of an execution, the first that ended first (lua/read/ff_read_steps.lua, see readSteps).
 // ErrNotFound; ErrResultPurged while a tombstone is left.

@@ -20,6 +20,8 @@ const (
 	StepAwait = unit + "a:"
 	// StepWaitpoint + name keeps a pending waitpoint; [DecodeOpened] reads it.
 	StepWaitpoint = unit + "w:"
+	// StepReceipt + name keeps the messages that a receipt took; [DecodeReceipt] reads it.
+	StepReceipt = unit + "m:"
 )
 
 // Minted is a waitpoint's identity: what its token was made of, and the SHA-256 of that token.

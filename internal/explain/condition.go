@@ -18,6 +18,9 @@ func inCondition(f engine.Facts) string {
 	case "T":
 		return "time to pass, or an operator; no signal resumes it"
 	}
+	if box, ok := strings.CutPrefix(s.Condition, "M\x1f"); ok {
+		return "a message to mailbox " + quote(box)
+	}
 	lines := strings.Split(s.Condition, "\x1e")
 	said := make([]string, len(lines)+1)
 	for i, line := range lines {

@@ -47,7 +47,10 @@ func suspended(f engine.Facts) account {
 		a.why = fmt.Sprintf("It is suspended %s%s since %s, and needs %s.", purposes[s.Reason], name, moment(f, s.CreatedAt), inCondition(f))
 		a.why += open(f)
 		a.next = "It becomes claimable" + after(s) + " once an operator resumes it (admin.Resume)."
-		if s.Condition != "O" && s.Condition != "T" {
+		switch {
+		case strings.HasPrefix(s.Condition, "M\x1f"):
+			a.next = "It becomes claimable" + after(s) + " once one has come (client.Send), or an operator resumes it (admin.Resume)."
+		case s.Condition != "O" && s.Condition != "T":
 			a.next = "It becomes claimable" + after(s) + " once that has come (client.Signal with a waitpoint's token, or client.Approve), or an operator resumes it (admin.Resume)."
 		}
 	}

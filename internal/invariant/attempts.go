@@ -115,6 +115,7 @@ func (x *execution) blobs() {
 		x.say("tags stored: %v, the core says %q", ok, x.core["tg"])
 	}
 	x.stepLog()
+	x.mailbox()
 	size := 0
 	for name, value := range x.Hashes[":k:"+x.id] {
 		size += len(name) + len(value)

@@ -47,7 +47,7 @@ var areas = map[string]string{
 	":q:": "zset", ":int:": "set", ":w:": "zset", ":s:": "hash", ":h:": "zset", ":l:": "list",
 	":x:": "record", ":i:": "string", ":t:": "hash", ":k:": "hash", ":kl:": "hash", ":a:": "hash", ":o:": "string", ":f:": "stream",
 	":fm:": "hash", ":e:": "list", ":z:": "string", ":y:": "string",
-	":pending": "zset", ":kids": "hash", ":open:": "zset", ":u:": "waits", ":us:": "hash", ":um:": "hash",
+	":pending": "zset", ":kids": "hash", ":open:": "zset", ":u:": "waits", ":us:": "hash", ":um:": "hash", ":mb:": "list", ":mk:": "zset",
 	":g:": "list", ":gd:": "hash",
 	":fd:": "stream", ":fl:": "stream", ":fs:": "hash", ":fe:": "stream",
 	":parked": "zset", ":routeuse": "hash", ":lanes": "hash", ":workers": "zset", ":wk:": "hash",

@@ -270,10 +270,10 @@ func (l *look) waiters() {
 
 // satellites verifies that nothing belongs to an execution that does not exist, and sorts what belongs to attempts.
 func (l *look) satellites() {
-	for _, owned := range [][]string{names(l.Hashes), names(l.Texts), names(l.Streams), names(l.Lists)} {
+	for _, owned := range [][]string{names(l.Hashes), names(l.Texts), names(l.Streams), names(l.Lists), names(l.ZSets)} {
 		for _, key := range owned {
 			family, _ := area(key)
-			if !slices.Contains([]string{":i:", ":t:", ":k:", ":kl:", ":a:", ":o:", ":f:", ":fm:", ":e:", ":u:", ":wp:", ":us:", ":um:", ":g:", ":gd:",
+			if !slices.Contains([]string{":i:", ":t:", ":k:", ":kl:", ":a:", ":o:", ":f:", ":fm:", ":e:", ":u:", ":wp:", ":us:", ":um:", ":mb:", ":mk:", ":g:", ":gd:",
 				":fd:", ":fl:", ":fs:", ":fe:", ":fo:", ":fi:", ":fc:", ":m:"}, family) {
 				continue
 			}

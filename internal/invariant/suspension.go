@@ -18,7 +18,7 @@ var reasons = map[string]flowfabric.Code{
 var (
 	closeReasons = []string{"resumed", "resumed_by_operator", "cancelled", "expired:execution_deadline", "timed_out_fail",
 		"timed_out_cancel", "timed_out_expire", "timed_out_auto_resume"}
-	causes = []string{"signal", "operator", "timeout", "already_satisfied", "cancelled", "deadline"}
+	causes = []string{"signal", "message", "operator", "timeout", "already_satisfied", "cancelled", "deadline"}
 )
 
 // suspensionOf tells a suspension from others: by its id, when it began and who asked.
@@ -98,7 +98,7 @@ func (x *execution) record(code flowfabric.Code, u map[string]string, open bool,
 	} else if !slices.Contains(closeReasons, u["cs"]) || !slices.Contains(causes, u["ca"]) || !whole(u["cl"]) {
 		say("a closed suspension tells how it ended")
 	}
-	if (u["cz"] != "") != (u["ca"] == "signal" || u["ca"] == "already_satisfied") {
+	if (u["cz"] != "") != (u["ca"] == "signal" || u["ca"] == "already_satisfied" && !strings.HasPrefix(u["c"], "M")) {
 		say("only what a signal ended has a closer")
 	}
 	x.counts(u, open, points)
@@ -192,6 +192,13 @@ func (x *execution) reclosed(u map[string]string) {
 func (x *execution) ownStep(name, value string) {
 	if strings.HasPrefix(name, "\x1fa:") {
 		if parts := strings.SplitN(value, "\x1f", 10); len(parts) < 9 || parts[0] != name[3:] || len(parts[2]) != 36 {
+			x.say("step %q is %.200q", name, value)
+		}
+		return
+	}
+	if strings.HasPrefix(name, "\x1fm:") { // what a receipt took, or why it took nothing
+		why, messages, _ := strings.Cut(value, "\x1f")
+		if (why == "") != (messages != "") {
 			x.say("step %q is %.200q", name, value)
 		}
 		return

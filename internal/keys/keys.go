@@ -114,6 +114,8 @@ func (p Partition) Tombstone(id uuid.UUID) string {
 func (p Partition) Keyed(id uuid.UUID) string     { return string(p) + ":y:" + id.String() } // string: who has a key of callers
 func (p Partition) Waits(id uuid.UUID) string     { return string(p) + ":u:" + id.String() }
 func (p Partition) Satisfied(id uuid.UUID) string { return string(p) + ":us:" + id.String() }
+func (p Partition) Messages(id uuid.UUID) string  { return string(p) + ":mb:" + id.String() }
+func (p Partition) Marks(id uuid.UUID) string     { return string(p) + ":mk:" + id.String() }
 func (p Partition) Matched(id uuid.UUID) string   { return string(p) + ":um:" + id.String() }
 func (p Partition) Events(id uuid.UUID) string    { return string(p) + ":ev:" + id.String() }
 func (p Partition) Frames(id uuid.UUID) string    { return string(p) + ":fr:" + id.String() }

@@ -46,6 +46,12 @@ const (
 	MaxSuspensionSignals = 10000
 	MaxBufferedSignals   = 1000 // on pending waitpoints, per execution
 	MaxStepName          = 128
+	MaxMailbox           = 96       // name
+	MaxMessage           = 64 << 10 // payload bytes
+	MaxMessages          = 1000     // that nobody has received, per execution
+	MaxMessageBytes      = 1 << 20  // of those
+	MaxReceived          = 100      // messages by one call
+	KnownMessages        = 1000     // by which repeats are recognised
 
 	DefaultApprovals = 50 // of a page
 	MaxApprovals     = 100

@@ -20,7 +20,7 @@ var (
 	indexes = []string{"closed", "closings", "ready", "gready", "delayed", "alarms", "parked", "blocked", "paused", "done", "unsuccessful", "pending", "sessions", "workers", "schedules", "scnames", "work",
 		"backlog", "flows", "flowdue", "attached", "shares", "weights", "outbox"}
 
-	owned = []string{"i", "t", "k", "kl", "a", "e", "u", "wp", "us", "um", "o", "f", "fm", "fd", "fl", "fs", "fe", "g", "gd", "m", "fi", "fo",
+	owned = []string{"i", "t", "k", "kl", "a", "e", "u", "wp", "us", "um", "mb", "mk", "o", "f", "fm", "fd", "fl", "fs", "fe", "g", "gd", "m", "fi", "fo",
 		"fc", "fx", "fu", "ft", "y"}
 	families = []string{"q", "ring", "gring", "turns", "h", "open", "s", "l", "w", "sc", "wk"}
 	others   = []string{"", "routes", "routeids", "routelog", "ready", "delayed", "alarms", "sessions", "done", "unsuccessful", "pending", "kids", "digests",

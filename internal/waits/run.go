@@ -20,10 +20,11 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// Opener opens pending waitpoints under a fence, and tells which waitpoints are open; *engine.Engine is one.
+// Opener opens pending waitpoints and takes messages under a fence, and tells which waitpoints are open; *engine.Engine is one.
 type Opener interface {
 	CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m engine.Minted, life time.Duration) (engine.Opened, error)
 	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
+	ReceiveMessages(ctx context.Context, f flowfabric.Fence, q engine.Receiving) (r engine.Receipt, recorded bool, err error)
 }
 
 // Config is what a run is made of. The zero value waits for nothing that was ever answered. With a Keyring, Development()
@@ -31,11 +32,13 @@ type Opener interface {
 type Config struct {
 	Claim   engine.Claim
 	Keyring *tokenkeys.Keyring // nil: only waits without waitpoints
-	Opener  Opener             // nil: pending waitpoints are not stored
+	Opener  Opener             // nil: pending waitpoints are not stored, and no message ever comes
 	// Inside names the step that ctx belongs to, or "". Waiting inside a step is an error. May be nil.
 	Inside func(ctx context.Context) string
 	// Refused looks at an error of Opener and may end the handler's context. May be nil.
 	Refused func(err error) error
+	// Flush stores the frames of the run so far, before messages are taken. May be nil.
+	Flush func(ctx context.Context) error
 	// Ended says that the handler has returned before the run was made.
 	Ended bool
 }
@@ -52,17 +55,21 @@ type Run struct {
 	opened  map[string]engine.Opened  // pending waitpoints by key
 	closed  map[uuid.UUID]bool        // those of opened that the store says are closed
 	asked   map[string]bool           // names of this run, with the prefix of what they are
+	took    map[string]receipt        // by name
+	counts  map[string]int            // receipts that this run asked for, by mailbox
 	wanted  string                    // the wait that this run asked for
 	ended   bool
 }
 
 // New reads what the claim brought.
 func New(cfg Config) *Run {
-	p := &Run{cfg: cfg, answers: map[string][]byte{}, told: map[string]suspend.Result{}, opened: map[string]engine.Opened{}, closed: map[uuid.UUID]bool{}, asked: map[string]bool{}, last: cfg.Claim.Resume,
+	p := &Run{cfg: cfg, answers: map[string][]byte{}, told: map[string]suspend.Result{}, opened: map[string]engine.Opened{}, closed: map[uuid.UUID]bool{}, asked: map[string]bool{}, took: map[string]receipt{}, counts: map[string]int{}, last: cfg.Claim.Resume,
 		ended: cfg.Ended}
 	for name, value := range cfg.Claim.Steps {
 		if wait, ok := strings.CutPrefix(name, engine.StepAwait); ok {
 			p.answers[wait] = value
+		} else if receipt, ok := strings.CutPrefix(name, engine.StepReceipt); ok {
+			p.took[receipt] = keptReceipt(value)
 		} else if key, ok := strings.CutPrefix(name, engine.StepWaitpoint); ok {
 			if w, err := engine.DecodeOpened(value); err == nil { // else Pending is refused by the server, and says so
 				p.opened[key] = w
@@ -78,6 +85,7 @@ func (p *Run) Begin() {
 	defer p.mu.Unlock()
 	p.wanted, p.ended = "", false
 	clear(p.asked)
+	clear(p.counts)
 }
 
 // End closes it: a goroutine that outlived its handler waits for nothing more.
@@ -131,6 +139,11 @@ func (p *Run) Unused() []string {
 			unused = append(unused, "wait "+name)
 		}
 	}
+	for name := range p.took {
+		if !p.asked[waitName(name)] {
+			unused = append(unused, "messages "+name)
+		}
+	}
 	for key := range p.opened {
 		if !p.asked[pendingName(key)] {
 			unused = append(unused, "waitpoint "+key)
@@ -160,6 +173,11 @@ func (p *Run) Ask(ctx context.Context, name string) (*suspend.Result, error) {
 		return nil, fmt.Errorf("%w: wait %s was already used in this run; names are unique (number those of a loop)", flowfabric.ErrInvalidInput, name)
 	}
 	p.asked[waitName(name)] = true
+	return p.answer(name)
+}
+
+// answer is what the wait of this name was answered, nil if it was not.
+func (p *Run) answer(name string) (*suspend.Result, error) {
 	if p.last != nil && p.last.Name == name {
 		return p.last, nil
 	}

@@ -3,7 +3,7 @@
 --   L waitpoint need name...          signals by name on one waitpoint, each name a slot of its own ('' takes any name)
 --   C n kind name waitpoint...        n distinct w waitpoints, s signals or c sources, by name ('' takes any)
 --   G need node...                    that many of the nodes
---   O                                 an operator only      T    the timeout only
+--   O                                 an operator only      T    the timeout only      M mailbox   a message of a mailbox
 -- Waitpoints are numbered as the suspension lists them. What satisfied a part is a token of that part alone, so
 -- two counts never share, and the tree is computed from its leaves.
 local condition = {}
@@ -14,6 +14,12 @@ local US, RS = '\31', '\30'
 function condition.name(text)
   return text and #text <= 128 and not string.find(text, '%c') and string.sub(text, 1, 2) ~= '__'
 end
+
+-- mailbox is the text of the condition that waits for a message of a mailbox.
+function condition.mailbox(box) return 'M' .. US .. box end
+
+-- of_mailbox is the mailbox of such a text, else nil.
+function condition.of_mailbox(text) return string.match(text or '', '^M\31(.*)$') end
 
 local shape = {}
 
@@ -65,6 +71,12 @@ local function parse(text, count)
   if text == 'O' or text == 'T' then
     if count > 0 then return nil, 'extra_binding_not_referenced_by_condition' end
     return { { op = text } }
+  end
+  local box = condition.of_mailbox(text)
+  if box then
+    if not mailbox.name(box) then return nil, 'mailbox: 1..96 bytes of printable ASCII' end
+    if count > 0 then return nil, 'extra_binding_not_referenced_by_condition' end
+    return { { op = 'M', box = box } }
   end
   local lines, nodes, taken = pack.split(text, RS), {}, {}
   if #lines > 32 then return nil, 'nodes: at most 32' end

@@ -95,6 +95,8 @@ function keys.tombstone(r, id) return r .. ':z:' .. id end -- string: what is le
 function keys.waits(r, id) return r .. ':u:' .. id end    -- string: the current or last suspension, and the waitpoints (waits)
 function keys.satisfied(r, id) return r .. ':us:' .. id end -- hash: what satisfied parts of an open condition
 function keys.matched(r, id) return r .. ':um:' .. id end  -- hash: signal id -> a signal that a condition took
+function keys.messages(r, id) return r .. ':mb:' .. id end -- list: messages that nobody has received (mailbox)
+function keys.marks(r, id) return r .. ':mk:' .. id end   -- zset: what a message is known again by -> its number
 function keys.events(r, id) return r .. ':ev:' .. id end    -- channel
 function keys.frames(r, id) return r .. ':fr:' .. id end    -- channel
 

@@ -102,6 +102,7 @@ function purge.run(ctx, c, id, keep)
   end
   purge.write(ctx, keys.tombstone(r, id), c.state, c.digest, keep)
   if c.had_waits then waitpoint.purge(ctx, id) end
+  if c.mailbox then mailbox.purge(ctx, id) end
   if c.key then keyed.free(ctx, c, id) end
   local rest = { keys.core(r, id), keys.input(r, id), keys.tags(r, id), keys.steps(r, id), keys.step_log(r, id), keys.attempts(r, id),
     keys.history(r, id) }

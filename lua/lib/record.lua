@@ -46,6 +46,7 @@ local layout = {
   'resume_bytes', 'sg', -- of the last resumption, which the next claims bring along
   'resume_request', 'rw', -- the last one
   'last_signal', 'gq', -- number of the last signal it accepted, whatever the waitpoint
+  'mailbox', 'mb', -- messages: number of the last, how many wait, their bytes (mailbox)
   'dropped_attempts', 'sd', -- attempts started before a replay dropped the recorded steps
   'resumed_epoch', 'rs', -- epoch that continued an attempt
   'grant_deadline', 'gx', -- when the grant ends of one that is granted and not yet claimed (G1)

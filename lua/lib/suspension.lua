@@ -88,6 +88,7 @@ function suspension.remember(ctx, c, id, u)
   local name, value = suspension.memo .. u.name, suspension.outcome(ctx, id, u)
   local key = keys.steps(ctx.r, id)
   if redis.call('HEXISTS', key, name) == 1 then return nil end
+  if condition.of_mailbox(u.condition) and redis.call('HEXISTS', key, mailbox.step(u.name)) == 1 then return nil end -- the receipt says all
   local total = tonumber(c.step_bytes or '0') + #name + #value
   if total > 8388608 then return nil, reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
   if redis.call('HLEN', key) >= 1000 then return nil, reply.err('step_limit_exceeded', 'steps: at most 1000') end

@@ -115,6 +115,9 @@ function ff_suspend.record(ctx, c, f, q, plan, kept)
   return u, known
 end
 
+-- came is the plan of a wait for a message that is there already. The handler takes it with a call of its own.
+ff_suspend.came = { bytes = 0, signals = 0, satisfied = true }
+
 -- fresh is how many waitpoints a call makes, or takes up again.
 function ff_suspend.fresh(q)
   local fresh = 0
@@ -157,6 +160,7 @@ local function ff_suspend_execution(ctx, argv)
   if not c.had_waits then waits.none(ctx, f.id) end
   local plan, kept, last
   plan = signal.replay(ctx, f.id, nodes, q.list, q.bound)
+  if nodes[1].op == 'M' and mailbox.waiting(ctx, c, f.id, nodes[1].box) then plan = ff_suspend.came end
   if q.expired and not plan.satisfied then return reply.err('pending_waitpoint_expired', q.expired) end
   if c.had_waits then
     last = suspension.read(ctx, f.id)

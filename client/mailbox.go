@@ -1,0 +1,117 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/option"
+	"github.com/flowfabric/flowfabric-go/internal/tracing"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// mailer is the part of the engine behind mailboxes. Each call may be repeated.
+type mailer interface {
+	SendMessage(ctx context.Context, id flowfabric.ExecutionID, m engine.Message) (engine.Sent, error)
+	ReadMessages(ctx context.Context, id flowfabric.ExecutionID, behind uint64, limit int) (engine.Mailboxes, error)
+}
+
+// SendOption is an option of [Client.Send]: flowfabric.By and flowfabric.IdempotencyKey.
+type SendOption interface{ SendOption() }
+
+// Sent answers a [Client.Send].
+type Sent struct {
+	Number    uint64 // the message's place among all that the execution got, from 1
+	Waiting   int    // messages of the execution that nobody has received yet, this one included if it is one
+	Duplicate bool   // a message with this idempotency key came before; Number is that one's
+}
+
+// Send puts a message into a mailbox of an execution, for suspend.Receive there. It may be sent from when the execution was submitted until it
+// ends: one that nobody waits for yet is kept. Messages are received once, in the order in which they were accepted. It needs no token: who may
+// call it may send. mailbox is 1..96 bytes of printable ASCII. payload is encoded as JSON; a json.RawMessage is sent as it is, and a []byte, too,
+// as bytes that are not JSON; at most 64 KiB. By says who sends it (default Config.Creator).
+//
+// An execution keeps up to 1,000 messages, and 1 MiB of them, that nobody has received. The call's own repeats are harmless. A caller that repeats it after ErrTransport gives it a
+// flowfabric.IdempotencyKey, by which a message is known again as long as it is one of the last 1,000.
+//
+// Errors: flowfabric.ErrMailboxFull; ErrNotSignalable when the execution has ended; ErrNotFound; ErrResultPurged; ErrPayloadTooLarge above 64 KiB;
+// ErrInvalidInput for mailbox, payload and options.
+func (c *Client) Send(ctx context.Context, id flowfabric.ExecutionID, mailbox string, payload any, opts ...SendOption) (Sent, error) {
+	m, err := newMessage(c, mailbox, payload, opts)
+	if err != nil {
+		return Sent{}, c.refuse("send to", id, err)
+	}
+	if err := c.admit("send to", id); err != nil {
+		return Sent{}, err
+	}
+	ctx, span := c.tracer.Signal(ctx, "send", tracing.Work{Execution: id})
+	s, err := c.store.SendMessage(ctx, id, m)
+	if err != nil {
+		err = link.Signalled("send to", id, err)
+	}
+	span.Ended(err)
+	return Sent{Number: s.Number, Waiting: s.Waiting, Duplicate: s.Already}, err
+}
+
+func newMessage(c *Client, mailbox string, payload any, opts []SendOption) (engine.Message, error) {
+	m := engine.Message{Mailbox: mailbox, By: c.by()}
+	var said option.Values
+	for i, o := range opts {
+		if by, ok := o.(flowfabric.By); ok {
+			m.By = cmp.Or(string(by), m.By)
+		} else if err := say(&said, i, o); err != nil {
+			return m, err
+		}
+	}
+	m.Key = said.IdempotencyKey
+	if said.Has(option.IdempotencyKey) && m.Key == "" {
+		return m, fmt.Errorf("%w: the idempotency key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput, limits.MaxIdempotencyKey)
+	}
+	if len(m.Key) > limits.MaxIdempotencyKey {
+		return m, fmt.Errorf("%w: the idempotency key has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, len(m.Key), limits.MaxIdempotencyKey)
+	}
+	if err := suspend.CheckMailbox(mailbox); err != nil {
+		return m, err
+	}
+	if err := link.CheckNamed(m.By, limits.MaxSignalSource); err != nil {
+		return m, err
+	}
+	var err error
+	if m.Encoding, m.Payload, err = encoded(payload); err == nil && len(m.Payload) > limits.MaxMessage {
+		err = fmt.Errorf("%w: a message of %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(m.Payload), limits.MaxMessage)
+	}
+	return m, err
+}
+
+// Mailboxes tells of the messages of an execution.
+type Mailboxes struct {
+	Total    uint64            // that came so far
+	Waiting  int               // that nobody has received yet
+	Bytes    int               // of those, as they are stored
+	Messages []suspend.Message // of those, a page
+}
+
+// Messages lists messages that were sent to an execution and that nobody has received yet, whatever the mailbox, the first that came first: those behind the
+// number after (0: from the first), up to 100 and 128 KiB. What was received is kept in steps of the handler ([Client.Steps]).
+//
+// Errors: flowfabric.ErrNotFound, ErrResultPurged.
+func (c *Client) Messages(ctx context.Context, id flowfabric.ExecutionID, after uint64) (Mailboxes, error) {
+	if err := c.admit("messages of", id); err != nil {
+		return Mailboxes{}, err
+	}
+	if after > maxNumber {
+		return Mailboxes{}, fmt.Errorf("messages of %s: %w: after is %d, want 0..%d", id, flowfabric.ErrInvalidInput, after, uint64(maxNumber))
+	}
+	m, err := c.store.ReadMessages(ctx, id, after, limits.MaxReceived)
+	if err != nil {
+		return Mailboxes{}, link.Operated("messages of", id, err)
+	}
+	return Mailboxes(m), nil
+}
+
+// maxNumber is the largest number of a message.
+const maxNumber = 1<<53 - 1

@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/rueidis"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// Message is what a sender says to a mailbox.
+type Message struct {
+	ID       uuid.UUID // makes a repeat harmless; nil mints one
+	Mailbox  string    // 1..96 bytes of printable ASCII
+	Key      string    // ≤ 256 bytes; a later message with the same key is answered like the first
+	By       string    // ≤ 256 bytes, who sends it
+	Encoding string    // json, utf8 or bytes
+	Payload  []byte    // ≤ 64 KiB
+}
+
+// Sent answers that.
+type Sent struct {
+	Number  uint64 // the message's place among all that the execution got, from 1
+	Waiting int    // how many nobody has received yet
+	Already bool   // it was sent before
+}
+
+// SendMessage puts a message into a mailbox of an execution (lua/suspend/ff_send_message.lua). ErrNotSignalable (slot 0: the code) for one
+// that has ended; ErrMailboxFull; ErrNotFound.
+func (e *Engine) SendMessage(ctx context.Context, id flowfabric.ExecutionID, m Message) (Sent, error) {
+	if m.ID == uuid.Nil {
+		m.ID = uuid.New()
+	}
+	r, err := e.call(ctx, fnSend, id.Partition(), protocol, id.UUID().String(), m.Mailbox, m.ID.String(), m.Key, m.By, m.Encoding,
+		rueidis.BinaryString(m.Payload))
+	if err != nil {
+		return Sent{}, err
+	}
+	out := Sent{Number: uint64(r.number()), Waiting: int(r.number()), Already: r.already}
+	return out, r.fail()
+}
+
+// Receipt is what a receipt took from a mailbox, or why it took nothing.
+type Receipt struct {
+	Why      string // why nothing came: a cause of package suspend, or that the handler only looked; "" if something did
+	Messages []suspend.Message
+}
+
+// receiptMark is between mailbox and number in the name of a receipt; no name of a user has it.
+const receiptMark = "·"
+
+// ReceiptName is the name of the nth receipt of a mailbox in a run, from 1.
+func ReceiptName(mailbox string, n int) string { return mailbox + receiptMark + strconv.Itoa(n) }
+
+// IsReceipt tells whether a wait of this name is for a message.
+func IsReceipt(wait string) bool { return strings.Contains(wait, receiptMark) }
+
+// Receiving asks for messages of a mailbox.
+type Receiving struct {
+	Name    string // of the receipt: it is kept as the step StepReceipt + Name
+	Mailbox string
+	Limit   int    // 1..100 messages
+	Why     string // recorded if there is none; "" records nothing then
+}
+
+// ReceiveMessages takes messages and records that they were taken (lua/suspend/ff_receive_messages.lua). A receipt that was recorded is answered as it
+// was; recorded is false if there was nothing to record. ErrStepLimit.
+func (e *Engine) ReceiveMessages(ctx context.Context, f flowfabric.Fence, q Receiving) (receipt Receipt, recorded bool, err error) {
+	r, err := e.call(ctx, fnReceive, f.Execution.Partition(), append(fenceArgs([]string{protocol}, f), q.Name, q.Mailbox, strconv.Itoa(q.Limit), q.Why)...)
+	if err != nil {
+		return Receipt{}, false, err
+	}
+	value := r.bytes()
+	if err := r.fail(); err != nil || len(value) == 0 {
+		return Receipt{}, false, err
+	}
+	receipt, err = DecodeReceipt(value)
+	return receipt, err == nil, err
+}
+
+// Mailboxes tells of the messages of an execution.
+type Mailboxes struct {
+	Total    uint64 // that came, so far
+	Waiting  int    // that nobody has received
+	Bytes    int    // of those, as they are stored
+	Messages []suspend.Message
+}
+
+// ReadMessages lists messages that nobody has received yet, up to limit (1..100) behind a number, at most 128 KiB but for the first
+// (lua/read/ff_read_messages.lua). ErrNotFound; ErrResultPurged while a tombstone is left.
+func (e *Engine) ReadMessages(ctx context.Context, id flowfabric.ExecutionID, behind uint64, limit int) (Mailboxes, error) {
+	r, err := e.call(ctx, fnReadMessages, id.Partition(), protocol, id.UUID().String(), strconv.FormatUint(behind, 10), strconv.Itoa(limit))
+	if err != nil {
+		return Mailboxes{}, err
+	}
+	out := Mailboxes{Total: uint64(r.number()), Waiting: int(r.number()), Bytes: int(r.number())}
+	for range r.count(1) {
+		m, err := decodeMessage(r.text())
+		if err != nil {
+			r.stop("%w", err)
+			break
+		}
+		out.Messages = append(out.Messages, m)
+	}
+	return out, r.fail()
+}
+
+// DecodeReceipt reads the step that keeps a receipt.
+func DecodeReceipt(value []byte) (Receipt, error) {
+	why, rest, more := strings.Cut(string(value), unit)
+	out := Receipt{Why: why}
+	for more {
+		size, tail, ok := strings.Cut(rest, ":")
+		n, err := strconv.Atoi(size)
+		if !ok || err != nil || n < 0 || n > len(tail) {
+			return Receipt{}, fmt.Errorf("%w: message %d of a receipt is cut short", denied.Reply, len(out.Messages))
+		}
+		m, err := decodeMessage(tail[:n])
+		if err != nil {
+			return Receipt{}, err
+		}
+		out.Messages = append(out.Messages, m)
+		if rest = tail[n:]; rest == "" {
+			break
+		}
+		if rest, more = strings.CutPrefix(rest, unit); !more {
+			return Receipt{}, fmt.Errorf("%w: %d bytes follow the messages of a receipt", denied.Reply, len(rest))
+		}
+	}
+	if (len(out.Messages) == 0) != (why != "") {
+		return Receipt{}, fmt.Errorf("%w: a receipt of %d messages says %q", denied.Reply, len(out.Messages), clip(why))
+	}
+	return out, nil
+}
+
+// decodeMessage reads what lua/lib/mailbox.lua stores.
+func decodeMessage(text string) (suspend.Message, error) {
+	p := strings.SplitN(text, unit, 6)
+	if len(p) != 6 {
+		return suspend.Message{}, fmt.Errorf("%w: a message of %d parts", denied.Reply, len(p))
+	}
+	number, err := strconv.ParseUint(p[0], 10, 64)
+	var at time.Time
+	if err == nil {
+		at, err = millisAt(p[2])
+	}
+	if err != nil {
+		return suspend.Message{}, fmt.Errorf("%w: message: %w", denied.Reply, err)
+	}
+	return suspend.Message{Number: number, Mailbox: p[1], SentAt: at, By: p[3], Encoding: p[4], Payload: []byte(p[5])}, nil
+}

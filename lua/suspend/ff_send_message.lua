@@ -1,0 +1,30 @@
+-- ff_send_message: a message to a mailbox of an execution that has not ended, whoever sends it. It waits there until the handler receives it; one that
+-- waits for a message of this mailbox goes on. key is '' or makes a repeat harmless, as the message's id does: the last 1,000 are remembered.
+-- The answer says which message of the execution it is, from 1, and how many wait.
+-- Flags:   none
+-- Go:      Engine.SendMessage
+-- Args:    protocol id mailbox message key by encoding payload
+-- Replies: OK number waiting; ALREADY_SATISFIED number waiting
+-- Errors:  invalid_input payload_too_large execution_not_found result_purged corrupt target_not_signalable mailbox_full partition_missing partition_frozen protocol_mismatch
+local function ff_send_message(ctx, argv)
+  local id = args.id(argv[2])
+  if not id then return reply.err('invalid_input', 'execution id') end
+  local m, bad = mailbox.parse(argv, 3)
+  if not m then return bad end
+  local c = core.read(ctx, id)
+  if not c.state then return purge.missing(ctx, id) end
+  local before = mailbox.repeated(ctx, c, id, m)
+  if before then return reply.already(reply.int(args.score(before)), mailbox.many(c)) end
+  if core.terminal(c) then return reply.err('target_not_signalable', c.state) end
+  local number, waiting = mailbox.put(ctx, c, id, m)
+  if not number then return waiting end
+  if core.suspended(c) then
+    local u = suspension.read(ctx, id)
+    if not u.closed_at and u.condition == condition.mailbox(m.box) then
+      suspension.resume(ctx, c, id, u, { reason = 'resumed', cause = 'message', trigger = 'message',
+        who = m.by ~= '' and 'message ' .. m.by or nil })
+      flow.apply(ctx)
+    end
+  end
+  return reply.ok(number, waiting)
+end
