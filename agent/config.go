@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // The bounds of a [Config].
@@ -57,7 +58,8 @@ type Config struct {
 	Mailbox string
 	// Conversation makes the agent wait for the next message, suspended, when the model has ended, instead of returning. It needs Mailbox.
 	Conversation bool
-	// Idle is how long the agent waits for a message, 1 ms to ten years. A longer wait ends the run without an error. Default 0: for ever.
+	// Idle is how long the agent waits for a message, 1 ms to ten years. A longer wait ends the run without an error, and so does an operator who resumes
+	// the execution. Default 0: for ever.
 	Idle time.Duration
 
 	// Edit may change what the model is asked, for example leave out old messages. It must decide by the request alone. What it changes is its own copy; the
@@ -103,6 +105,8 @@ func (c Config) validate() error {
 		return invalid("MaxOutput is %d, want at least 0", c.MaxOutput)
 	case c.Parallel < 1 || c.Parallel > maxParallel:
 		return invalid("Parallel is %d, want 1..%d, or 0 for %d", c.Parallel, maxParallel, defaultParallel)
+	case c.Mailbox != "" && suspend.CheckMailbox(c.Mailbox) != nil:
+		return invalid("Mailbox: %v", suspend.CheckMailbox(c.Mailbox))
 	case c.Conversation && c.Mailbox == "":
 		return invalid("Conversation needs Mailbox")
 	case c.Idle < 0:

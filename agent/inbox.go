@@ -6,40 +6,49 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/flowfabric/flowfabric-go/handler"
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// inbox is where messages of the user come from while an agent runs. What it returns is recorded: a later run of the handler gets the same.
-type inbox interface {
-	// drain takes what has come, without waiting.
-	drain(ctx context.Context) ([]Message, error)
-	// receive waits for one message; ok is false if none came within Config.Idle.
-	receive(ctx context.Context) (m Message, ok bool, err error)
+// hear takes the messages that have come. What it gets is recorded, so a later run of the handler gets the same.
+func (r *run) hear(ctx context.Context) error {
+	if r.cfg.Mailbox == "" {
+		return nil
+	}
+	messages, err := suspend.Drain(ctx, r.task, r.cfg.Mailbox)
+	for _, m := range messages {
+		r.says = append(r.says, said(m))
+	}
+	return err
 }
 
-// userMessage is a message of the user by what was sent: text, a string of JSON, or an object with a text.
-func userMessage(by, encoding string, payload []byte) Message {
-	m := Message{Role: User, From: by, Text: string(payload)}
+// receive waits for a message. The run does not go on if none comes in time, or if an operator ends the wait.
+func (r *run) receive(ctx context.Context) (goOn bool, err error) {
+	m, err := suspend.ReceiveMessage(ctx, r.task, r.cfg.Mailbox, suspend.Within(r.cfg.Idle), suspend.OnTimeout(suspend.Resume))
+	switch {
+	case errors.Is(err, flowfabric.ErrWaitTimeout), errors.Is(err, flowfabric.ErrNoSignal):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	r.says = append(r.says, said(m))
+	return true, nil
+}
+
+// said is a message of the user by what was sent: a string, an object with a text, or whatever else as it is.
+func said(sent suspend.Message) Message {
+	m := Message{Role: User, From: sent.By, Text: string(sent.Payload)}
 	var text string
 	var object struct {
 		Text *string `json:"text"`
 	}
-	if encoding != "json" {
-		// the text as it is
-	} else if json.Unmarshal(payload, &text) == nil {
+	if sent.Encoding != "json" {
+		// as it is
+	} else if json.Unmarshal(sent.Payload, &text) == nil {
 		m.Text = text
-	} else if json.Unmarshal(payload, &object) == nil && object.Text != nil {
+	} else if json.Unmarshal(sent.Payload, &object) == nil && object.Text != nil {
 		m.Text = *object.Text
 	}
-	m.Text = strings.ToValidUTF8(m.Text, "\ufffd")
+	m.Text, m.From = strings.ToValidUTF8(m.Text, "\ufffd"), strings.ToValidUTF8(m.From, "\ufffd")
 	return m
-}
-
-type noInbox struct{}
-
-func newInbox(*handler.Task, Config) inbox { return noInbox{} }
-
-func (noInbox) drain(context.Context) ([]Message, error) { return nil, errors.New("no mailbox") }
-func (noInbox) receive(context.Context) (Message, bool, error) {
-	return Message{}, false, errors.New("no mailbox")
 }

@@ -25,7 +25,6 @@ type run struct {
 	task  *handler.Task
 	tools map[string]*definition
 	specs []ToolSpec
-	inbox inbox
 	spans *spans
 
 	done  Result        // so far; Messages is what the model has seen, and what it answered
@@ -70,9 +69,6 @@ func newRun(t *handler.Task, cfg Config) *run {
 	for _, tool := range cfg.Tools {
 		r.tools[tool.d.spec.Name] = tool.d
 		r.specs = append(r.specs, tool.d.spec)
-	}
-	if cfg.Mailbox != "" {
-		r.inbox = newInbox(t, cfg)
 	}
 	r.says = append(r.says, cfg.Messages...)
 	if cfg.Prompt != "" {
@@ -125,7 +121,7 @@ func (r *run) begin(ctx context.Context) (goOn bool, err error) {
 
 // next finds out whether there is more to answer when the model has ended.
 func (r *run) next(ctx context.Context) (goOn bool, err error) {
-	if r.inbox == nil {
+	if r.cfg.Mailbox == "" {
 		return false, nil
 	}
 	if err := r.hear(ctx); err != nil || len(r.says) > 0 {
@@ -138,25 +134,6 @@ func (r *run) next(ctx context.Context) (goOn bool, err error) {
 		return false, err
 	}
 	return r.receive(ctx)
-}
-
-// hear takes the messages that have come.
-func (r *run) hear(ctx context.Context) error {
-	if r.inbox == nil {
-		return nil
-	}
-	messages, err := r.inbox.drain(ctx)
-	r.says = append(r.says, messages...)
-	return err
-}
-
-// receive waits for a message. It is not true that the run goes on if none comes in time.
-func (r *run) receive(ctx context.Context) (goOn bool, err error) {
-	m, ok, err := r.inbox.receive(ctx)
-	if ok {
-		r.says = append(r.says, m)
-	}
-	return ok, err
 }
 
 // prefixed is the name of a step or wait of this agent.
