@@ -90,6 +90,20 @@ func TestToolsStoppedByADrain(t *testing.T) {
 	})
 }
 
+// A handler may end the context of its agent. What a tool returns then is not recorded.
+func TestToolsStoppedByTheirHandler(t *testing.T) {
+	r := fftest.Run(t, chat, func(ctx context.Context, task *handler.Task, prompt string) (agent.Result, error) {
+		inner, stop := context.WithCancel(ctx)
+		tool := agent.NewTool("x", "", func(context.Context, struct{}) (string, error) { stop(); return "", errors.New("in words of its own") })
+		got, err := agent.Run(inner, task, agent.Config{Model: &script{answers: []agent.Response{wants("x", "{}"), says("end")}}, Tools: []agent.Tool{tool}, Prompt: prompt})
+		if err == nil || len(got.Messages) != 2 {
+			t.Errorf("%v, %+v", err, got)
+		}
+		return got, nil
+	}, "hello")
+	r.WantSteps("model 1")
+}
+
 // An error of the model is for the retry policy; the next attempt asks again, and only what was not recorded.
 func TestModelErrors(t *testing.T) {
 	retried := handler.Define[string, agent.Result]("retried", handler.Retry(3, time.Second, time.Minute))
