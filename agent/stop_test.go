@@ -18,11 +18,15 @@ import (
 // drip is a model that says a word a second, sixty of them, and stops with its context. ended gets why.
 func drip(ended chan error) agent.Model {
 	return agent.ModelFunc(func(ctx context.Context, _ agent.Request, delta func(agent.Delta) error) (agent.Response, error) {
+		defer func() {
+			if ctx.Err() != nil {
+				ended <- context.Cause(ctx)
+			}
+		}()
 		for range 60 {
 			select {
 			case <-time.After(time.Second):
 			case <-ctx.Done():
-				ended <- context.Cause(ctx)
 				return says("half of it"), context.Cause(ctx)
 			}
 			if err := delta(agent.Delta{Text: "word "}); err != nil {
