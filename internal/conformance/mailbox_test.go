@@ -169,7 +169,9 @@ var mailboxScenarios = []scenario{
 		w.mail(id, "user", "5")
 		c = k.one(id)
 		same(w, "told", words(told(c.Resume), c.Resume.Name, w.record(id).By), "message: user·1 ann")
+		same(w, "its answer is listed", len(w.listed(id)), 1)
 		same(w, "taken", w.take(c.Fence, "user·1", "user", 1, ""), "4 user 4")
+		same(w, "then the receipt is, alone", len(w.listed(id)), 1)
 		m := w.stopped(c.Fence, awaiting("approval"))
 		same(w, "the receipt says all, so the answer is no step", words(len(w.hash(w.k.Steps(id.UUID())))), "1")
 		w.mail(id, "user", "6")
@@ -283,9 +285,9 @@ var mailboxScenarios = []scenario{
 		r, _, err := w.e.ReceiveMessages(w.ctx, c.Fence, engine.Receiving{Name: "d", Mailbox: "user", Limit: 100})
 		w.no(err)
 		same(w, "by one receipt, the first and what fits into 128 KiB", len(r.Messages), 1)
-		page, err := w.e.ReadMessages(w.ctx, id, 1002, 100)
+		page, err := w.e.ReadMessages(w.ctx, id, 1004, 100)
 		w.no(err)
-		same(w, "a page", words(len(page.Messages), page.Messages[0].Number, page.Waiting, page.Total), "1 1003 14 1016")
+		same(w, "a page", words(len(page.Messages), page.Messages[0].Number, page.Waiting, page.Total), "1 1005 14 1016")
 		w.check()
 	}},
 	{name: "a receipt that does not fit among the steps is refused and takes nothing", run: func(w *env) {

@@ -21,7 +21,7 @@ type Wait struct {
 	Timeout                   int64 // ms, 0 = none
 	Behaviour                 string
 	Delay                     int64  // ms between resumption and the next claim
-	Only                      string // O operator, T timeout: there is no waitpoint
+	Only                      string // O operator, T timeout, M, unit separator and a mailbox: there is no waitpoint
 	Point                     Point
 	Pending                   bool
 	Need                      int
@@ -37,6 +37,7 @@ var behaviours = []string{"fail", "cancel", "expire", "auto_resume", "auto_resum
 type Suspension struct {
 	Wait
 	By      Fence
+	After   int   // number of the last step before it
 	Until   int64 // 0 = for ever
 	Filled  []bool
 	Matched []string // the signals that the condition took, as they are kept
@@ -119,6 +120,9 @@ func (p *Partition) Suspend(id string, f Fence, q Wait) Reply {
 		slices.ContainsFunc(q.Names, func(name string) bool { return !signalName(name) }) {
 		return answer("invalid_resume_condition")
 	}
+	if box, waits := strings.CutPrefix(q.Only, mailboxWait); waits && !mailboxName(box) {
+		return answer("invalid_resume_condition")
+	}
 	x := p.Executions[id]
 	if x != nil && x.Suspension != nil && x.made(x.Suspension.By, f) && (x.Suspension.ID == q.ID || q.Request != "" && x.Suspension.Request == q.Request) {
 		return x.waits(Already)
@@ -132,7 +136,7 @@ func (p *Partition) Suspend(id string, f Fence, q Wait) Reply {
 		return code
 	}
 	late := q.Pending && (w.State == "x" || w.State == "p" && w.Expires <= p.Now)
-	u := Suspension{Wait: q, By: f, Filled: make([]bool, len(q.Names))}
+	u := Suspension{Wait: q, By: f, After: x.StepOrder, Filled: make([]bool, len(q.Names))}
 	if q.Timeout > 0 {
 		u.Until = p.Now + q.Timeout
 	}
@@ -152,15 +156,15 @@ func (p *Partition) Suspend(id string, f Fence, q Wait) Reply {
 	if late && !u.met() { // what was accepted in time counts, if it suffices
 		return answer("pending_waitpoint_expired", q.Point.Key)
 	}
-	if last := x.Suspension; last != nil && last.Name != "" && x.Told && x.Steps[answerStep+last.Name] == "" {
-		x.Steps[answerStep+last.Name] = last.outcome()
+	if last := x.Suspension; last != nil && last.Name != "" && x.Told && x.Steps[answerStep+last.Name] == "" && !x.receipted(last) {
+		x.recordAt(answerStep+last.Name, last.outcome(), last.After)
 	}
 	if q.Only == "" {
 		w.State, w.Expires, w.Suspension, w.Early = "a", u.Until, q.ID, nil
 		x.put(w)
 	}
 	x.Suspension = &u
-	if u.met() {
+	if box, waits := strings.CutPrefix(q.Only, mailboxWait); u.met() || waits && len(x.heads(box, 1)) > 0 {
 		x.Told, x.attempt().Run = true, 0
 		p.shut(x, ending{reason: "resumed", cause: "already_satisfied", closer: closer})
 		return x.waits(OK)
@@ -173,6 +177,12 @@ func (p *Partition) Suspend(id string, f Fence, q Wait) Reply {
 		p.need(at)
 	}
 	return x.waits(OK)
+}
+
+// receipted tells whether a receipt says what a wait for a message was answered.
+func (x *Execution) receipted(u *Suspension) bool {
+	_, recorded := x.Steps[receiptStep+u.Name]
+	return strings.HasPrefix(u.Only, mailboxWait) && recorded
 }
 
 func (q Wait) invalid() bool {
