@@ -46,6 +46,7 @@ func answer(ctx context.Context, t *handler.Task, question string) (string, erro
 // An agent is a handler: it is submitted, followed and waited for like any other work.
 func ExampleRun() {
 	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	s, err := embedded.Start(ctx, embedded.Config{})
 	if err != nil {
 		fmt.Println(err)

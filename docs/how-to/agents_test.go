@@ -122,7 +122,7 @@ func print(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, w i
 	return nil
 }
 
-var Chat = handler.Define[string, agent.Result]("chat")
+var Talk = handler.Define[string, agent.Result]("talk")
 
 type Talker struct{ Model agent.Model }
 
@@ -191,10 +191,10 @@ func TestAgents(t *testing.T) {
 
 func TestTalks(t *testing.T) {
 	stop := handler.Define[string, string]("careful")
-	ctx, c := start(t, runtime.Config{}, handler.Bind(Chat, (&Talker{agent.ModelFunc(canned)}).Handle), handler.Bind(stop, func(ctx context.Context, t *handler.Task, prompt string) (string, error) {
+	ctx, c := start(t, runtime.Config{}, handler.Bind(Talk, (&Talker{agent.ModelFunc(canned)}).Handle), handler.Bind(stop, func(ctx context.Context, t *handler.Task, prompt string) (string, error) {
 		return careful(ctx, t, agent.Config{Model: agent.ModelFunc(canned), Prompt: prompt, Tools: []agent.Tool{search}, MaxTurns: 1})
 	}))
-	exec, err := client.Submit(ctx, c, Chat, "hello")
+	exec, err := client.Submit(ctx, c, Talk, "hello")
 	must(t, err)
 	_, err = exec.AwaitSuspension(ctx)
 	must(t, err)
