@@ -1,0 +1,158 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// The bounds of a [Config].
+const (
+	defaultTurns    = 50
+	maxTurns        = 500 // every turn is a step, and so is every tool call: an execution has at most 1,000
+	defaultParallel = 8
+	maxParallel     = 64
+	maxTools        = 128
+	maxName         = 32
+	maxToolName     = 64
+)
+
+// Config says what an agent is, what it begins with and where it stops. Zero fields have the stated defaults. [Run] does not change it, so many runs
+// may share one.
+type Config struct {
+	// Name is the agent's, in the names of its steps and in spans: 1..32 of A-Z a-z 0-9 _ . -. The default "" does for the only agent of a handler. Agents of
+	// one handler need different names, and must run one after the other.
+	Name string
+	// Model answers. Required.
+	Model Model
+	// System are instructions that come before the conversation.
+	System string
+	// Messages are the conversation so far, for example Result.Messages of an earlier run, and Prompt is what the user says then. Without both the
+	// agent waits for a message from Mailbox.
+	Messages []Message
+	Prompt   string
+	// Tools are what the model may use, at most 128 with different names.
+	Tools []Tool
+
+	// MaxTurns is how many times the model may be called in the run, 1..500. Default 50.
+	MaxTurns int
+	// MaxTokens bounds the usage of the run, the total of all answers. No further model call and no further tool begins when it is reached, so the answer
+	// that reaches it may go over it. Default 0: no bound.
+	MaxTokens int64
+	// MaxTime bounds the time that recorded model calls and tools took, all together, also those that ran side by side. Waits do not count. It is
+	// looked at between calls; a bound for a single call is a timeout of the model, the tool or the execution. Default 0: no bound.
+	MaxTime time.Duration
+	// MaxOutput is how many tokens one answer may have. Default 0: what the model's adapter takes.
+	MaxOutput int64
+	// Parallel is how many tools of a turn may run at once, 1..64. Default 8.
+	Parallel int
+
+	// Mailbox is the name of the mailbox whose messages the agent takes as the user's (client.Client.Send): before each model call but the first, and when the
+	// model has ended, in which case it goes on. Default "": none.
+	Mailbox string
+	// Conversation makes the agent wait for the next message, suspended, when the model has ended, instead of returning. It needs Mailbox.
+	Conversation bool
+	// Idle is how long the agent waits for a message, 1 ms to ten years. A longer wait ends the run without an error, and so does an operator who resumes
+	// the execution. Default 0: for ever.
+	Idle time.Duration
+
+	// Edit may change what the model is asked, for example leave out old messages. It must decide by the request alone. What it changes is its own copy; the
+	// transcript stays whole. It is called for the calls that are made, not for recorded ones.
+	Edit func(*Request)
+	// Spend is what an answer costs by dimension, to be spent from the execution's budgets. Default: dimension tokens, [Usage.Total]. Amounts of 0 are
+	// left out; nil spends nothing.
+	Spend func(Usage) map[string]int64
+	// Tracer makes spans by the conventions of OpenTelemetry for generative AI, without content of messages. Default: none. See the package comment.
+	Tracer trace.TracerProvider
+}
+
+// withDefaults fills in what is zero.
+func (c Config) withDefaults() Config {
+	if c.MaxTurns == 0 {
+		c.MaxTurns = defaultTurns
+	}
+	if c.Parallel == 0 {
+		c.Parallel = defaultParallel
+	}
+	if c.Spend == nil {
+		c.Spend = func(u Usage) map[string]int64 { return map[string]int64{"tokens": u.Total()} }
+	}
+	return c
+}
+
+// validate names the first field that is not valid.
+func (c Config) validate() error {
+	switch {
+	case c.Name != "" && !named(c.Name, maxName, "_.-"):
+		return invalid("Name %.40q is not valid, want 1..%d of A-Z a-z 0-9 _ . -", c.Name, maxName)
+	case c.Model == nil:
+		return invalid("Model is nil")
+	case len(c.Tools) > maxTools:
+		return invalid("%d Tools, want at most %d", len(c.Tools), maxTools)
+	case c.MaxTurns < 1 || c.MaxTurns > maxTurns:
+		return invalid("MaxTurns is %d, want 1..%d, or 0 for %d", c.MaxTurns, maxTurns, defaultTurns)
+	case c.MaxTokens < 0:
+		return invalid("MaxTokens is %d, want at least 0", c.MaxTokens)
+	case c.MaxTime < 0:
+		return invalid("MaxTime is %v, want at least 0", c.MaxTime)
+	case c.MaxOutput < 0:
+		return invalid("MaxOutput is %d, want at least 0", c.MaxOutput)
+	case c.Parallel < 1 || c.Parallel > maxParallel:
+		return invalid("Parallel is %d, want 1..%d, or 0 for %d", c.Parallel, maxParallel, defaultParallel)
+	case c.Mailbox != "" && suspend.CheckMailbox(c.Mailbox) != nil:
+		return invalid("Mailbox: %v", suspend.CheckMailbox(c.Mailbox))
+	case c.Conversation && c.Mailbox == "":
+		return invalid("Conversation needs Mailbox")
+	case c.Idle < 0:
+		return invalid("Idle is %v, want at least 0", c.Idle)
+	case len(c.Messages) == 0 && c.Prompt == "" && c.Mailbox == "":
+		return invalid("there is nothing to begin with: Messages, Prompt and Mailbox are empty")
+	}
+	for i, m := range c.Messages {
+		if !slices.Contains([]Role{User, Assistant, ToolRole}, m.Role) {
+			return invalid("Messages[%d] has role %.40q, want %s, %s or %s", i, m.Role, User, Assistant, ToolRole)
+		}
+	}
+	if n := len(c.Messages); n > 0 && c.Messages[n-1].Role == Assistant && c.Prompt == "" && c.Mailbox == "" {
+		return invalid("Messages ends with an answer, and Prompt and Mailbox are empty")
+	}
+	seen := map[string]bool{}
+	for i, t := range c.Tools {
+		if err := t.err(); err != nil {
+			return invalid("Tools[%d]: %v", i, err)
+		}
+		if name := t.d.spec.Name; seen[name] {
+			return invalid("Tools[%d]: another tool is named %s, too", i, name)
+		}
+		seen[t.d.spec.Name] = true
+	}
+	return nil
+}
+
+// invalid is the error of a configuration that no later attempt will find valid either.
+func invalid(format string, args ...any) error {
+	return handler.Permanent(fmt.Errorf("agent: %w: Config: %s", flowfabric.ErrInvalidInput, fmt.Sprintf(format, args...)))
+}
+
+// named reports 1..limit bytes of letters, digits and what else is allowed.
+func named(name string, limit int, also string) bool {
+	if name == "" || len(name) > limit {
+		return false
+	}
+	for i := range len(name) {
+		if !nameByte(name[i], also) {
+			return false
+		}
+	}
+	return true
+}
+
+func nameByte(c byte, also string) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || slices.Contains([]byte(also), c)
+}

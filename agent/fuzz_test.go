@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+type fuzzed struct {
+	Text   string         `json:"text"`
+	Number int            `json:"number,omitempty"`
+	More   map[string]any `json:"more,omitempty"`
+}
+
+// Whatever a model writes as arguments: it is checked without a panic, what passes decodes, what people are asked about it is a valid question, and the call
+// survives being stored.
+func FuzzArguments(f *testing.F) {
+	for _, seed := range []string{`{"text":"x"}`, `{"text":`, "", "null", "{}", `{"text":"\u202e\u0000","number":1e400}`, `{"text":"` + strings.Repeat(`\"<`, 9000) + `"}`, "\xff\xfe",
+		`{"text":"x","more":{"a":[1,{"b":null}]}}`} {
+		f.Add(seed, "refund")
+	}
+	called := false
+	tool := NewTool("refund", "", func(context.Context, fuzzed) (string, error) { called = true; return "", nil }, NeedsApproval(Approval{Assignee: "anna"}))
+	f.Fuzz(func(t *testing.T, arguments, name string) {
+		called = false
+		err := tool.d.check([]byte(arguments))
+		if _, failed := tool.d.call(t.Context(), []byte(arguments)); err == nil && (failed != nil || !called) {
+			t.Errorf("arguments passed, but the call failed: %v", failed)
+		}
+		q := tool.d.asking([]byte(arguments))
+		if wanted := suspend.On(suspend.Signal("x"), suspend.Asking(q)); !suspend.IsWanted(wanted) {
+			t.Errorf("not a question: %v", wanted)
+		}
+		a := turn{Message: Message{Calls: []ToolCall{{Name: name, Arguments: json.RawMessage(arguments)}}}}
+		if err := a.settle(1); err != nil {
+			t.Fatal(err)
+		}
+		data, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again turn
+		if err := json.Unmarshal(data, &again); err != nil || !reflect.DeepEqual(a, again) {
+			t.Errorf("stored %+v, read %+v: %v", a, again, err)
+		}
+		if kept := a.Message.Calls[0].Arguments; json.Valid(kept) != json.Valid([]byte(strings.ToValidUTF8(arguments, "\ufffd"))) && strings.TrimSpace(arguments) != "" {
+			t.Errorf("%q became %q", arguments, kept)
+		}
+		if word := stepWord(name); len(word) > maxToolName || strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+			t.Errorf("step word %q", word)
+		}
+	})
+}
+
+// A cut text and a shortened message keep their bounds, are valid, and a text that fits is left alone.
+func FuzzCut(f *testing.F) {
+	f.Add("hello", 3, 100, 100)
+	f.Add(strings.Repeat("é\"<\x00\u2028\xff", 50), 4, 200, 900)
+	f.Fuzz(func(t *testing.T, text string, times, bytes, encoded int) {
+		text = strings.Repeat(text, max(1, min(times, 200)))
+		bytes, encoded = max(maxNote, min(bytes, 1<<20)), max(maxNote, min(encoded, 1<<20))
+		got := cut(text, bytes, encoded)
+		if len(got) > bytes || encodedText(got) > encoded || !utf8.ValidString(got) {
+			t.Errorf("%d bytes, %d encoded, want at most %d, %d: %q", len(got), encodedText(got), bytes, encoded, got)
+		}
+		if data, _ := json.Marshal(got); len(data) > encodedText(got)+2 {
+			t.Errorf("%d bytes of JSON, reckoned %d: %q", len(data), encodedText(got)+2, got)
+		}
+		if whole := strings.ToValidUTF8(text, "\ufffd"); len(whole) <= bytes && encodedText(whole) <= encoded && got != whole {
+			t.Errorf("%q became %q", whole, got)
+		}
+		limit := max(1<<10, min(bytes, limits.MaxFrame))
+		m := shortened(Message{Role: Assistant, Text: text, Calls: []ToolCall{{ID: "1", Name: "a", Arguments: json.RawMessage(text)}, {ID: text[:min(len(text), maxCallID)], Name: text}}}, limit)
+		if n := messageLen(m); n > limit || n == 0 {
+			t.Errorf("a message of %d bytes, want at most %d", n, limit)
+		}
+		if seen := visible(text); !utf8.ValidString(seen) || strings.ContainsAny(seen, "\x00\x1b\r\x7f\u202e\u2028") {
+			t.Errorf("%q is not safe to show", seen)
+		}
+	})
+}

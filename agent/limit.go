@@ -1,0 +1,53 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// CategoryLimit is the category of an execution that failed because its agent reached a limit; not retried.
+const CategoryLimit = "agent_limit"
+
+// ErrLimit is what a [*LimitError] wraps.
+var ErrLimit = errors.New("the agent has reached a limit")
+
+// LimitError says which limit of a [Config] ended a run: What is turns, tokens or time, and Limit its value, nanoseconds for time. A handler
+// that returns it fails for good, category agent_limit.
+type LimitError struct {
+	What  string
+	Limit int64
+}
+
+// Error names the limit and the field of the configuration.
+func (e *LimitError) Error() string {
+	switch e.What {
+	case "time":
+		return fmt.Sprintf("%v: its model calls and tools took %v, see Config.MaxTime", ErrLimit, time.Duration(e.Limit))
+	case "tokens":
+		return fmt.Sprintf("%v: it used %d tokens, see Config.MaxTokens", ErrLimit, e.Limit)
+	}
+	return fmt.Sprintf("%v: %d model calls, see Config.MaxTurns", ErrLimit, e.Limit)
+}
+
+// Unwrap is ErrLimit.
+func (e *LimitError) Unwrap() error { return ErrLimit }
+
+// limit is the error of a run that may call neither the model nor a tool any more. It looks at recorded figures only, so that a run
+// that is repeated stops at the same place.
+func (r *run) limit() error {
+	var over *LimitError
+	switch cfg := r.cfg; {
+	case r.done.Turns >= cfg.MaxTurns:
+		over = &LimitError{"turns", int64(cfg.MaxTurns)}
+	case cfg.MaxTokens > 0 && r.done.Usage.Total() >= cfg.MaxTokens:
+		over = &LimitError{"tokens", cfg.MaxTokens}
+	case cfg.MaxTime > 0 && r.took >= cfg.MaxTime:
+		over = &LimitError{"time", int64(cfg.MaxTime)}
+	default:
+		return nil
+	}
+	return handler.Category(CategoryLimit, handler.Permanent(over))
+}

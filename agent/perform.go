@@ -1,0 +1,172 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+const (
+	// maxResult bounds the result of a tool as JSON. It leaves room in a step's value for what a cipher adds.
+	maxResult = limits.MaxStepBytes - 16<<10
+	// maxFailure bounds the error of a tool, in bytes.
+	maxFailure = 16 << 10
+)
+
+// outcome is the value of a tool's step.
+type outcome struct {
+	Message Message       `json:"message"`
+	Took    time.Duration `json:"took"`
+}
+
+// job is a tool call of a turn.
+type job struct {
+	ToolCall
+	number string      // "1.2": turn and place
+	tool   *definition // nil if there is none of that name
+	ask    bool        // people decide
+	denied string      // what they decided, if not that it may run
+	done   outcome
+	err    error
+}
+
+func (j *job) named(what string) string { return what + " " + j.number + " " + stepWord(j.Name) }
+
+// stepWord makes a name that a model has chosen fit for the name of a step.
+func stepWord(name string) string {
+	word := []byte(name)
+	if len(word) > maxToolName {
+		word = word[:maxToolName]
+	}
+	for i := range word {
+		if !nameByte(word[i], "_-") {
+			word[i] = '_'
+		}
+	}
+	return string(word)
+}
+
+// perform makes the calls of an answer, each as a step of its own: first those that nobody is asked about, then the approved ones.
+func (r *run) perform(ctx context.Context, calls []ToolCall) error {
+	jobs := make([]*job, len(calls))
+	for i, c := range calls {
+		jobs[i] = r.jobOf(c, i)
+	}
+	ask := func(j *job) bool { return j.ask }
+	if err := r.work(ctx, slices.DeleteFunc(slices.Clone(jobs), ask)); err != nil {
+		return err
+	}
+	asked := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return !j.ask })
+	for _, j := range asked {
+		var err error
+		if j.denied, err = j.tool.ask(ctx, r.task, r.cfg.prefixed(j.named("approve")), j.Arguments); err != nil {
+			return err
+		}
+	}
+	if err := r.work(ctx, asked); err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		r.tells = append(r.tells, j.done.Message)
+		r.took += j.done.Took
+	}
+	return nil
+}
+
+func (r *run) jobOf(c ToolCall, place int) *job {
+	j := &job{ToolCall: c, number: fmt.Sprintf("%d.%d", r.done.Turns, place+1), tool: r.tools[c.Name]}
+	j.ask = j.tool != nil && j.tool.approval != nil && j.bad() == nil
+	return j
+}
+
+// bad is what is wrong with the name or the arguments of a call.
+func (j *job) bad() error {
+	if j.tool == nil {
+		return fmt.Errorf("there is no tool %.80q", j.Name)
+	}
+	return j.tool.check(j.Arguments)
+}
+
+// work runs the steps of calls at once. One that fails does not stop the others: what they did is recorded.
+func (r *run) work(ctx context.Context, jobs []*job) error {
+	if len(jobs) == 1 {
+		r.step(ctx, jobs[0])
+		return jobs[0].err
+	}
+	p := pool.New().WithMaxGoroutines(r.cfg.Parallel)
+	for _, j := range jobs {
+		p.Go(func() { r.step(ctx, j) })
+	}
+	p.Wait()
+	var failed error
+	for _, j := range jobs {
+		failed = errors.Join(failed, j.err)
+	}
+	return failed
+}
+
+// step makes one call and records what came of it.
+func (r *run) step(ctx context.Context, j *job) {
+	name := r.cfg.prefixed(j.named("tool"))
+	j.done, j.err = handler.Step(ctx, r.task, name, func(ctx context.Context) (outcome, error) {
+		began := time.Now()
+		text, failed, err := r.result(ctx, name, j)
+		took := time.Since(began)
+		if err != nil {
+			return outcome{}, err
+		}
+		m := Message{Role: ToolRole, Call: j.ID, Tool: strings.ToValidUTF8(j.Name, "\ufffd"), Text: text, Failed: failed}
+		return outcome{Message: m, Took: took}, nil
+	})
+}
+
+// result is what the model is told about a call. An error ends the run.
+func (r *run) result(ctx context.Context, step string, j *job) (text string, failed bool, err error) {
+	if j.denied != "" {
+		return failure(j.denied), true, nil
+	}
+	if bad := j.bad(); bad != nil {
+		return failure(bad.Error()), true, nil
+	}
+	ctx, span := r.spans.tool(ctx, j)
+	defer func() { span.worked(ctx, r.task, failed, err) }()
+	err = errPanicked
+	text, err = j.tool.call(context.WithValue(ctx, callKey{}, callOf(r.task, step, j.ToolCall)), j.Arguments)
+	if err != nil {
+		if j.tool.endsRun || r.ends(ctx, err) {
+			return "", false, err
+		}
+		return failure(err.Error()), true, nil
+	}
+	text = strings.ToValidUTF8(text, "\ufffd")
+	if n := encodedText(text); n > maxResult {
+		return fmt.Sprintf("the result has %d bytes as JSON, more than %d; ask for less", n, maxResult), true, nil
+	}
+	return text, false, nil
+}
+
+func failure(text string) string {
+	return cut(strings.ToValidUTF8(text, "\ufffd"), maxFailure, maxResult)
+}
+
+// ends reports an error of a tool that is not for the model: its author has said what follows, or the execution must stop.
+func (r *run) ends(ctx context.Context, err error) bool {
+	if ctx.Err() != nil || suspend.IsWanted(err) {
+		return true
+	}
+	out := handler.Classify(ctx, r.task, err)
+	if out.Kind != handler.OutcomeFail || out.Failure.Permanent || out.Failure.RetryAfter != nil {
+		return true
+	}
+	return out.Failure.Category != handler.CategoryHandlerError && !errors.Is(err, flowfabric.ErrOverBudget)
+}

@@ -1,0 +1,145 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// Result is what an agent came to.
+type Result struct {
+	Text     string     `json:"text"`           // of the last answer
+	Messages []Message  `json:"messages"`       // the whole conversation, Config.Messages included
+	Usage    Usage      `json:"usage"`          // of all answers of the run
+	Turns    int        `json:"turns"`          // model calls of the run
+	Stop     StopReason `json:"stop,omitempty"` // why the last answer ended; "" if there was none
+}
+
+// run is one call of [Run].
+type run struct {
+	cfg   Config
+	task  *handler.Task
+	tools map[string]*definition
+	specs []ToolSpec
+	spans *spans
+
+	done  Result        // so far; Messages is what the model has seen, and what it answered
+	took  time.Duration // by recorded steps
+	tells []Message     // of tools, since the last model call
+	says  []Message     // of the user, since the last model call
+}
+
+// Run lets a model work with tools until it has ended, and returns what came of it. A handler calls it; what it returns is the handler's to use:
+//
+//	func research(ctx context.Context, t *handler.Task, question string) (string, error) {
+//		r, err := agent.Run(ctx, t, agent.Config{Model: model, Tools: tools, Prompt: question})
+//		return r.Text, err
+//	}
+//
+// Each model call and each tool call is a step of the handler (handler.Step), "model 1", "tool 1.2 search", with the agent's name before it if it has one. So
+// what was recorded is not repeated by a later run of the handler, and the limits of steps hold: an answer or a tool's result has at most 256 KiB, and
+// an execution at most 1,000 steps. An agent waits as suspend.Await does: Run returns an error that the handler must return.
+//
+// An answer that ended early ([StopLength], [StopRefusal]) is no error, see Result.Stop.
+//
+// Errors come with the result so far: a [*LimitError]; what the model, or a tool that may end the run, returned; flowfabric.ErrInvalidInput for a configuration
+// that is not valid; the errors of handler.Step, handler.Task.SpendAll, suspend.Ask and suspend.ReceiveMessage; the context's cause. A panic of a tool goes on in
+// the handler. A handler calls Run from one goroutine at a time.
+func Run(ctx context.Context, t *handler.Task, cfg Config) (Result, error) {
+	if t == nil {
+		return Result{}, handler.Permanent(fmt.Errorf("agent: %w: the task is nil; a handler gets one", flowfabric.ErrInvalidInput))
+	}
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return Result{}, err
+	}
+	r := newRun(t, cfg)
+	err := errPanicked
+	defer func() { r.spans.end(ctx, t, err) }()
+	err = r.loop(ctx)
+	return r.done, err
+}
+
+func newRun(t *handler.Task, cfg Config) *run {
+	r := &run{cfg: cfg, task: t, tools: map[string]*definition{}, spans: newSpans(t, cfg)}
+	for _, tool := range cfg.Tools {
+		r.tools[tool.d.spec.Name] = tool.d
+		r.specs = append(r.specs, tool.d.spec)
+	}
+	r.says = append(r.says, cfg.Messages...)
+	if cfg.Prompt != "" {
+		r.says = append(r.says, Message{Role: User, Text: cfg.Prompt})
+	}
+	for i := range r.says {
+		r.says[i].Text = strings.ToValidUTF8(r.says[i].Text, "\ufffd")
+	}
+	return r
+}
+
+// loop asks the model, runs the tools it wants, and asks again, until it wants none.
+func (r *run) loop(ctx context.Context) error {
+	if goOn, err := r.begin(ctx); err != nil || !goOn {
+		return err
+	}
+	for {
+		if err := r.limit(); err != nil {
+			return err
+		}
+		calls, err := r.ask(ctx)
+		if err != nil {
+			return err
+		}
+		if len(calls) == 0 {
+			if goOn, err := r.next(ctx); err != nil || !goOn {
+				return err
+			}
+			continue
+		}
+		if err := r.limit(); err != nil { // the model will not see what tools would find out
+			return err
+		}
+		if err := r.perform(ctx, calls); err != nil {
+			return err
+		}
+		if err := r.hear(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// begin waits for a first message of the user, if there is none to begin with.
+func (r *run) begin(ctx context.Context) (goOn bool, err error) {
+	if n := len(r.says); n > 0 && r.says[n-1].Role != Assistant {
+		return true, nil
+	}
+	return r.receive(ctx)
+}
+
+// next finds out whether there is more to answer when the model has ended.
+func (r *run) next(ctx context.Context) (goOn bool, err error) {
+	if r.cfg.Mailbox == "" {
+		return false, nil
+	}
+	if err := r.hear(ctx); err != nil || len(r.says) > 0 {
+		return true, err
+	}
+	if !r.cfg.Conversation {
+		return false, nil
+	}
+	if err := r.limit(); err != nil { // nobody should write what would not be answered
+		return false, err
+	}
+	return r.receive(ctx)
+}
+
+// prefixed is the name of a step or wait of this agent.
+func (c Config) prefixed(name string) string {
+	if c.Name == "" {
+		return name
+	}
+	return c.Name + " " + name
+}

@@ -1,0 +1,167 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// Tool is what a model may use. Build it with [NewTool], once: that works out a schema. Immutable, and safe for concurrent use.
+type Tool struct{ d *definition }
+
+// definition is what makes a tool.
+type definition struct {
+	spec     ToolSpec
+	check    func(arguments []byte) error
+	call     func(ctx context.Context, arguments []byte) (string, error)
+	approval *Approval
+	question func(arguments []byte) string
+	asks     reflect.Type // what question is about
+	endsRun  bool
+	bad      error
+}
+
+func (t Tool) err() error {
+	if t.d == nil {
+		return errors.New("the tool is empty; build it with agent.NewTool")
+	}
+	return t.d.bad
+}
+
+// ToolOption changes a tool.
+type ToolOption func(*definition)
+
+// EndsRun makes an error of the tool end the run instead of going to the model: [Run] returns it, nothing is recorded, and the retry policy decides
+// about another attempt, which runs the tool again.
+func EndsRun() ToolOption { return func(d *definition) { d.endsRun = true } }
+
+// NewTool makes a tool of a function. In is a struct, or a map with string keys; its JSON Schema is what the model is told: fields are required unless they are
+// omitempty or omitzero, and the tag jsonschema describes one. name is 1..64 of A-Z a-z 0-9 _ -. A string that fn returns is passed to the
+// model as it is, everything else as JSON.
+//
+// fn runs as a step, so it is not repeated once its result is recorded; before that it may be, see [CallFrom]. Several calls of a turn run at once,
+// also of one tool. Arguments that do not fit the schema never reach fn: the model is told. An error goes to the model as a failed result, recorded like
+// any other, and so does a result of more than 240 KiB. These errors end the run instead, unrecorded: those of a tool with [EndsRun]; those
+// marked with handler.Permanent, RetryAfter, Category, Delay or Cancel; and all errors once ctx has ended. fn must return soon after ctx has ended. It should not append
+// frames: those of tools that run at once would be told apart by nobody.
+//
+// What is wrong with the definition is reported by [Run].
+func NewTool[In, Out any](name, description string, fn func(ctx context.Context, in In) (Out, error), opts ...ToolOption) Tool {
+	d := &definition{spec: ToolSpec{Name: name, Description: description}}
+	for _, opt := range opts {
+		opt(d)
+	}
+	d.bad = define[In](d, fn == nil)
+	if d.bad != nil {
+		d.bad = fmt.Errorf("tool %.80q: %w", name, d.bad)
+		return Tool{d}
+	}
+	d.call = func(ctx context.Context, arguments []byte) (string, error) {
+		var in In
+		if err := json.Unmarshal(arguments, &in); err != nil {
+			return "", err
+		}
+		out, err := fn(ctx, in)
+		if err != nil {
+			return "", err
+		}
+		return text(out)
+	}
+	return Tool{d}
+}
+
+// define works out the schema, and says what is wrong.
+func define[In any](d *definition, noFunc bool) error {
+	in := reflect.TypeFor[In]()
+	switch {
+	case !named(d.spec.Name, maxToolName, "_-"):
+		return fmt.Errorf("the name is not valid, want 1..%d of A-Z a-z 0-9 _ -", maxToolName)
+	case noFunc:
+		return errors.New("the function is nil")
+	case in.Kind() != reflect.Struct && in.Kind() != reflect.Map:
+		return fmt.Errorf("the arguments are a %v, want a struct or a map with string keys", in)
+	case d.asks != nil && d.asks != in:
+		return fmt.Errorf("the option Question is about a %v, want one about a %v", d.asks, in)
+	}
+	schema, err := jsonschema.For[In](nil)
+	if err != nil {
+		return fmt.Errorf("schema of the arguments: %w", err)
+	}
+	if schema.Type != "object" {
+		return fmt.Errorf("the arguments, a %v, are no object as JSON", in)
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		return fmt.Errorf("schema of the arguments: %w", err)
+	}
+	d.spec.Schema = schema
+	d.check = func(arguments []byte) error { return check[In](resolved, arguments) }
+	return d.approval.validate()
+}
+
+// check says what is wrong with arguments, in words for the model.
+func check[In any](schema *jsonschema.Resolved, arguments []byte) error {
+	var value any
+	if err := json.Unmarshal(arguments, &value); err != nil {
+		return fmt.Errorf("the arguments are not JSON: %w", err)
+	}
+	if err := schema.Validate(value); err != nil {
+		return fmt.Errorf("the arguments do not fit the schema: %w", err)
+	}
+	var in In
+	if err := json.Unmarshal(arguments, &in); err != nil {
+		return fmt.Errorf("the arguments do not decode: %w", err)
+	}
+	return nil
+}
+
+// text is a tool's result as the model gets it.
+func text(out any) (string, error) {
+	if s, ok := out.(string); ok {
+		return s, nil
+	}
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(out); err != nil {
+		return "", fmt.Errorf("the result of type %T does not encode: %w", out, err)
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
+}
+
+// Call is the tool call that a tool's function works for.
+type Call struct {
+	Execution flowfabric.ExecutionID
+	Step      string // under which the result is recorded
+	ID        string // that the model gave the call
+	// Key is the same whenever this call is repeated, with these arguments, and for no other call: an idempotency key for systems outside, 36 bytes. A replay
+	// of the execution that makes the same call again has the same key.
+	Key string
+	// Task is the handler's, for example to spend. Steps and waits inside a tool are refused.
+	Task *handler.Task
+}
+
+type callKey struct{}
+
+// CallFrom is the call that the context of a tool's function belongs to; ok is false for every other context.
+func CallFrom(ctx context.Context) (call Call, ok bool) {
+	call, ok = ctx.Value(callKey{}).(Call)
+	return call, ok
+}
+
+// callOf makes the call of a step.
+func callOf(t *handler.Task, step string, c ToolCall) Call {
+	id := t.ID()
+	key := uuid.NewSHA1(id.UUID(), []byte(step+"\n"+c.ID+"\n"+string(c.Arguments)))
+	return Call{Execution: id, Step: step, ID: c.ID, Key: key.String(), Task: t}
+}

@@ -1,0 +1,196 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// Types of the frames that an agent appends.
+const (
+	FrameMessage   = "message"   // a [Message] as JSON
+	FrameToken     = "token"     // a piece of an answer's text
+	FrameReasoning = "reasoning" // a piece of what the model thinks
+)
+
+const (
+	maxCalls  = 64  // of one answer
+	maxCallID = 256 // bytes
+)
+
+// turn is the value of a model's step.
+type turn struct {
+	// Said is what the user said before it, for readers of the transcript: the run itself has the whole of it.
+	Said    []Message     `json:"said,omitempty"`
+	Message Message       `json:"message"`
+	Stop    StopReason    `json:"stop"`
+	Usage   Usage         `json:"usage"`
+	Model   string        `json:"model,omitempty"`
+	ID      string        `json:"id,omitempty"`
+	Took    time.Duration `json:"took"`
+}
+
+// ask has the model answer what is new, and returns the tools that it wants.
+func (r *run) ask(ctx context.Context) ([]ToolCall, error) {
+	fresh := slices.Concat(r.tells, r.says)
+	conversation := slices.Concat(r.done.Messages, fresh)
+	name := r.cfg.prefixed("model " + strconv.Itoa(r.done.Turns+1))
+	answer, err := handler.Step(ctx, r.task, name, func(ctx context.Context) (turn, error) {
+		return r.answer(ctx, fresh, conversation)
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.done.Messages = append(conversation, answer.Message)
+	r.done.Text, r.done.Stop = answer.Message.Text, answer.Stop
+	r.done.Usage = r.done.Usage.plus(answer.Usage)
+	r.done.Turns++
+	r.took += answer.Took
+	r.tells, r.says = nil, nil
+	return answer.Message.Calls, nil
+}
+
+// answer is the step of a model call: it shows what is new, shows the answer as it comes, and pays for it.
+func (r *run) answer(ctx context.Context, fresh, conversation []Message) (turn, error) {
+	for _, m := range fresh {
+		if err := r.show(ctx, m); err != nil {
+			return turn{}, err
+		}
+	}
+	req, err := r.request(conversation)
+	if err != nil {
+		return turn{}, err
+	}
+	began := time.Now()
+	response, err := r.generate(ctx, req)
+	took := time.Since(began)
+	if err != nil {
+		return turn{}, err
+	}
+	if err := r.spend(ctx, response.Usage); err != nil {
+		return turn{}, err
+	}
+	answer := turn{Message: response.Message, Stop: response.Stop, Usage: response.Usage, Model: response.Model, ID: response.ID, Took: took}
+	if err := answer.settle(r.done.Turns + 1); err != nil {
+		return turn{}, err
+	}
+	answer.Said = told(r.says, maxResult-messageLen(answer.Message))
+	return answer, r.show(ctx, answer.Message)
+}
+
+// request is what the model is asked, as Config.Edit wants it.
+func (r *run) request(conversation []Message) (Request, error) {
+	req := Request{System: r.cfg.System, Messages: slices.Clone(conversation), Tools: slices.Clone(r.specs), MaxTokens: r.cfg.MaxOutput}
+	if r.cfg.Edit != nil {
+		r.cfg.Edit(&req)
+		if len(req.Messages) == 0 {
+			return req, invalid("Edit left no messages")
+		}
+	}
+	return req, nil
+}
+
+// generate calls the model, in a span.
+func (r *run) generate(ctx context.Context, req Request) (response Response, err error) {
+	ctx, span := r.spans.chat(ctx, req)
+	defer func() { span.answered(ctx, r.task, response, err) }()
+	err = errPanicked
+	response, err = r.cfg.Model.Generate(ctx, req, func(d Delta) error {
+		if err := r.pieces(ctx, FrameReasoning, d.Reasoning); err != nil {
+			return err
+		}
+		return r.pieces(ctx, FrameToken, d.Text)
+	})
+	return response, err
+}
+
+// spend reports what an answer cost to the execution's budgets.
+func (r *run) spend(ctx context.Context, u Usage) error {
+	amounts := maps.Clone(r.cfg.Spend(u))
+	maps.DeleteFunc(amounts, func(_ string, n int64) bool { return n == 0 })
+	if len(amounts) == 0 {
+		return nil
+	}
+	return r.task.SpendAll(ctx, amounts)
+}
+
+// settle makes an answer what a later run will read back, and refuses one that is none.
+func (a *turn) settle(number int) error {
+	m := &a.Message
+	m.Role, m.From, m.Call, m.Tool, m.Failed = Assistant, "", "", "", false
+	m.Text = strings.ToValidUTF8(m.Text, "\ufffd")
+	if a.Stop == StopRefusal {
+		m.Calls = nil // nobody would answer them
+	}
+	if len(m.Calls) > maxCalls {
+		return handler.Category(CategoryProtocol, fmt.Errorf("the answer wants %d tools at once, want at most %d", len(m.Calls), maxCalls))
+	}
+	m.Calls = slices.Clone(m.Calls)
+	seen := map[string]bool{}
+	for i := range m.Calls {
+		c := &m.Calls[i]
+		if c.ID == "" {
+			c.ID = fmt.Sprintf("call-%d.%d", number, i+1)
+		}
+		if len(c.ID) > maxCallID || seen[c.ID] {
+			return handler.Category(CategoryProtocol, fmt.Errorf("the id %.40q of tool call %d has %d bytes or comes twice, want at most %d bytes, once", c.ID, i+1, len(c.ID), maxCallID))
+		}
+		seen[c.ID] = true
+		if len(strings.TrimSpace(string(c.Arguments))) == 0 {
+			c.Arguments = json.RawMessage("{}")
+		}
+	}
+	if a.Stop == "" {
+		a.Stop = StopEnd
+		if len(m.Calls) > 0 {
+			a.Stop = StopTools
+		}
+	}
+	data, err := json.Marshal(m)
+	if err == nil {
+		*m = Message{}
+		err = json.Unmarshal(data, m)
+	}
+	if err != nil {
+		return handler.Permanent(fmt.Errorf("the answer does not encode: %w", err))
+	}
+	return nil
+}
+
+// pieces appends a delta as frames of at most 64 KiB.
+func (r *run) pieces(ctx context.Context, typ, text string) error {
+	text = strings.ToValidUTF8(text, "\ufffd")
+	for len(text) > limits.MaxFrame {
+		end := limits.MaxFrame
+		for !utf8.RuneStart(text[end]) {
+			end--
+		}
+		if err := r.task.Frame(ctx, typ, text[:end]); err != nil {
+			return err
+		}
+		text = text[end:]
+	}
+	if text == "" {
+		return nil
+	}
+	return r.task.Frame(ctx, typ, text)
+}
+
+// show appends a message as one frame.
+func (r *run) show(ctx context.Context, m Message) error {
+	payload, err := json.Marshal(shortened(m, limits.MaxFrame))
+	if err != nil {
+		return handler.Permanent(fmt.Errorf("a message does not encode: %w", err))
+	}
+	return r.task.FrameBytes(ctx, stream.Frame{Type: FrameMessage, Encoding: "json", Payload: payload})
+}
