@@ -12,7 +12,7 @@ import (
 
 // prose lists the errors whose slots are text for people.
 var prose = []string{"invalid_input", "invalid_policy", "invalid_capabilities", "invalid_tag_key", "payload_too_large", "summary_too_large", "too_many_routes",
-	"stale_lease", "replay_not_allowed", "invalid_resume_condition", "step_limit_exceeded", "partition_missing", "partition_frozen", "protocol_mismatch"}
+	"stale_lease", "replay_not_allowed", "invalid_resume_condition", "step_limit_exceeded", "mailbox_full", "partition_missing", "partition_frozen", "protocol_mismatch"}
 
 // decode reads what a call was answered into the words of the model.
 func decode(c call, status int64, code string, slots []string) (r model.Reply, err error) {

@@ -39,6 +39,7 @@ type call struct {
 	Wait     model.Wait
 	Point    model.Point
 	Signal   model.Signal
+	Message  model.Message
 	Resume   model.Resumption
 	Lane     model.LaneChange
 }
@@ -112,6 +113,10 @@ func (c call) String() string {
 		return fmt.Sprintf("%s %+v", text, c.Point)
 	case "signal":
 		return fmt.Sprintf("%s %s %+v", text, c.Point.ID, c.Signal)
+	case "send":
+		return fmt.Sprintf("%s %.200s", text, fmt.Sprintf("%+v", c.Message))
+	case "receive":
+		return fmt.Sprintf("%s %s %d %q", text, c.Message.Mailbox, c.Count, c.Value)
 	case "resume":
 		return fmt.Sprintf("%s %+v", text, c.Resume)
 	case "set lane":
@@ -234,6 +239,17 @@ var kinds = map[string]kind{
 		c = c.usual()
 		return p.Deliver(c.ID, c.Point.ID, c.Point.Digest, c.Signal)
 	}, nil},
+	"send": {"ff_send_message", func(c call) []string {
+		m := c.Message
+		return []string{c.ID, m.Mailbox, m.ID, m.Key, m.By, "json", m.Payload}
+	}, func(p *model.Partition, c call) model.Reply { return p.Send(c.ID, c.Message) }, nil},
+	"receive": {"ff_receive_messages", func(c call) []string {
+		return append(fence(c), c.Name, c.Message.Mailbox, strconv.Itoa(c.Count), c.Value)
+	}, func(p *model.Partition, c call) model.Reply {
+		return p.Receive(c.ID, c.Fence, c.Name, c.Message.Mailbox, c.Count, c.Value)
+	}, nil},
+	"messages": {"ff_read_messages", func(c call) []string { return []string{c.ID, "0", "100"} },
+		func(p *model.Partition, c call) model.Reply { return p.Messages(c.ID) }, nil},
 	"resume": {"ff_resume_execution", func(c call) []string {
 		q := c.usual().Resume
 		return []string{c.ID, q.Expected, q.Request, q.Trigger, q.By, q.Why, text(q.Delay)}

@@ -47,6 +47,9 @@ var beyond = map[string]string{
 	"ff_purge_execution":          "flow_open",
 	"ff_replay_execution":         "flow_cancelled resolution_pending",
 	"ff_list_lanes":               "invalid_input", // it takes nothing but the protocol
+	"ff_send_message":             "corrupt",
+	"ff_read_messages":            "corrupt",
+	"ff_receive_messages":         "step_limit_exceeded",
 	"ff_deliver_signal":           "token_expired hmac_secret_not_initialized signal_limit_exceeded corrupt",
 }
 
@@ -54,7 +57,7 @@ var beyond = map[string]string{
 var tooFar = []string{"step_conflict", "summary_version_conflict", "frame_sequence_gap",
 	"waitpoint_not_pending", "waitpoint_not_found", "invalid_policy", "invalid_capabilities", "invalid_resume_condition",
 	"summary_too_large", "step_limit_exceeded", "too_many_routes", "pending_waitpoint_expired", "waitpoint_key_mismatch", "suspension_changed",
-	"kid_not_current", "waitpoint_already_exists", "key_taken"}
+	"kid_not_current", "waitpoint_already_exists", "key_taken", "mailbox_full"}
 
 // itemCodes are errors that an item of a batch answers; the headers list those of whole calls.
 var itemCodes = map[string]string{

@@ -17,7 +17,7 @@ import (
 // weights says how often each kind of call is drawn.
 var weights = map[string]int{"create": 10, "claim": 24, "complete": 5, "complete and claim": 4, "fail": 8, "delay": 5, "release": 4, "cancel": 4,
 	"step": 8, "progress": 4, "append": 8, "priority": 3, "set delay": 5, "replay": 7, "tags": 3, "purge": 3, "revoke": 4, "mark dead": 2, "renew": 5,
-	"held": 2, "close": 3, "interest": 2, "tick": 14, "suspend": 9, "pend": 6, "unpend": 2, "signal": 12, "resume": 4,
+	"held": 2, "close": 3, "interest": 2, "tick": 14, "suspend": 9, "pend": 6, "unpend": 2, "signal": 12, "resume": 4, "send": 9, "receive": 7, "messages": 1,
 	"set lane": 5, "lanes": 1}
 
 // lottery has each kind as often as its weight.
@@ -29,7 +29,7 @@ var lottery = func() (all []string) {
 }()
 
 // fenced are the calls of a holder.
-var fenced = []string{"complete", "complete and claim", "fail", "delay", "release", "step", "progress", "append", "revoke", "suspend", "pend", "unpend"}
+var fenced = []string{"complete", "complete and claim", "fail", "delay", "release", "step", "progress", "append", "revoke", "suspend", "pend", "unpend", "receive"}
 
 const (
 	workers = 3
@@ -187,6 +187,17 @@ func (h *hand) draw(t *rapid.T) call {
 		h.lane(t, &c)
 	case "signal":
 		h.signal(t, &c)
+	case "send":
+		h.message(t, &c)
+	case "receive":
+		h.fence(t, &c)
+		c.Name, c.Count = one(t, "receipt", "r1", "r2", "r3", "r4"), one(t, "most", 1, 1, 2, 100)
+		c.Message.Mailbox, c.Value = one(t, "mailbox", "a", "a", "b"), one(t, "why", "", "looked", "timeout")
+		if rarely(t, "bad", 30) {
+			c.Count = 101
+		}
+	case "messages":
+		c.ID = h.id(t)
 	case "resume":
 		h.resume(t, &c)
 	case "tick":

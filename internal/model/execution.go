@@ -85,6 +85,10 @@ type Execution struct {
 	Points     map[string]Waitpoint
 	Told       bool // claims bring what the last suspension was answered
 	Signals    int  // accepted so far, whatever the waitpoint
+
+	Box   []string       // messages that nobody has received, as they are stored
+	Marks map[string]int // by what messages are known again: their numbers
+	Sent  int            // messages that came so far
 }
 
 // Attempt is one try. State is "" until it ends.
@@ -182,5 +186,5 @@ func (x *Execution) close(reason string) {
 func (x *Execution) clone() *Execution {
 	c := *x
 	c.Attempts, c.Tags, c.Steps = slices.Clone(x.Attempts), maps.Clone(x.Tags), maps.Clone(x.Steps)
-	return &c // Released, Suspension and Points are never changed in place
+	return &c // Released, Suspension, Points, Box and Marks are never changed in place
 }

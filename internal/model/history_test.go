@@ -233,9 +233,13 @@ func (h *history) worker(c *client, calls int) {
 // settle is something that a holder does.
 func (h *history) settle(c *client, mine model.Claim) call {
 	all := []string{"complete", "complete", "complete and claim", "fail", "fail", "delay", "release", "step", "progress", "append", "cancel",
-		"suspend", "suspend", "suspend", "pend", "unpend"}
+		"suspend", "suspend", "suspend", "pend", "unpend", "receive", "receive"}
 	kind := all[c.r.IntN(len(all))]
-	return call{Wait: h.wait(c, mine), Point: pointOf(mine), Kind: kind, ID: mine.ID, Fence: mine.Fence, Name: "s", Value: text(int64(c.r.IntN(2))), Number: int64(c.r.IntN(2)) * 20_000 % 101,
+	value := text(int64(c.r.IntN(2)))
+	if kind == "receive" {
+		value = []string{"", "looked"}[c.r.IntN(2)]
+	}
+	return call{Wait: h.wait(c, mine), Point: pointOf(mine), Kind: kind, ID: mine.ID, Fence: mine.Fence, Name: "s", Message: model.Message{Mailbox: "a"}, Value: value, Number: int64(c.r.IntN(2)) * 20_000 % 101,
 		Number2: uint64(1 + c.r.IntN(2)), Count: 1, Failure: model.Failure{Category: "c", Permanent: c.r.IntN(5) == 0, After: int64(c.r.IntN(3)) - 1},
 		Cancel: model.Cancellation{Source: "owner", Reason: "r"}}
 }
@@ -245,6 +249,10 @@ func pointOf(claim model.Claim) model.Point { return point(int(claim.Fence.Epoch
 
 // wait is a suspension on it, for at most 20 s or for ever.
 func (h *history) wait(c *client, mine model.Claim) model.Wait {
+	if c.r.IntN(4) == 0 {
+		return model.Wait{ID: fmt.Sprintf("%08x-0000-4000-8000-%012x", c.r.Uint32(), c.id), Name: "s", Reason: "waiting_for_signal", Timeout: int64(c.r.IntN(2)) * 20_000,
+			Behaviour: "auto_resume", Only: "M\x1fa"}
+	}
 	return model.Wait{ID: fmt.Sprintf("%08x-0000-4000-8000-%012x", c.r.Uint32(), c.id), Name: "it", Reason: "waiting_for_signal",
 		Timeout: int64(c.r.IntN(2)) * 20_000, Behaviour: []string{"fail", "cancel", "auto_resume_with_timeout_signal", "escalate"}[c.r.IntN(4)],
 		Delay: int64(c.r.IntN(3)/2) * 20_000, Point: pointOf(mine), Pending: c.r.IntN(3) == 0, Need: 1 + c.r.IntN(2), Names: []string{"go", ""}}
@@ -259,6 +267,10 @@ func (h *history) signals(c *client, i int) {
 	id := fmt.Sprintf("%08x-0000-4000-9000-%012x", c.id, i)
 	if c.r.IntN(4) == 0 {
 		h.record(c, call{Kind: "resume", ID: claim.ID, Resume: model.Resumption{Request: id, Trigger: "operator", By: "op", Delay: int64(c.r.IntN(2)) * 20_000}})
+		return
+	}
+	if c.r.IntN(3) == 0 {
+		h.record(c, call{Kind: "send", ID: claim.ID, Message: model.Message{ID: id, Mailbox: []string{"a", "a", "b"}[c.r.IntN(3)], Key: []string{"", "k"}[c.r.IntN(2)], Payload: "1"}})
 		return
 	}
 	h.record(c, call{Kind: "signal", ID: claim.ID, Point: pointOf(claim), Signal: model.Signal{ID: id, Name: "go", Key: []string{"", "k"}[c.r.IntN(2)], TTL: 1000}})
@@ -296,6 +308,7 @@ func (h *history) operator(c *client, calls int) {
 			h.lane(c)
 		case 21:
 			h.record(c, call{Kind: "lanes"})
+			h.record(c, call{Kind: "messages", ID: id})
 		default:
 			h.record(c, call{Kind: read, ID: id})
 		}

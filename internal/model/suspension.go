@@ -21,7 +21,7 @@ type Wait struct {
 	Timeout                   int64 // ms, 0 = none
 	Behaviour                 string
 	Delay                     int64  // ms between resumption and the next claim
-	Only                      string // O operator, T timeout: there is no waitpoint
+	Only                      string // O operator, T timeout, M, unit separator and a mailbox: there is no waitpoint
 	Point                     Point
 	Pending                   bool
 	Need                      int
@@ -119,6 +119,9 @@ func (p *Partition) Suspend(id string, f Fence, q Wait) Reply {
 		slices.ContainsFunc(q.Names, func(name string) bool { return !signalName(name) }) {
 		return answer("invalid_resume_condition")
 	}
+	if box, waits := strings.CutPrefix(q.Only, mailboxWait); waits && !mailboxName(box) {
+		return answer("invalid_resume_condition")
+	}
 	x := p.Executions[id]
 	if x != nil && x.Suspension != nil && x.made(x.Suspension.By, f) && (x.Suspension.ID == q.ID || q.Request != "" && x.Suspension.Request == q.Request) {
 		return x.waits(Already)
@@ -152,7 +155,7 @@ func (p *Partition) Suspend(id string, f Fence, q Wait) Reply {
 	if late && !u.met() { // what was accepted in time counts, if it suffices
 		return answer("pending_waitpoint_expired", q.Point.Key)
 	}
-	if last := x.Suspension; last != nil && last.Name != "" && x.Told && x.Steps[answerStep+last.Name] == "" {
+	if last := x.Suspension; last != nil && last.Name != "" && x.Told && x.Steps[answerStep+last.Name] == "" && !x.receipted(last) {
 		x.Steps[answerStep+last.Name] = last.outcome()
 	}
 	if q.Only == "" {
@@ -160,7 +163,7 @@ func (p *Partition) Suspend(id string, f Fence, q Wait) Reply {
 		x.put(w)
 	}
 	x.Suspension = &u
-	if u.met() {
+	if box, waits := strings.CutPrefix(q.Only, mailboxWait); u.met() || waits && len(x.heads(box, 1)) > 0 {
 		x.Told, x.attempt().Run = true, 0
 		p.shut(x, ending{reason: "resumed", cause: "already_satisfied", closer: closer})
 		return x.waits(OK)
@@ -173,6 +176,12 @@ func (p *Partition) Suspend(id string, f Fence, q Wait) Reply {
 		p.need(at)
 	}
 	return x.waits(OK)
+}
+
+// receipted tells whether a receipt says what a wait for a message was answered.
+func (x *Execution) receipted(u *Suspension) bool {
+	_, recorded := x.Steps[receiptStep+u.Name]
+	return strings.HasPrefix(u.Only, mailboxWait) && recorded
 }
 
 func (q Wait) invalid() bool {

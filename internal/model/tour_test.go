@@ -202,7 +202,7 @@ func (x *pair) wrongFences(kind string) {
 	if kind == "revoke" {
 		return
 	}
-	c := call{Kind: kind, ID: subject, Name: "s", Number: 1, Number2: 1, Count: 1, Failure: model.Failure{Category: "c"},
+	c := call{Kind: kind, ID: subject, Name: "s", Number: 1, Number2: 1, Count: 1, Message: model.Message{Mailbox: "a"}, Failure: model.Failure{Category: "c"},
 		Cancel: model.Cancellation{Source: "owner"}, Claim: model.ClaimRequest{Session: "other~1", Number: 1, TTL: 1000, Max: 1}}
 	try := func(change func(*call)) {
 		x.t.Helper()
@@ -345,9 +345,10 @@ func (x *pair) refusals() {
 	x.make(call{Kind: "complete", ID: subject, Fence: f})
 	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 1, Count: 1, Number: 1})
 	for range 2 {
-		for _, kind := range []string{"replay", "priority", "set delay", "revoke", "purge"} {
+		for _, kind := range []string{"replay", "priority", "set delay", "revoke", "messages", "purge"} {
 			id(kind)
 		}
+		x.make(call{Kind: "send", ID: subject, Message: model.Message{ID: subject, Mailbox: "a"}})
 	}
 	x.compare()
 	x.replayed()

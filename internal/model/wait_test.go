@@ -51,6 +51,9 @@ func (h *hand) wait(t *rapid.T, c *call) {
 		q.Reason = "boredom"
 	case 5:
 		q.Point.Key = "another"
+	case 6, 7, 8, 9:
+		q.Only = one(t, "mailbox", "M\x1fa", "M\x1fa", "M\x1fb", "M\x1f")
+		q.Name = one(t, "receipt", "r1", "r2", "r3", "r4")
 	}
 	c.Wait = q
 }
@@ -67,6 +70,24 @@ func (h *hand) known(t *rapid.T, id string) (model.Point, bool) {
 		return model.Point{}, false
 	}
 	return mine[len(mine)-1-upto(t, "which", min(2, len(mine)))], true
+}
+
+// message draws what somebody sends: to mailboxes that are waited for, some again, and some too large for a full mailbox.
+func (h *hand) message(t *rapid.T, c *call) {
+	c.ID = h.id(t)
+	c.Message = model.Message{ID: h.serial(), Mailbox: one(t, "mailbox", "a", "a", "b"), Key: one(t, "key", "", "", "k1", "k2"), By: one(t, "by", "", "me"),
+		Payload: one(t, "payload", "", "1", "\"x\"")}
+	for _, old := range h.past {
+		if old.Kind == "send" && rarely(t, "again", 8) {
+			c.ID, c.Message = old.ID, old.Message
+		}
+	}
+	if rarely(t, "large", 8) {
+		c.Message.Payload = strings.Repeat("x", one(t, "bytes", 65_536, 65_536, 65_537))
+	}
+	if rarely(t, "bad", 30) {
+		c.Message.Mailbox = one(t, "name", "", "é", strings.Repeat("m", 97))
+	}
 }
 
 // signal draws a delivery, a tenth of them with a wrong token.

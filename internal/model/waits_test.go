@@ -52,6 +52,77 @@ func (x *pair) waits() {
 	}
 	x.handedOut()
 	x.refusedWaits()
+	x.mailboxes()
+}
+
+// mailboxes sends and receives in every order, and reaches what those calls refuse.
+func (x *pair) mailboxes() {
+	send := func(change func(*call)) {
+		c := call{Kind: "send", ID: subject, Message: model.Message{ID: x.serial(), Mailbox: "a", By: "me", Payload: "1"}}
+		change(&c)
+		x.make(c)
+	}
+	plain := func(*call) {}
+	receive := func(f model.Fence, name, box, why string) {
+		x.make(call{Kind: "receive", ID: subject, Fence: f, Name: name, Message: model.Message{Mailbox: box}, Count: 2, Value: why})
+	}
+	f := x.reach("A1")
+	receive(f, "r1", "a", "")
+	send(plain)
+	send(func(c *call) { c.Message.Mailbox = "b" })
+	for range 2 {
+		send(func(c *call) { c.Message.Key = "k" })
+	}
+	x.make(call{Kind: "messages", ID: subject})
+	receive(f, "r1", "a", "looked")
+	receive(f, "r1", "a", "")
+	receive(f, "r2", "a", "looked")
+	wait := model.Wait{Name: "r3", Reason: "waiting_for_signal", Behaviour: "fail", Only: "M\x1fa"}
+	halt := func(only string) {
+		wait.ID, wait.Only = x.serial(), only
+		x.make(call{Kind: "suspend", ID: subject, Fence: f, Wait: wait})
+	}
+	halt("M\x1fb") // one is there
+	halt("M\x1fa")
+	send(func(c *call) { c.Message.Mailbox = "b" })
+	send(plain)
+	f = x.claim(30_000)
+	receive(f, "r3", "a", "")
+	wait.Name, wait.Delay, wait.Timeout, wait.Behaviour = "r4", 1200, 1000, "auto_resume"
+	halt("M\x1fa")
+	x.advance(x.p.Now + 1000)
+	x.tick()
+	x.advance(x.p.Now + 1300)
+	x.tick()
+	f = x.claim(30_000)
+	wait.Delay, wait.Timeout = 0, 0
+	halt("M\x1fa") // what the one before told is kept: there is no receipt
+	send(plain)
+	f = x.claim(30_000)
+	x.compare()
+	halt("M\x1f")
+	send(func(c *call) { c.Message.Mailbox = "" })
+	send(func(c *call) { c.ID = "short" })
+	send(func(c *call) { c.ID = unknown })
+	send(func(c *call) { c.Message.Payload = strings.Repeat("x", 65_537) })
+	for range 16 {
+		send(func(c *call) { c.Message.Payload = strings.Repeat("x", 65_536) })
+	}
+	receive(f, "", "a", "")
+	receive(model.Fence{}, "r9", "a", "")
+	partial := f
+	partial.Claim = 0
+	receive(partial, "r9", "a", "")
+	for _, c := range []call{{ID: "short"}, {ID: unknown}} {
+		c.Kind = "messages"
+		x.make(c)
+	}
+	x.compare()
+	x.override("")
+	send(plain)
+	receive(f, "r9", "a", "")
+	x.make(call{Kind: "messages", ID: subject})
+	x.compare()
 }
 
 // handedOut follows waitpoints that were opened before their attempt waits.
