@@ -52,6 +52,8 @@ var beside = map[string]struct {
 	"httpapi":           {on: "handler", also: []string{"client", "admin", "flow", "internal/flowplan", "internal/link", "internal/gateway", "internal/doctor", "internal/explain"}},
 	"fftest":            {on: "handler", also: []string{"embedded", "internal/maintain", "client", "admin", "runtime"}},
 	"runtime":           {on: "handler", also: []string{"embedded", "internal/maintain"}},
+
+	"agent/internal/wire": {on: "agent"},
 }
 
 // tops are the trees that nothing imports. They may import what they like, except that examples show what

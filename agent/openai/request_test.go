@@ -1,0 +1,145 @@
+package openai_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/openai/openai-go/v3/option"
+
+	"github.com/flowfabric/flowfabric-go/agent"
+	"github.com/flowfabric/flowfabric-go/agent/openai"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// sent makes a request and returns it as the service got it.
+func sent(t *testing.T, cfg openai.Config, req agent.Request) (*http.Request, []byte) {
+	t.Helper()
+	var got *http.Request
+	var body []byte
+	model := serve(t, cfg, func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		body, _ = io.ReadAll(r.Body)
+		events(chunk(`{}`, "stop"), done)(w, r)
+	})
+	if _, err := model.Generate(t.Context(), req, func(agent.Delta) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return got, body
+}
+
+// golden compares JSON with a file of testdata.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, bytes.TrimSpace(got), "", "\t"); err != nil {
+		t.Fatal(err)
+	}
+	pretty.WriteByte('\n')
+	path := "testdata/" + name
+	if os.Getenv("FLOWFABRIC_GOLDEN") == "write" {
+		if err := os.WriteFile(path, pretty.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(pretty.Bytes(), want) {
+		t.Errorf("the request is not %s (FLOWFABRIC_GOLDEN=write writes it):\n%s", path, pretty.Bytes())
+	}
+}
+
+// conversation has all that a conversation may have, and what it should not have.
+func conversation() agent.Request {
+	return agent.Request{
+		System: "Be brief.",
+		Tools: []agent.ToolSpec{
+			{Name: "weather", Description: "Weather of a city", Schema: &jsonschema.Schema{
+				Type: "object", Required: []string{"zone", "city"}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
+				Properties:    map[string]*jsonschema.Schema{"zone": {Type: "string"}, "city": {Type: "string", Description: "<its name>"}},
+				PropertyOrder: []string{"zone", "city"},
+			}},
+			{Name: "now"},
+		},
+		MaxTokens: 500,
+		Messages: []agent.Message{
+			{Role: agent.User, Text: "Weather?", From: "alice"},
+			{Role: agent.Assistant},
+			{Role: agent.Assistant, Text: "I look.", Calls: []agent.ToolCall{
+				{ID: "call_a", Name: "weather", Arguments: json.RawMessage(`{"city":"Köln & <Bonn>"}`)},
+				{ID: "call_b", Name: "now"},
+				{ID: strings.Repeat("long", 20), Name: "now", Arguments: json.RawMessage(`[1]`)},
+				{ID: "call_d", Name: "no such tool!", Arguments: json.RawMessage(`"{\"a"`)},
+			}, Private: json.RawMessage(`{"openai_reasoning":{"field":"reasoning_content","text":"Hm"}}`)},
+			{Role: agent.ToolRole, Call: "call_b", Tool: "now", Text: "12:00"},
+			{Role: agent.User, Text: "Hurry."},
+			{Role: agent.ToolRole, Call: "call_a", Tool: "weather", Text: "no such city", Failed: true},
+			{Role: agent.ToolRole, Call: strings.Repeat("long", 20), Tool: "now", Text: ""},
+			{Role: agent.User, Text: " "},
+			{Role: agent.Assistant, Calls: []agent.ToolCall{{ID: "call_e", Name: "now", Arguments: json.RawMessage(`{}`)}}, Private: json.RawMessage(`{"anthropic":{"blocks":[]}}`)},
+			{Role: agent.ToolRole, Call: "call_e", Tool: "now", Text: "12:01"},
+		},
+	}
+}
+
+func TestRequest(t *testing.T) {
+	r, body := sent(t, openai.Config{}, conversation())
+	golden(t, "request.json", body)
+	if got := r.Method + " " + r.URL.Path; got != "POST /v1/chat/completions" {
+		t.Errorf("the call is %s", got)
+	}
+	if got := r.Header.Get("Authorization"); got != "Bearer "+key {
+		t.Errorf("the authorization is %q", got)
+	}
+}
+
+func TestRequestOfAnOlderService(t *testing.T) {
+	_, body := sent(t, openai.Config{
+		MaxTokens: 100, LegacyMaxTokens: true, ReturnReasoning: true,
+		Options: []option.RequestOption{option.WithJSONSet("temperature", 0), option.WithJSONDel("stream_options")},
+	}, agent.Request{Messages: conversation().Messages[:7]})
+	golden(t, "request_older.json", body)
+}
+
+func TestKeyOfTheEnvironment(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "sk-of-the-environment")
+	t.Setenv("OPENAI_ADMIN_KEY", "sk-of-the-administrator")
+	for configured, want := range map[string]string{key: "Bearer " + key, noKey: "Bearer sk-of-the-environment"} {
+		if r, _ := sent(t, openai.Config{APIKey: configured}, question); r.Header.Get("Authorization") != want {
+			t.Errorf("the authorization is %q, want %q", r.Header.Get("Authorization"), want)
+		}
+	}
+}
+
+func TestRequestsThatNoServiceTakes(t *testing.T) {
+	model := serve(t, openai.Config{}, func(http.ResponseWriter, *http.Request) { t.Error("the service was called") })
+	for name, messages := range map[string][]agent.Message{
+		"empty":           nil,
+		"an unknown role": {{Role: "developer", Text: "x"}},
+		"answered":        {{Role: agent.User, Text: "x"}, {Role: agent.Assistant, Text: "y"}},
+	} {
+		_, err := model.Generate(t.Context(), agent.Request{Messages: messages}, func(agent.Delta) error { return nil })
+		if err == nil {
+			t.Fatalf("%s: no error", name)
+		}
+		check(t, err, handler.Failure{Category: agent.CategoryRefused, Permanent: true})
+	}
+}
+
+func TestNewRefusesAnUnusableConfiguration(t *testing.T) {
+	for _, cfg := range []openai.Config{{}, {Model: "m", MaxTokens: -1}, {Model: "m", BaseURL: "localhost:1234/v1"}, {Model: "m", BaseURL: "http://sk-secret\x7f"}} {
+		if _, err := openai.New(cfg); err == nil || strings.Contains(err.Error(), "sk-secret") {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+	if _, err := openai.New(openai.Config{Model: "m"}); err != nil {
+		t.Error(err)
+	}
+}
