@@ -600,6 +600,7 @@ func TestEveryRoute(t *testing.T) {
 	a.follow("/v1/overview/events", nil, func(sse) bool { return true })
 	a.flowsAndSchedules()
 	a.bulkAndFeed()
+	a.mailboxes()
 	a.work()
 	a.gatesAndPartitions()
 	a.durableReads()

@@ -41,8 +41,8 @@ type Config struct {
 	// StreamKey signs the tokens that let a browser follow one execution, at least 32 bytes. Processes that share it accept each other's.
 	// Default: a random one, of this handler alone.
 	StreamKey []byte
-	// Redact decides what of the payloads of programs a reader sees. It is called for every input, result, recorded step, summary document, frame,
-	// message of progress and message of a failure that is about to leave over a route that people read, and returns what to show instead. It may
+	// Redact decides what of the payloads of programs a reader sees. It is called for every input, result, recorded step, message of a mailbox,
+	// summary document, frame, message of progress and message of a failure that is about to leave over a route that people read, and returns what to show instead. It may
 	// return the payload as it is. nil withholds it: the answer has the text "[withheld]" in its place, which is a string where JSON is expected.
 	//
 	// What workers over HTTP take and what callers submit is not redacted. Neither are names, tags, keys, categories of failures, and reasons that

@@ -20,8 +20,8 @@ import (
 
 // Redaction is one piece of what a program stored, on its way to a reader. See [Config.Redact].
 type Redaction struct {
-	// What it is: "input", "result", "step" (the recorded value of one), "summary" (the document), "frame", "progress" (the message), or "failure"
-	// (the message of a failure, or why a worker cancelled). Later versions may add others: withhold what you do not know.
+	// What it is: "input", "result", "step" (the recorded value of one), "message" (of a mailbox), "summary" (the document), "frame", "progress"
+	// (the message), or "failure" (the message of a failure, or why a worker cancelled). Later versions may add others: withhold what you do not know.
 	What string
 	// Reader is who made the request. With a stream token it is always the viewer "stream".
 	Reader Principal

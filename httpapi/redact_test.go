@@ -95,6 +95,10 @@ func (a *api) said() (paths []string) {
 				a.t.Fatal("it says nothing")
 			}
 		}
+		if state == "active" {
+			a.as("producer", "POST", path+"/messages", `{"mailbox":"user","payload":{"word":"`+sesame+`"}}`, 200)
+			a.as("producer", "POST", path+"/messages", `{"mailbox":"user","base64":"`+base64.StdEncoding.EncodeToString([]byte(sesame))+`"}`, 200)
+		}
 		paths = append(paths, path)
 	}
 	return paths
@@ -168,7 +172,7 @@ func tells(body []byte) bool {
 }
 
 // speaking are the routes that show what programs said.
-var speaking = []string{"getExecution", "listExecutions", "listSteps", "getInput", "getResult", "getHistory", "explain", "getSummary", "listFrames", "followExecution", "getTranscript",
+var speaking = []string{"getExecution", "listExecutions", "listSteps", "listMessages", "getInput", "getResult", "getHistory", "explain", "getSummary", "listFrames", "followExecution", "getTranscript",
 	"readStream", "readStream events", "readStream json", "readStream text", "readStream bytes"}
 
 // with is another handler over the same connection.
@@ -216,7 +220,7 @@ func TestRedact(t *testing.T) {
 			t.Errorf("%s shows nothing: %s", name, body)
 		}
 	}
-	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, []string{"failure", "frame", "input", "progress", "result", "step", "summary"}) {
+	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, []string{"failure", "frame", "input", "message", "progress", "result", "step", "summary"}) {
 		t.Errorf("%q", got)
 	}
 	for what, r := range seen {

@@ -28,7 +28,7 @@ type waitpointToken struct {
 
 type suspendBody struct {
 	Lease         string         `json:"lease"`
-	Wait          string         `json:"wait" jsonschema:"its name, 1..128 bytes of printable ASCII, unique within a run; later runs find the answer under it"`
+	Wait          string         `json:"wait,omitempty" jsonschema:"its name, 1..128 bytes of printable ASCII, unique within a run; later runs find the answer under it. None with a mailbox"`
 	Until         *conditionBody `json:"until,omitempty" jsonschema:"default: a signal on the waitpoint of the same name"`
 	Reason        string         `json:"reason,omitempty" jsonschema:"waiting_for_signal (default), waiting_for_approval, waiting_for_callback, waiting_for_tool_result or waiting_for_operator_review; with a question, the default is waiting_for_approval"`
 	Question      *question      `json:"question,omitempty" jsonschema:"that people are asked. Without until, one of its choices answers the wait, on the waitpoint of the same name"`
@@ -42,6 +42,8 @@ type conditionBody struct {
 	conditionLeaf
 	All      []conditionGroup `json:"all,omitempty" jsonschema:"all of these"`
 	Any      []conditionGroup `json:"any,omitempty" jsonschema:"one of these"`
+	Mailbox  string           `json:"mailbox,omitempty" jsonschema:"a message of this mailbox, for receive to take …"`
+	Number   int              `json:"number,omitempty" jsonschema:"… under this number"`
 	Operator bool             `json:"operator,omitempty" jsonschema:"only an operator resumes it"`
 	Timeout  bool             `json:"timeout,omitempty" jsonschema:"only the time does"`
 }
@@ -193,7 +195,10 @@ func (b *conditionGroup) condition(place string) (suspend.Condition, error) {
 
 func (b *conditionBody) condition(place string) (suspend.Condition, error) {
 	if there(b.given(), b.All != nil, b.Any != nil, b.Operator, b.Timeout) != 1 {
-		return suspend.Condition{}, invalid(place, "want one of signal, count, all, any, operator and timeout")
+		return suspend.Condition{}, invalid(place, "want one of signal, count, all, any, mailbox, operator and timeout")
+	}
+	if b.Number != 0 {
+		return suspend.Condition{}, invalid(place+"/number", "it belongs to mailbox")
 	}
 	switch {
 	case b.Operator:
@@ -225,8 +230,11 @@ func group[T any](place string, all, some []T, member func(*T, string) (suspend.
 	return suspend.AllOf(members...), nil
 }
 
-// suspendWork suspends the execution, or answers at once.
-func (c *call) suspendWork(f flowfabric.Fence, b *suspendBody) (*suspendAnswer, error) {
+// wanted is what a worker wants to wait for.
+func (b *suspendBody) wanted() (*waithook.Wanted, error) {
+	if b.Until != nil && b.Until.Mailbox != "" {
+		return b.message()
+	}
 	if err := printable("/wait", b.Wait); err != nil {
 		return nil, err
 	}
@@ -237,11 +245,36 @@ func (c *call) suspendWork(f flowfabric.Fence, b *suspendBody) (*suspendAnswer, 
 			return nil, err
 		}
 	}
+	if b.Question != nil && b.Until == nil {
+		cond = b.Question.until(b.Wait)
+	}
+	return b.on(b.Wait, cond)
+}
+
+// message is a wait for a message of a mailbox, which has the name of its receipt.
+func (b *suspendBody) message() (*waithook.Wanted, error) {
+	u := b.Until
+	if there(u.given(), u.All != nil, u.Any != nil, u.Operator, u.Timeout) != 0 {
+		return nil, invalid("/until", "mailbox stands alone")
+	}
+	if b.Wait != "" || b.Question != nil {
+		return nil, invalid("/until/mailbox", "such a wait has no name and no question")
+	}
+	name, err := receipted("/until", u.Mailbox, u.Number)
+	if err != nil {
+		return nil, err
+	}
+	w, err := b.on(name, suspend.Operator())
+	if err == nil {
+		w.Condition = waithook.MailboxCondition(u.Mailbox)
+	}
+	return w, err
+}
+
+// on is a wait for a condition, with the options of the body.
+func (b *suspendBody) on(name string, cond suspend.Condition) (*waithook.Wanted, error) {
 	opts := []suspend.Option{suspend.Within(ms(b.WithinMs)), suspend.ResumeAfter(ms(b.ResumeAfterMs))}
 	if b.Question != nil {
-		if b.Until == nil {
-			cond = b.Question.until(b.Wait)
-		}
 		opts = append(opts, suspend.Because(suspend.ReasonApproval), suspend.Asking(b.Question.asked()))
 	}
 	if b.Reason != "" {
@@ -255,13 +288,23 @@ func (c *call) suspendWork(f flowfabric.Fence, b *suspendBody) (*suspendAnswer, 
 	if !ok {
 		return nil, asked
 	}
+	w.Name = name
+	return w, nil
+}
+
+// suspendWork suspends the execution, or answers at once.
+func (c *call) suspendWork(f flowfabric.Fence, b *suspendBody) (*suspendAnswer, error) {
+	w, err := b.wanted()
+	if err != nil {
+		return nil, err
+	}
 	pending, err := c.pending(f, w.Keys)
 	if err != nil {
 		return nil, err
 	}
 	var r engine.Suspended
 	err = c.signing(f.Execution.Partition(), func() error {
-		q := engine.Suspension{ID: uuid.New(), Request: "api " + b.Wait, Name: b.Wait, Reason: w.Reason, Timeout: w.Within, Behaviour: w.Behaviour,
+		q := engine.Suspension{ID: uuid.New(), Request: "api " + w.Name, Name: w.Name, Reason: w.Reason, Timeout: w.Within, Behaviour: w.Behaviour,
 			ResumeDelay: w.ResumeDelay, Condition: w.Condition, Question: w.Question}
 		for _, key := range w.Keys {
 			if id, ok := pending[key]; ok {

@@ -87,6 +87,7 @@ type claimed struct {
 	Tags         map[string]string                  `json:"tags,omitempty"`
 	Steps        map[string]payload                 `json:"steps,omitempty" jsonschema:"recorded by earlier runs, by name: do not run these again"`
 	Waits        map[string]waitAnswer              `json:"waits,omitempty" jsonschema:"what ended the waits of earlier runs, by name"`
+	Receipts     map[string]map[string]receipt      `json:"receipts,omitempty" jsonschema:"what earlier runs received, by mailbox and number"`
 	Children     map[string]map[string]childOutcome `json:"children,omitempty" jsonschema:"how the children of earlier waits ended, by the names of the wait and of the child"`
 	Flow         string                             `json:"flow,omitempty"`
 	Node         string                             `json:"node,omitempty"`
@@ -388,7 +389,7 @@ func (c *call) claimed(s *workerSession, x *gateway.Claim) (claimed, error) {
 			return out, err
 		}
 	}
-	if x.Resume != nil && x.Resume.Name != "" {
+	if x.Resume != nil && x.Resume.Name != "" && !engine.IsReceipt(x.Resume.Name) { // receive tells of those
 		out.wait(x.Resume.Name, newWaitAnswer(*x.Resume))
 	}
 	return out, nil
@@ -403,7 +404,13 @@ func (out *claimed) wait(name string, answer waitAnswer) {
 
 // recorded sorts a recorded step: the handler's own, or what the library keeps as one.
 func (out *claimed) recorded(c *call, id flowfabric.ExecutionID, name string, value []byte) error {
+	if name, ok := strings.CutPrefix(name, engine.StepReceipt); ok {
+		return out.received(name, value)
+	}
 	if wait, ok := strings.CutPrefix(name, engine.StepAwait); ok {
+		if engine.IsReceipt(wait) {
+			return nil
+		}
 		r, err := engine.DecodeResume(value)
 		if err == nil {
 			out.wait(wait, newWaitAnswer(r))

@@ -222,7 +222,7 @@ func (a *api) work() {
 	}
 	list := r.take(7)
 	r.renew(list[0].Lease)
-	for verb, members := range map[string]string{"frames": writes["frames"], "step": writes["step"], "waitpoint": writes["waitpoint"],
+	for verb, members := range map[string]string{"frames": writes["frames"], "step": writes["step"], "receive": writes["receive"], "waitpoint": writes["waitpoint"],
 		"spend": `"budget":"work","sequence":1,"amounts":{"tokens":1}`} {
 		r.call(verb, list[0].Lease, members, 200)
 	}
@@ -325,7 +325,7 @@ func TestRemoteWorkerSpends(t *testing.T) {
 
 // writes are the calls that need a lease, each with a body that would do.
 var writes = map[string]string{
-	"frames": `"first":1,"frames":[{"text":"x"}]`, "step": `"name":"s","value":1`, "progress": `"percent":1`, "waitpoint": `"key":"k"`,
+	"frames": `"first":1,"frames":[{"text":"x"}]`, "step": `"name":"s","value":1`, "receive": `"mailbox":"m","number":1,"look":true`, "progress": `"percent":1`, "waitpoint": `"key":"k"`,
 	"suspend": `"wait":"w"`, "children": `"wait":"c","children":[{"name":"a","kind":"echo"}]`, "complete": `"result":1`, "fail": `"message":"m"`,
 	"delay": `"delay_ms":60000`, "cancel": `"reason":"r"`, "release": "",
 }
@@ -567,9 +567,11 @@ func TestRemoteWorkerInput(t *testing.T) {
 	r := a.remote("worker", "remote")
 	x := r.one()
 	for verb, list := range map[string][]string{
-		"claim":     {`"max":101`, `"max":-1`, `"wait_ms":30001`, `"wait_ms":-1`, `"maximum":1`},
-		"frames":    {`"first":1`, `"frames":[{"text":"x"}]`, `"first":1,"frames":[{}]`, `"first":1,"frames":[{"text":"x","json":1}]`, `"first":1,"frames":[{"text":"x","live_ms":1}]`},
-		"step":      {`"name":""`, `"name":"é"`, `"name":"` + strings.Repeat("n", 129) + `"`},
+		"claim":  {`"max":101`, `"max":-1`, `"wait_ms":30001`, `"wait_ms":-1`, `"maximum":1`},
+		"frames": {`"first":1`, `"frames":[{"text":"x"}]`, `"first":1,"frames":[{}]`, `"first":1,"frames":[{"text":"x","json":1}]`, `"first":1,"frames":[{"text":"x","live_ms":1}]`},
+		"step":   {`"name":""`, `"name":"é"`, `"name":"` + strings.Repeat("n", 129) + `"`},
+		"receive": {`"mailbox":"m"`, `"number":1`, `"mailbox":"é","number":1`, `"mailbox":"` + strings.Repeat("m", 97) + `","number":1`, `"mailbox":"m","number":1001`, `"mailbox":"m","number":-1`,
+			`"mailbox":"m","number":1,"max":101`, `"mailbox":"m","number":1,"max":-1`},
 		"progress":  {`"percent":101`, `"percent":-1`, `"message":"` + strings.Repeat("m", 1025) + `"`},
 		"waitpoint": {`"key":""`, `"key":"k","life_ms":1`, `"key":"k","life_ms":604800001`},
 		"fail":      {`"retry_after_ms":-1`, `"category":"` + strings.Repeat("c", 65) + `"`},

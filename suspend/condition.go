@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
 // Condition says which signals a wait needs. Build it with [Signal], [Signals], [Count], [AllOf], [AnyOf], [Operator] or
@@ -94,7 +95,7 @@ func (c Condition) compile() (text string, keys []string, err error) {
 		return string(c.op), nil, nil
 	}
 	if c.op == 'M' {
-		return string(c.op) + unitSeparator + c.keys[0], nil, nil
+		return waithook.MailboxCondition(c.keys[0]), nil, nil
 	}
 	var out compiled
 	if _, err := out.add(c, "condition", 1); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
 // Message is a message of a mailbox as it was accepted.
@@ -18,9 +19,6 @@ type Message struct {
 	Encoding string    // json, utf8 or bytes, of Payload
 	Payload  []byte
 }
-
-// whyLooked is why a receipt that did not wait has no message.
-const whyLooked = "looked"
 
 // Receive takes the next message of a mailbox and returns its payload, decoded as [Await] decodes that of a signal. If there is none, the
 // execution waits for one, as it does in Await: the first run gets an error that the handler must return, and holds nothing while it waits.
@@ -98,7 +96,7 @@ func Drain(ctx context.Context, t Task, mailbox string) ([]Message, error) {
 	p, name, _, err := receipt(ctx, t, mailbox)
 	var messages []Message
 	if err == nil {
-		messages, _, err = p.Take(ctx, name, mailbox, limits.MaxReceived, whyLooked)
+		messages, _, err = p.Take(ctx, name, mailbox, limits.MaxReceived, waithook.WhyLooked)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("receive from %s: %w", mailbox, err)

@@ -37,6 +37,10 @@ func TestHTTPSession(t *testing.T) {
 		}),
 		handler.Bind(handler.Define[string, string]("release"), func(ctx context.Context, t *handler.Task, _ string) (string, error) {
 			return suspend.Await[string](ctx, t, "approval")
+		}),
+		handler.Bind(handler.Define[string, string]("chat"), func(ctx context.Context, t *handler.Task, name string) (string, error) {
+			text, err := suspend.Receive[string](ctx, t, "user")
+			return name + " said " + text, err
 		}))
 	api, err := httpapi.New(httpapi.Config{Admin: admin.New(c), Authorize: httpapi.Open, Logger: quiet})
 	must(t, err)
@@ -55,8 +59,11 @@ func TestHTTPSession(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	if !strings.Contains(string(out), `{"number":1,"waiting":1,"duplicate":false}`) {
+		t.Errorf("no message was sent: %s", out)
+	}
 	parts := strings.Split(string(out), "---\n")
-	for i, want := range []string{"", `"duplicate":false`, `"text":"tides"`, `"access_token":`, "tides", `"output":{"value":"all about tides"}`, `"output":{"value":"ship it"}`,
+	for i, want := range []string{"", `"duplicate":false`, `"text":"tides"`, `"access_token":`, "tides", `"output":{"value":"all about tides"}`, `"output":{"value":"ship it"}`, `"output":{"value":"Ann said hello"}`,
 		`"sentence":"It ended completed`, `"field":"/prioritty"`} {
 		if i >= len(parts) || !strings.Contains(parts[i], want) {
 			t.Errorf("block %d: want %s in %q", i, want, parts[min(i, len(parts)-1)])

@@ -58,7 +58,7 @@ class Task:
         self.lost = threading.Event()
         self._sequence = claim["last_sequence"]
         self._steps = {name: p.get("value") for name, p in claim.get("steps", {}).items()}
-        self._spent = {}
+        self._spent, self._received = {}, {}
 
     def call(self, verb, **body):
         if self.lost.is_set():
@@ -109,6 +109,16 @@ class Task:
             answer = reply["answer"]
         signals = answer.get("signals", [])
         return signals[0]["payload"].get("value") if signals else None
+
+    def receive(self, mailbox, **options):
+        """The next message of a mailbox, which every later run gets, too. Without one, wait for it; None if the wait ended so."""
+        number = self._received[mailbox] = self._received.get(mailbox, 0) + 1
+        took = self.claim.get("receipts", {}).get(mailbox, {}).get(str(number))
+        while took is None or took.get("wait"):
+            took = self.call("receive", mailbox=mailbox, number=number)
+            if took["wait"] and self.call("suspend", until={"mailbox": mailbox, "number": number}, **options)["suspended"]:
+                raise Settled()
+        return took["messages"][0]["payload"].get("value") if took["messages"] else None
 
     def children(self, wait, children):
         """Run other executions, and return how they ended, by name."""
@@ -258,8 +268,17 @@ def publish(task, request):
     return {"published": draft if answer == "yes" else None}
 
 
+def chat(task, name):
+    """Answers messages to the mailbox "user" until one says bye, or none comes for an hour."""
+    said = 0
+    while (text := task.receive("user", within_ms=3600 * 1000, on_timeout="auto_resume")) not in (None, "bye"):
+        said += 1
+        task.step(f"answer {said}", lambda: task.frame(f"{name}, you said {text}. "))
+    return {"answers": said}
+
+
 def main():
-    worker = Worker(os.environ.get("FLOWFABRIC_API", "http://127.0.0.1:8080"), {"story": story, "publish": publish},
+    worker = Worker(os.environ.get("FLOWFABRIC_API", "http://127.0.0.1:8080"), {"story": story, "publish": publish, "chat": chat},
                     token=os.environ.get("FLOWFABRIC_TOKEN", ""), lease=float(os.environ.get("LEASE_SECONDS", "30")),
                     log=lambda text: print(text, file=sys.stderr, flush=True))
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -56,6 +56,7 @@ type storyOutput struct {
 var (
 	story   = handler.Define[storyInput, storyOutput]("story")
 	publish = handler.Define[map[string]any, map[string]any]("publish")
+	chat    = handler.Define[string, map[string]int]("chat")
 )
 
 func newWorld(t *testing.T) *world {
@@ -220,6 +221,43 @@ func TestRetryAndApproval(t *testing.T) {
 	}
 	if s, err := v.client.Get(ctx, x.ID()); err != nil || s.Retries != 1 || s.Attempts != 2 || s.Reclaims != 0 {
 		t.Errorf("%v: %+v", err, s)
+	}
+}
+
+// Messages are answered once each, those that came early and those that it waits for, although another worker goes on in the middle.
+func TestConversation(t *testing.T) {
+	v := newWorld(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	x, err := client.Submit(ctx, v.client, chat, "Ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := func(text string) {
+		t.Helper()
+		if _, err := v.client.Send(ctx, x.ID(), "user", text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("early")
+	kill := v.process()
+	if _, err := x.AwaitSuspension(ctx); err != nil {
+		t.Fatal(err)
+	}
+	kill()
+	say("late")
+	say("bye")
+	v.process()
+	out, err := x.Result(ctx)
+	if err != nil || out["answers"] != 2 {
+		t.Errorf("%v %v", out, err)
+	}
+	transcript, err := v.client.Transcript(ctx, x.ID())
+	if err != nil || transcript.Text() != "Ann, you said early. Ann, you said late. " {
+		t.Errorf("%q %v", transcript.Text(), err)
+	}
+	if m, err := v.client.Messages(ctx, x.ID(), 0); err != nil || m.Total != 3 || m.Waiting != 0 {
+		t.Errorf("%+v %v", m, err)
 	}
 }
 

@@ -59,6 +59,13 @@ const receiptMark = "·"
 // ReceiptName is the name of the nth receipt of a mailbox in a run, from 1.
 func ReceiptName(mailbox string, n int) string { return mailbox + receiptMark + strconv.Itoa(n) }
 
+// ParseReceiptName reads what ReceiptName made; ok is false for any other name.
+func ParseReceiptName(name string) (mailbox string, n int, ok bool) {
+	mailbox, number, found := strings.Cut(name, receiptMark)
+	n, err := strconv.Atoi(number)
+	return mailbox, n, found && err == nil
+}
+
 // IsReceipt tells whether a wait of this name is for a message.
 func IsReceipt(wait string) bool { return strings.Contains(wait, receiptMark) }
 

@@ -15,10 +15,11 @@ function ff_list.add(out, name, text, bytes)
   for i = 1, #row do out[#out + 1] = row[i] end
 end
 
--- last is the answer of the last suspension, as long as it is no step yet: name, value and what the log will tell of it.
+-- last is the answer of the last suspension, as long as it is no step yet and no receipt stands for it: name, value and what the log will tell of it.
 function ff_list.last(ctx, c, id)
   local u = c.resume_bytes and suspension.read(ctx, id) or {}
   if not u.name or redis.call('HEXISTS', keys.steps(ctx.r, id), suspension.memo .. u.name) == 1 then return nil end
+  if condition.of_mailbox(u.condition) and redis.call('HEXISTS', keys.steps(ctx.r, id), mailbox.step(u.name)) == 1 then return nil end
   local attempt, at, took = suspension.span(ctx, u)
   return suspension.memo .. u.name, suspension.outcome(ctx, id, u), attempt .. ' ' .. at .. ' ' .. took
 end

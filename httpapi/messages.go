@@ -1,0 +1,210 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// messageBody is what somebody sends to a mailbox.
+type messageBody struct {
+	Mailbox        string          `json:"mailbox" jsonschema:"1..96 bytes of printable ASCII; it needs no opening"`
+	Payload        json.RawMessage `json:"payload,omitempty" jsonschema:"any JSON value, at most 64 KiB; default null"`
+	Base64         []byte          `json:"base64,omitempty" jsonschema:"instead of payload, bytes that are not JSON"`
+	IdempotencyKey string          `json:"idempotency_key,omitempty" jsonschema:"1..256 bytes: a repeat is recognised among the last 1,000 messages of the execution"`
+}
+
+type messageSent struct {
+	Number    uint64 `json:"number" jsonschema:"its place among all messages of the execution, from 1"`
+	Waiting   int    `json:"waiting" jsonschema:"messages of the execution that nobody has received yet"`
+	Duplicate bool   `json:"duplicate" jsonschema:"a message with this key came before; number is that one's"`
+}
+
+type messageList struct {
+	Total   uint64    `json:"total" jsonschema:"messages that came so far"`
+	Waiting int       `json:"waiting" jsonschema:"those that nobody has received yet"`
+	Bytes   int       `json:"bytes" jsonschema:"of those, as they are stored"`
+	Items   []message `json:"items" jsonschema:"of those, the first that came first; at most 100 and 128 KiB"`
+}
+
+// message is one of a mailbox, as readers and workers see it.
+type message struct {
+	Number  uint64     `json:"number"`
+	Mailbox string     `json:"mailbox"`
+	SentAt  *time.Time `json:"sent_at,omitempty"`
+	By      string     `json:"by,omitempty" jsonschema:"who sent it, as the sender says"`
+	Payload payload    `json:"payload"`
+}
+
+func newMessage(m suspend.Message) message {
+	return message{Number: m.Number, Mailbox: m.Mailbox, SentAt: utc(m.SentAt), By: m.By, Payload: newPayload(m.Payload)}
+}
+
+func (c *call) sendMessage() error {
+	var b messageBody
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	key, err := c.keyHeader()
+	if err != nil {
+		return err
+	}
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	var content any = json.RawMessage(value(b.Payload))
+	if b.Base64 != nil {
+		if b.Payload != nil {
+			return invalid("/base64", "there is a payload, too, want one of the two")
+		}
+		content = b.Base64
+	}
+	if err := suspend.CheckMailbox(b.Mailbox); err != nil {
+		return invalid("/mailbox", "%v", err)
+	}
+	opts := []client.SendOption{c.by()}
+	if b.IdempotencyKey != "" {
+		key = b.IdempotencyKey
+	}
+	if key != "" {
+		opts = append(opts, flowfabric.IdempotencyKey(key))
+	}
+	s, err := c.h.client.Send(c.ctx(), id, b.Mailbox, content, opts...)
+	if err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, messageSent{s.Number, s.Waiting, s.Duplicate})
+}
+
+func (c *call) messages() error {
+	q := c.query()
+	after := q.number("after", 0, 1<<53-1, 0)
+	if q.err != nil {
+		return q.err
+	}
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	shown, err := c.redactor(id)
+	if err != nil {
+		return err
+	}
+	m, err := c.h.client.Messages(c.ctx(), id, uint64(after))
+	if err != nil {
+		return err
+	}
+	out := messageList{Total: m.Total, Waiting: m.Waiting, Bytes: m.Bytes, Items: make([]message, 0, len(m.Messages))}
+	for _, x := range m.Messages {
+		item := newMessage(x)
+		item.Payload = shown.payload("message", x.Payload)
+		out.Items = append(out.Items, item)
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
+
+type receiveBody struct {
+	Lease   string `json:"lease"`
+	Mailbox string `json:"mailbox" jsonschema:"1..96 bytes of printable ASCII"`
+	Number  int    `json:"number" jsonschema:"of the receipt: 1, 2, … for each mailbox, from 1 in every run of the handler. What a receipt took before is answered again"`
+	Max     int    `json:"max,omitempty" jsonschema:"messages, 1..100, default 1; at most 128 KiB of them"`
+	Look    bool   `json:"look,omitempty" jsonschema:"do not wait: that there was nothing is recorded, and later runs get the same"`
+}
+
+func (b *receiveBody) leaseOf() string { return b.Lease }
+
+// receipt is what a receipt took, or why it took nothing.
+type receipt struct {
+	Messages []message `json:"messages"`
+	Nothing  string    `json:"nothing,omitempty" jsonschema:"why there is none: looked, or how the wait for one ended, timeout or operator"`
+}
+
+type receiveAnswer struct {
+	Messages []message `json:"messages"`
+	Nothing  string    `json:"nothing,omitempty" jsonschema:"why there is none, and will be none: looked, or how the wait for one ended, timeout or operator"`
+	Wait     bool      `json:"wait" jsonschema:"there is none yet, and nothing was recorded: suspend until this mailbox and number"`
+}
+
+func newReceipt(r engine.Receipt) receipt {
+	out := receipt{Messages: make([]message, 0, len(r.Messages)), Nothing: r.Why}
+	for _, m := range r.Messages {
+		out.Messages = append(out.Messages, newMessage(m))
+	}
+	return out
+}
+
+// receipted checks which receipt is meant, and returns its name.
+func receipted(place, mailbox string, number int) (string, error) {
+	if err := suspend.CheckMailbox(mailbox); err != nil {
+		return "", invalid(place+"/mailbox", "%v", err)
+	}
+	if number < 1 || number > limits.MaxSteps {
+		return "", invalid(place+"/number", "it is %d, want 1..%d: count the receipts of each mailbox in a run", number, limits.MaxSteps)
+	}
+	return engine.ReceiptName(mailbox, number), nil
+}
+
+// receive takes messages. If there is none, a worker waits for one with suspend, and comes back with the same number when that has ended.
+func (c *call) receive(f flowfabric.Fence, b *receiveBody) (*receiveAnswer, error) {
+	name, err := receipted("", b.Mailbox, b.Number)
+	if err != nil {
+		return nil, err
+	}
+	if b.Max == 0 {
+		b.Max = 1
+	}
+	if b.Max < 1 || b.Max > limits.MaxReceived {
+		return nil, invalid("/max", "it is %d, want 1..%d", b.Max, limits.MaxReceived)
+	}
+	q := engine.Receiving{Name: name, Mailbox: b.Mailbox, Limit: b.Max}
+	if b.Look {
+		q.Why = waithook.WhyLooked
+	}
+	r, recorded, err := c.h.conn.Engine.ReceiveMessages(c.ctx(), f, q)
+	if err == nil && !recorded {
+		if q.Why, err = c.unanswered(c.ctx(), f, name); err == nil && q.Why != "" {
+			r, recorded, err = c.h.conn.Engine.ReceiveMessages(c.ctx(), f, q)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	took := newReceipt(r)
+	return &receiveAnswer{took.Messages, took.Nothing, !recorded}, nil
+}
+
+// unanswered is how the wait of a receipt ended without a message, "" if it did not.
+func (c *call) unanswered(ctx context.Context, f flowfabric.Fence, name string) (string, error) {
+	r, err := c.h.conn.Engine.ReadSuspension(ctx, f.Execution)
+	if err != nil || r.Result == nil || r.Result.Name != name || r.Result.Cause != suspend.CauseTimeout && r.Result.Cause != suspend.CauseOperator {
+		return "", err
+	}
+	return r.Result.Cause, nil
+}
+
+// received adds a receipt of an earlier run to a claim.
+func (out *claimed) received(name string, value []byte) error {
+	mailbox, number, ok := engine.ParseReceiptName(name)
+	r, err := engine.DecodeReceipt(value)
+	if err != nil || !ok {
+		return err
+	}
+	if out.Receipts == nil {
+		out.Receipts = map[string]map[string]receipt{}
+	}
+	if out.Receipts[mailbox] == nil {
+		out.Receipts[mailbox] = map[string]receipt{}
+	}
+	out.Receipts[mailbox][strconv.Itoa(number)] = newReceipt(r)
+	return nil
+}
