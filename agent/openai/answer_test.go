@@ -258,3 +258,15 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+func TestOneModelServesManyRuns(t *testing.T) {
+	model := serve(t, openai.Config{}, events(text("x"), chunk(`{}`, "stop"), done))
+	for range 8 {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			if response, _ := ask(t, model); response.Message.Text != "x" {
+				t.Errorf("the text is %q", response.Message.Text)
+			}
+		})
+	}
+}

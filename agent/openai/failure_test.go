@@ -134,6 +134,7 @@ func TestFailuresWithinTheStream(t *testing.T) {
 		{"a cut event", stream("data: " + text("a") + "\n\ndata: {\"choi"), overloaded},
 		{"garbage", events("garbage"), malformed},
 		{"a number for a list", events(`{"choices":1}`), malformed},
+		{"a number that is too long", events(`{"choices":[{"index":` + strings.Repeat("9", 10000) + `}]}`), malformed},
 		{"a number for a text", events(`{"choices":[{"delta":{"content":1}}]}`), malformed},
 		{"a nameless call", events(chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{}"}}]}`, "tool_calls"), done), malformed},
 		{"a line without end", stream("data: " + strings.Repeat("x", 33<<20)), malformed},

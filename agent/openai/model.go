@@ -154,7 +154,7 @@ func (c *call) failure(err error) error {
 		said.hide(c.secrets)
 		return agent.StatusError(said.Status, 0, said)
 	}
-	return wire.Malformed(fmt.Errorf("openai: chat completion: %w", err))
+	return wire.Malformed(fmt.Errorf("openai: chat completion: %s", wire.Excerpt(c.secrets.Hide(err.Error()))))
 }
 
 // response is what the events came to.

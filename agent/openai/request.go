@@ -3,10 +3,8 @@ package openai
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/shared"
 
@@ -116,27 +114,16 @@ func thoughtOf(raw json.RawMessage) (thought, bool) {
 
 // toolParam is what the service is told of a tool.
 func toolParam(t agent.ToolSpec) (sdk.ChatCompletionToolUnionParam, error) {
-	function := shared.FunctionDefinitionParam{Name: t.Name, Parameters: shared.FunctionParameters{"type": "object", "properties": map[string]any{}}}
+	function := shared.FunctionDefinitionParam{Name: t.Name, Parameters: shared.FunctionParameters{}}
 	if t.Description != "" {
 		function.Description = sdk.String(t.Description)
 	}
-	if t.Schema != nil {
-		fields, err := schemaFields(t.Schema)
-		if err != nil {
-			return sdk.ChatCompletionToolUnionParam{}, wire.Refuse(fmt.Errorf("schema of the tool %q: %w", t.Name, err))
-		}
-		for name, value := range fields {
-			function.Parameters[name] = value
-		}
+	schema, err := wire.Schema(t)
+	if err != nil {
+		return sdk.ChatCompletionToolUnionParam{}, err
+	}
+	for name, value := range schema {
+		function.Parameters[name] = value
 	}
 	return sdk.ChatCompletionFunctionTool(function), nil
-}
-
-// schemaFields are the fields of a schema, whose properties keep their order.
-func schemaFields(schema *jsonschema.Schema) (fields map[string]json.RawMessage, err error) {
-	data, err := json.Marshal(schema)
-	if err == nil {
-		err = json.Unmarshal(data, &fields)
-	}
-	return fields, err
 }
