@@ -9,7 +9,7 @@ TEST_TIMEOUT ?= 15m
 PKG          ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt quick test test-plain test-benchmarks test-browser soak mutants browser deps demo chat bench bench-guard bench-deps
+.PHONY: help check fmt quick test test-plain test-benchmarks test-mcp test-browser soak mutants browser deps demo chat bench bench-guard bench-deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,7 @@ check: ## gofmt, go vet, staticcheck, and the project's own rules (import arrows
 	cd agent/anthropic && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 	cd tools/browser && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 	cd examples/chat && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
+	cd mcp && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 
 fmt: ## format the sources
 	gofmt -w .
@@ -37,7 +38,7 @@ quick: ## the inner loop: the packages that users meet and what is below them, a
 test: ## all tests, with the race detector where goroutines are (as root on Debian it first installs the servers); PKG=./client/... narrows them down
 	@$(MAKE) --no-print-directory deps || echo 'make test: going on without; tests that need the server say so'
 	$(GO) test -race $(TEST_FLAGS) $(if $(filter ./...,$(PKG)),$$($(GO) list ./... | grep -v -E '/($(PLAIN))$$'),$(PKG))
-	@case "$(PKG)" in ./...) $(MAKE) --no-print-directory test-plain test-benchmarks test-browser;; esac
+	@case "$(PKG)" in ./...) $(MAKE) --no-print-directory test-plain test-benchmarks test-mcp test-browser;; esac
 
 # Most tests wait for servers, so four packages run at once. `make check` has vetted them.
 TEST_FLAGS := -vet=off -p 4 -timeout $(TEST_TIMEOUT)
@@ -54,6 +55,11 @@ test-benchmarks:
 	cd examples/chat && $(GO) test $(TEST_FLAGS) ./...
 	cd agent/openai && $(GO) test -race $(TEST_FLAGS) ./...
 	cd agent/anthropic && $(GO) test -race $(TEST_FLAGS) ./...
+
+# Without npm the official suite and client are not run, which is said; in the pipeline that is a failure.
+test-mcp:
+	@./tools/install-node || echo 'make test: going on without Node.js'
+	cd mcp && $(GO) test -race -count=1 $(TEST_FLAGS) ./...
 
 # Without a Chromium the pages are not looked at, which is said; in the pipeline that is a failure.
 test-browser:

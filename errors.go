@@ -75,6 +75,7 @@ var (
 
 	ErrNotTerminal      = define("execution_not_terminal", ClassInfo, "the execution has not ended yet")
 	ErrReplayNotAllowed = define("replay_not_allowed", ClassCaller, "a successful execution is replayed only with force")
+	ErrStepNotFound     = define("step_not_found", ClassCaller, "the execution has not recorded a step of this name")
 	ErrReplaysExhausted = define("max_replays_exhausted", ClassStop, "the execution was replayed as often as its policy allows")
 
 	ErrLeaseExpired = define("lease_expired", ClassStop, "the lease of the session expired")

@@ -7,8 +7,9 @@ import "time"
 // A name may be listed several times: once for each attempt that failed in the step, and once as recorded.
 type StepRecord struct {
 	Name string // as the handler calls it
-	// Kind is step; or, for what is recorded beside the steps of the handler, wait (an answer), waitpoint (one that was opened before a wait)
-	// or children (how the children of a wait ended).
+	// Kind is step; or, for what is recorded beside the steps of the handler, wait (an answer), waitpoint (one that was opened before a wait),
+	// messages (what a receipt took from a mailbox; Name is the mailbox, "·" and the number of the receipt) or children (how the children of a
+	// wait ended).
 	Kind    string
 	Attempt uint32 // zero based: the attempt that ran it
 	// StartedAt is EndedAt less how long the step ran by its worker's clock, or how long the wait lasted. It is EndedAt if that is not known.

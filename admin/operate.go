@@ -35,9 +35,12 @@ const maxHoldReason = 256
 // Replay says how [Admin.Replay] runs an execution again. The zero value keeps what was done and refuses a success.
 type Replay struct {
 	// FromScratch forgets the recorded steps and what waits were answered, so that the replay does all of it again. Without it
-	// they are kept, and only what is missing runs: links that a step handed out before a wait timed out are dead then, see
-	// [Admin.ReissueToken].
+	// they are kept, and only what is missing runs. If a wait whose time was over ended the execution, it asks again: the waitpoints that
+	// suspend.Pending had opened for it are opened anew, and the steps that were recorded since, which handed out the old link, run again.
 	FromScratch bool
+	// FromStep forgets the handler's step of this name and everything that was recorded after it: steps, answers of waits, received messages. What was
+	// recorded before is kept. Steps that ran side by side count in the order in which they were recorded.
+	FromStep string
 	// Force replays an execution that succeeded, too; without it that is refused. The old result stays stored with its attempt.
 	Force bool
 	// Request names the request, for a caller that repeats an unanswered call itself: as long as no other request was applied, the
@@ -45,11 +48,22 @@ type Replay struct {
 	Request uuid.UUID
 }
 
+// check refuses what contradicts itself, and names that no step has.
+func (r Replay) check() error {
+	switch {
+	case r.FromScratch && r.FromStep != "":
+		return fmt.Errorf("%w: FromScratch and FromStep %.40q exclude each other", flowfabric.ErrInvalidInput, r.FromStep)
+	case len(r.FromStep) > limits.MaxStepName:
+		return fmt.Errorf("%w: FromStep has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(r.FromStep), limits.MaxStepName)
+	}
+	return nil
+}
+
 func (r Replay) request(act link.Act) engine.Replay {
 	if r.Request == uuid.Nil {
 		r.Request = uuid.New()
 	}
-	return engine.Replay{Request: r.Request, DropSteps: r.FromScratch, Force: r.Force, By: act.By, Reason: act.Reason}
+	return engine.Replay{Request: r.Request, DropSteps: r.FromScratch, FromStep: r.FromStep, Force: r.Force, By: act.By, Reason: act.Reason}
 }
 
 // Replay runs an ended execution again under its id, at its old age and priority, in a new attempt of type replay.
@@ -57,7 +71,7 @@ func (r Replay) request(act link.Act) engine.Replay {
 // and results stay. From then on Result waits for the new end, and a tail goes on with the new attempt; waits and tails
 // that saw the old end have ended with it. The reason is cut to 1 KiB.
 //
-// Errors: flowfabric.ErrNotTerminal; ErrReplayNotAllowed for a success without how.Force; ErrReplaysExhausted at the cap
+// Errors: flowfabric.ErrNotTerminal; ErrStepNotFound for FromStep; ErrReplayNotAllowed for a success without how.Force; ErrReplaysExhausted at the cap
 // of the execution's policy (10 unless its definition says handler.MaxReplays); ErrNotFound, also for a purged one; ErrInvalidInput for
 // a By of more than 64 bytes. After ErrTransport it may have happened, see [Replay].
 func (a *Admin) Replay(ctx context.Context, id flowfabric.ExecutionID, how Replay, opts ...flowfabric.ActOption) error {
@@ -65,6 +79,9 @@ func (a *Admin) Replay(ctx context.Context, id flowfabric.ExecutionID, how Repla
 		return err
 	}
 	act, err := a.act(opts)
+	if err == nil {
+		err = how.check()
+	}
 	if err == nil {
 		_, err = a.store.ReplayExecution(act.Execution(ctx, "replay", id), id, how.request(act))
 	}

@@ -102,6 +102,7 @@ func TestQuestions(t *testing.T) {
 		`{"text":"dear"}`:                                      "send dear?",
 		`{"text":"a\u202eb\u0000c\rd\u2028e"}`:                 `send a\u202eb\u0000c\u000dd\u2028e?`,
 		`{"text":"` + strings.Repeat(`\"`, 20_000) + `"}`:      `(cut: 20006 bytes)`,
+		`{"text":"` + strings.Repeat(`\"`, 4_000) + `"}`:       `(cut: 4006 bytes)`,
 		`{"text":"` + strings.Repeat(`é`, 20_000) + `"}`:       `(cut: 40006 bytes)`,
 		`{"text":"` + strings.Repeat(`<`, 20_000) + `"}`:       `(cut: 20006 bytes)`,
 		`{"text":"` + strings.Repeat(`\u0001`, 5_000) + `"}`:   `(cut: 30006 bytes)`,

@@ -34,7 +34,6 @@ type job struct {
 	ToolCall
 	number string      // "1.2": turn and place
 	tool   *definition // nil if there is none of that name
-	bad    error       // what is wrong with name or arguments
 	ask    bool        // people decide
 	denied string      // what they decided, if not that it may run
 	done   outcome
@@ -86,13 +85,16 @@ func (r *run) perform(ctx context.Context, calls []ToolCall) error {
 
 func (r *run) jobOf(c ToolCall, place int) *job {
 	j := &job{ToolCall: c, number: fmt.Sprintf("%d.%d", r.done.Turns, place+1), tool: r.tools[c.Name]}
-	if j.tool == nil {
-		j.bad = fmt.Errorf("there is no tool %.80q", c.Name)
-	} else {
-		j.bad = j.tool.check(c.Arguments)
-		j.ask = j.bad == nil && j.tool.approval != nil
-	}
+	j.ask = j.tool != nil && j.tool.approval != nil && j.bad() == nil
 	return j
+}
+
+// bad is what is wrong with the name or the arguments of a call.
+func (j *job) bad() error {
+	if j.tool == nil {
+		return fmt.Errorf("there is no tool %.80q", j.Name)
+	}
+	return j.tool.check(j.Arguments)
 }
 
 // work runs the steps of calls at once. One that fails does not stop the others: what they did is recorded.
@@ -130,11 +132,11 @@ func (r *run) step(ctx context.Context, j *job) {
 
 // result is what the model is told about a call. An error ends the run.
 func (r *run) result(ctx context.Context, step string, j *job) (text string, failed bool, err error) {
-	switch {
-	case j.bad != nil:
-		return failure(j.bad.Error()), true, nil
-	case j.denied != "":
+	if j.denied != "" {
 		return failure(j.denied), true, nil
+	}
+	if bad := j.bad(); bad != nil {
+		return failure(bad.Error()), true, nil
 	}
 	ctx, span := r.spans.tool(ctx, j)
 	defer func() { span.worked(ctx, r.task, failed, err) }()

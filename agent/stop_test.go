@@ -18,11 +18,15 @@ import (
 // drip is a model that says a word a second, sixty of them, and stops with its context. ended gets why.
 func drip(ended chan error) agent.Model {
 	return agent.ModelFunc(func(ctx context.Context, _ agent.Request, delta func(agent.Delta) error) (agent.Response, error) {
+		defer func() {
+			if ctx.Err() != nil {
+				ended <- context.Cause(ctx)
+			}
+		}()
 		for range 60 {
 			select {
 			case <-time.After(time.Second):
 			case <-ctx.Done():
-				ended <- context.Cause(ctx)
 				return says("half of it"), context.Cause(ctx)
 			}
 			if err := delta(agent.Delta{Text: "word "}); err != nil {
@@ -88,6 +92,20 @@ func TestToolsStoppedByADrain(t *testing.T) {
 			t.Errorf("%+v, %d runs, %d attempts", m, runs, len(r.Attempts))
 		}
 	})
+}
+
+// A handler may end the context of its agent. What a tool returns then is not recorded.
+func TestToolsStoppedByTheirHandler(t *testing.T) {
+	r := fftest.Run(t, chat, func(ctx context.Context, task *handler.Task, prompt string) (agent.Result, error) {
+		inner, stop := context.WithCancel(ctx)
+		tool := agent.NewTool("x", "", func(context.Context, struct{}) (string, error) { stop(); return "", errors.New("in words of its own") })
+		got, err := agent.Run(inner, task, agent.Config{Model: &script{answers: []agent.Response{wants("x", "{}"), says("end")}}, Tools: []agent.Tool{tool}, Prompt: prompt})
+		if err == nil || len(got.Messages) != 2 {
+			t.Errorf("%v, %+v", err, got)
+		}
+		return got, nil
+	}, "hello")
+	r.WantSteps("model 1")
 }
 
 // An error of the model is for the retry policy; the next attempt asks again, and only what was not recorded.

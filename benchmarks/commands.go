@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flowfabric/flowfabric-go/benchmarks/agents"
 	"github.com/flowfabric/flowfabric-go/benchmarks/gateway"
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
 	"github.com/flowfabric/flowfabric-go/benchmarks/tenants"
@@ -21,6 +22,7 @@ var commands = map[string]func(ctx context.Context, args []string, out, progress
 	"guard":   guardRatios,
 	"http":    measureHTTP,
 	"tenants": measureTenants,
+	"agent":   measureAgents,
 }
 
 // command parses the flags of a command, whose usage is a line.
@@ -53,6 +55,23 @@ func writeReport(_ context.Context, args []string, out, progress io.Writer) erro
 	}
 	fmt.Fprintf(out, "report in %s\n", path)
 	return nil
+}
+
+func measureAgents(ctx context.Context, args []string, out, progress io.Writer) error {
+	o := agents.Options{}
+	if _, err := command("agent", "[-server redis-server] [-rounds 9] [-runs 50] [-turns 20] [-deltas 200]", args, progress, func(f *flag.FlagSet) {
+		f.StringVar(&o.Server, "server", "redis-server", "program to start")
+		f.IntVar(&o.Rounds, "rounds", 9, "rounds, of which the medians count")
+		f.IntVar(&o.Runs, "runs", 50, "executions of each kind and round")
+		f.IntVar(&o.Turns, "turns", 20, "model calls of an execution, 1..500")
+		f.IntVar(&o.Deltas, "deltas", 200, "pieces of an answer")
+	}); err != nil {
+		return err
+	}
+	if o.Rounds < 1 || o.Runs < 1 || o.Turns < 1 || o.Turns > 500 || o.Deltas < 1 {
+		return fmt.Errorf("agent: -rounds %d, -runs %d, -turns %d, -deltas %d: want 1 or more, and at most 500 turns", o.Rounds, o.Runs, o.Turns, o.Deltas)
+	}
+	return agents.Run(ctx, o, out)
 }
 
 func measureTenants(ctx context.Context, args []string, out, progress io.Writer) error {

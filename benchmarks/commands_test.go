@@ -55,6 +55,7 @@ func TestArgumentsOfCommands(t *testing.T) {
 		"guard -scenarios nothing":  "unknown scenario",
 		"guard -rounds 0":           "-rounds is 0",
 		"report -unknown some.json": "-unknown",
+		"agent -turns 501":          "at most 500 turns",
 	} {
 		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {

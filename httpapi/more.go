@@ -34,6 +34,7 @@ type bulkBody struct {
 	Action   string `json:"action" jsonschema:"replay, cancel, purge, run_now, priority, hold or unhold"`
 	Priority int    `json:"priority,omitempty"`
 	Scratch  bool   `json:"from_scratch,omitempty" jsonschema:"of a replay"`
+	FromStep string `json:"from_step,omitempty" jsonschema:"of a replay"`
 	Force    bool   `json:"force,omitempty" jsonschema:"of a replay: successes, too"`
 	DryRun   bool   `json:"dry_run,omitempty" jsonschema:"only count"`
 	Limit    int    `json:"limit,omitempty" jsonschema:"how many at most"`
@@ -54,7 +55,7 @@ type bulkAnswer struct {
 func (b *bulkBody) action(c *call) (admin.BulkAction, error) {
 	switch b.Action {
 	case "replay":
-		return admin.BulkReplay(admin.Replay{FromScratch: b.Scratch, Force: b.Force}), nil
+		return admin.BulkReplay(admin.Replay{FromScratch: b.Scratch, FromStep: b.FromStep, Force: b.Force}), nil
 	case "cancel":
 		return admin.BulkCancel(), nil
 	case "run_now":

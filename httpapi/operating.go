@@ -33,6 +33,7 @@ func (c *call) change(b *why, do func(context.Context, flowfabric.ExecutionID, .
 type replayBody struct {
 	Reason      string `json:"reason,omitempty"`
 	FromScratch bool   `json:"from_scratch,omitempty" jsonschema:"forget the recorded steps"`
+	FromStep    string `json:"from_step,omitempty" jsonschema:"forget this step of the handler's and what was recorded after it"`
 	Force       bool   `json:"force,omitempty" jsonschema:"replay a success, too"`
 }
 
@@ -41,7 +42,7 @@ func (c *call) replay(b *replayBody) error {
 	if err != nil {
 		return err
 	}
-	return c.h.admin.Replay(c.ctx(), id, admin.Replay{FromScratch: b.FromScratch, Force: b.Force}, c.by(), flowfabric.Reason(b.Reason))
+	return c.h.admin.Replay(c.ctx(), id, admin.Replay{FromScratch: b.FromScratch, FromStep: b.FromStep, Force: b.Force}, c.by(), flowfabric.Reason(b.Reason))
 }
 
 func (c *call) unhold(*struct{}) error {

@@ -13,7 +13,7 @@ type stepList struct {
 
 type step struct {
 	Name      string     `json:"name" jsonschema:"a name is there once for each attempt that failed in the step, and once as recorded"`
-	Kind      string     `json:"kind" jsonschema:"step; or wait (an answer), waitpoint (opened before a wait) or children (how those of a wait ended)"`
+	Kind      string     `json:"kind" jsonschema:"step; or wait (an answer), waitpoint (opened before a wait), messages (what a receipt took from a mailbox; its name is the mailbox, · and a number) or children (how those of a wait ended)"`
 	Attempt   uint32     `json:"attempt" jsonschema:"zero based"`
 	StartedAt *time.Time `json:"started_at,omitempty"`
 	EndedAt   *time.Time `json:"ended_at,omitempty"`

@@ -38,9 +38,23 @@
 //
 // Operators need no token (see client.Approve), but the worker needs a token key even then, because every waitpoint is made with a
 // token. embedded:// makes a key by itself; on any other server, one of embedded.Start too, set
-// FLOWFABRIC_TOKEN_KEYS. Only waits for [Operator] and [Timeout] open no waitpoint and need no key.
+// FLOWFABRIC_TOKEN_KEYS. Only waits for [Operator], [Timeout] and messages open no waitpoint and need no key.
 //
 // Tokens print as redacted, whatever prints them; [Token.Reveal] is the one way to the text.
+//
+// # Messages
+//
+// A waitpoint serves one wait. For a conversation there are mailboxes: client.Send puts a message into one at any time until the execution ends,
+// and [Receive] takes the next one, or waits for it like [Await]. What it returned is kept like a step. A mailbox is only a name: it needs no
+// opening, no token and no token key. [Drain] takes what is there and does not wait.
+//
+//	for {
+//		text, err := suspend.Receive[string](ctx, t, "user", suspend.Within(time.Hour))
+//		if err != nil || text == "bye" {
+//			return err // as of Await
+//		}
+//		// answer it, in a step
+//	}
 //
 // # What can go wrong, and what follows
 //
@@ -49,5 +63,6 @@
 //   - The call that suspends is not answered: it is repeated, and answered as the first time.
 //   - A signal is delivered twice: with an idempotency key the second is answered like the first.
 //   - A signal comes too late: flowfabric.ErrWaitpointClosed; it is not stored.
+//   - The process dies after a message was received: the next run receives it again, and each receipt after it as before.
 //   - Nobody ever signals: the wait lasts for ever unless it has [Within]; what then happens is [OnTimeout].
 package suspend

@@ -3,6 +3,7 @@ package suspend
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -114,6 +115,14 @@ func receipt(ctx context.Context, t Task, mailbox string) (p waits, name string,
 	}
 	name, answer, err = p.Receipt(ctx, mailbox)
 	return p, name, answer, err
+}
+
+// Mailbox is the mailbox of which the suspension waits, or waited, for a message; "" if it is none.
+func (r Record) Mailbox() string {
+	if mailbox, ok := strings.CutPrefix(r.Condition, "M"+unitSeparator); ok {
+		return mailbox
+	}
+	return ""
 }
 
 // CheckMailbox accepts the name of a mailbox: 1..96 bytes of printable ASCII. The error wraps flowfabric.ErrInvalidInput.

@@ -117,6 +117,15 @@ func TestThinkingIsKept(t *testing.T) {
 	}
 }
 
+func TestCitationsAreKept(t *testing.T) {
+	response, _ := ask(t, serve(t, anthropic.Config{}, events(started, block(0, `{"type":"text","text":"It ","citations":[{"type":"char_location","cited_text":"a"}]}`), text(0, "rains."),
+		delta(0, `{"type":"citations_delta","citation":{"type":"char_location","cited_text":"b"}}`), end(0), because("end_turn"), stopped)))
+	want := `{"anthropic_blocks":[{"type":"text","text":"It rains.","citations":[{"type":"char_location","cited_text":"a"},{"type":"char_location","cited_text":"b"}]}]}`
+	if got := string(response.Message.Private); got != want || response.Message.Text != "It rains." {
+		t.Errorf("it says %q and keeps %s, want %s", response.Message.Text, got, want)
+	}
+}
+
 func TestPausedAnswerGoesOn(t *testing.T) {
 	var bodies []string
 	model := serve(t, anthropic.Config{}, func(w http.ResponseWriter, r *http.Request) {

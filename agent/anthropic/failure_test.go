@@ -50,8 +50,12 @@ func TestRefusalsBeforeTheStream(t *testing.T) {
 			handler.Failure{Category: agent.CategoryRefused, Permanent: true}, anthropic.Error{Status: 413, Type: "request_too_large", Message: "too long"}},
 		{"an error without end", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(500)
-			for range 200 {
-				fmt.Fprint(w, strings.Repeat("endless ", 1<<10))
+			piece, written := strings.Repeat("endless ", 1<<10), 0
+			for n, err := fmt.Fprint(w, piece); err == nil; n, err = fmt.Fprint(w, piece) {
+				if written += n; written > 64<<20 {
+					t.Error("the whole error is read")
+					return
+				}
 			}
 		}, handler.Failure{Category: agent.CategoryOverloaded}, anthropic.Error{Status: 500}},
 	} {

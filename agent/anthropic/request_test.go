@@ -136,7 +136,7 @@ func TestRequestAfterThoughts(t *testing.T) {
 		{Role: agent.User, Text: "one"},
 		said(`{"anthropic_blocks":[{"type":"thinking","thinking":"nothing else","signature":"c2ln"}]}`), // nothing may go back
 		{Role: agent.User, Text: "two"},
-		said(`{"anthropic_blocks":[{"type":"text","text":"cut"},{"type":"redacted_thinking","data":"x"},{"type":"thinking","thinking":"in mid-thought","signature":""}]}`),
+		said(`{"anthropic_blocks":[{"type":"thinking","thinking":"unsigned","signature":""},{"type":"text","text":"cut"},{"type":"redacted_thinking","data":"x"},{"type":"thinking","thinking":"in mid-thought","signature":""}]}`),
 		{Role: agent.User, Text: "three"},
 		{Role: agent.Assistant, Calls: []agent.ToolCall{{ID: "toolu_b", Name: "now"}}, Private: json.RawMessage(`{"anthropic_blocks":[{"type":"thinking","thinking":"x","signature":"c2ln"},{"type":"text","text":" "},{"type":"tool_use","id":"toolu_gone"}]}`)},
 		{Role: agent.ToolRole, Call: "toolu_b", Text: "12:00"},

@@ -36,11 +36,14 @@ out. If it is stopped it prints a cursor; --cursor goes on from there. Repeating
   flowfabric bulk priority 9000 --tag team.region=eu --yes`,
 	}
 	var force, drop bool
+	var from string
 	var keep time.Duration
 	replay := bulkAction(a, "replay", "Replay what failed or expired", nil, func([]string) (admin.BulkAction, error) {
-		return admin.BulkReplay(admin.Replay{FromScratch: drop, Force: force}), nil
+		return admin.BulkReplay(admin.Replay{FromScratch: drop, FromStep: from, Force: force}), nil
 	})
 	replay.Flags().BoolVar(&drop, "from-scratch", false, "forget the recorded steps")
+	replay.Flags().StringVar(&from, "from-step", "", "forget the step of this `name` and what was recorded after it; what has no such step fails")
+	replay.MarkFlagsMutuallyExclusive("from-scratch", "from-step")
 	replay.Flags().BoolVar(&force, "force", false, "also what completed, and beyond the replays that the policy allows")
 	purge := bulkAction(a, "purge", "Purge what ended", nil, func([]string) (admin.BulkAction, error) { return admin.BulkPurge(keep), nil })
 	purge.Flags().DurationVar(&keep, "keep", 0, "for how long ids stay taken, 24h at least (default 24h)")

@@ -58,14 +58,14 @@ end. The execution keeps who asks (--by) and why. Cancelling twice is no error.`
 }
 
 func replayCommand(a *app) *cobra.Command {
-	var reason, request string
+	var reason, request, from string
 	var scratch, force bool
 	cmd := &cobra.Command{
 		Use:   "replay ID",
 		Short: "Run an ended execution again",
 		Long: `replay runs an execution that has ended again, under its id and with its input. Recorded steps and
-answers are kept, so only what is missing runs; --from-scratch drops them. A success is replayed
-only with --force.`,
+answers are kept, so only what is missing runs; --from-scratch drops them, and --from-step drops a step and
+everything that was recorded after it. A success is replayed only with --force.`,
 		Example: "  flowfabric replay 3-0197f3a0-… --reason 'ink refilled'",
 		Args:    exactly("ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
@@ -73,7 +73,7 @@ only with --force.`,
 			if err != nil {
 				return err
 			}
-			how := admin.Replay{FromScratch: scratch, Force: force}
+			how := admin.Replay{FromScratch: scratch, FromStep: from, Force: force}
 			if request != "" {
 				if how.Request, err = requestID("--request", request); err != nil {
 					return err
@@ -85,6 +85,8 @@ only with --force.`,
 	flags := cmd.Flags()
 	flags.StringVar(&reason, "reason", "", "`text` for the history")
 	flags.BoolVar(&scratch, "from-scratch", false, "forget recorded steps and answers")
+	flags.StringVar(&from, "from-step", "", "forget the step of this `name` and what was recorded after it")
+	cmd.MarkFlagsMutuallyExclusive("from-scratch", "from-step")
 	flags.BoolVar(&force, "force", false, "also one that succeeded")
 	flags.StringVar(&request, "request", "", "`uuid` of this request: repeated with the same, it replays once")
 	return cmd

@@ -154,6 +154,9 @@ func (a *app) conclude(err error) int {
 	if err == nil {
 		return exitOK
 	}
+	if program, ok := errors.AsType[*programError](err); ok {
+		return program.code
+	}
 	if _, ran := errors.AsType[*commandError](err); !ran && !errors.Is(err, errUsage) {
 		err = usage("%s", err) // cobra's: an unknown command or flag
 	}

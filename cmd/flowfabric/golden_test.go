@@ -111,6 +111,12 @@ func init() {
 		"schedules remove nightly", "schedules remove nightly", "schedules show nightly", "schedules show yearly --next 1001")
 	sessions["workers"] = lines("workers", "workers list", "workers list --json", "workers mark-dead w2 --reason 'node gone' --by anna", "workers mark-dead w2 --json",
 		"workers list", "workers mark-dead nobody", "workers mark-dead")
+	sessions["messages"] = append(lines("messages <queued>", "send <queued> user '\"make it shorter\"' --by anna", "send <queued> 'Tool box' '{\"lines\": [1,\n2]}' --key call-17 --by bea",
+		"send <queued> 'Tool box' 2 --key call-17 --json"),
+		step{"send <queued> user - --raw --by anna", "\x00\xff"}, step{"send <queued> user --json --by anna", ""}, step{"send <queued> user - --by anna", `"` + strings.Repeat("é", 40) + `"`},
+		step{"messages <queued>", ""}, step{"messages <queued> --after 2 --json", ""}, step{"messages <queued> --after -1", ""}, step{"messages <done>", ""}, step{"send <done> user 1", ""}, step{"send <queued> é 1", ""},
+		step{"send <queued> user {", ""}, step{"send <queued> user --raw", ""}, step{"send <queued> user -", strings.Repeat("1", 65537)}, step{"send <queued>", ""}, step{"send <queued> user 1 2", ""}, step{"send nonsense user", ""},
+		step{"messages 1-00000000-0000-4000-8000-000000000000", ""}, step{"cancel <queued>", ""}, step{"messages <queued> --json", ""})
 	sessions["top"] = lines("top --once", "top --once --json --all-namespaces", "top --interval 1ms", "top extra")
 	sessions["trail"] = lines("trail", "priority <later> 7 --by anna", "hold <queued> --reason 'look first' --by bea", "lane pause batch --by anna", "purge <done> --reason 'asked for' --by bea", "purge <done>", "trail",
 		"trail --changed-by bea --json", "trail --on lane --name batch", "trail --limit 2", "trail --since 1h --until 2h", "trail --limit 0", "trail --cursor nonsense", "trail --namespace other")

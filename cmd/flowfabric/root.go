@@ -53,12 +53,12 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 		commands []*cobra.Command
 	}{
 		{groupWork, []*cobra.Command{submitCommand(a), lsCommand(a), showCommand(a), whyCommand(a), tailCommand(a), historyCommand(a), waitpointsCommand(a),
-			signalCommand(a), approveCommand(a), resumeCommand(a), cancelCommand(a), replayCommand(a), priorityCommand(a), runNowCommand(a), delayCommand(a), bulkCommand(a),
+			signalCommand(a), approveCommand(a), sendCommand(a), messagesCommand(a), resumeCommand(a), cancelCommand(a), replayCommand(a), priorityCommand(a), runNowCommand(a), delayCommand(a), bulkCommand(a),
 			tagsCommand(a), holdCommand(a), unholdCommand(a), revokeCommand(a), purgeCommand(a)}},
 		{groupOperate, []*cobra.Command{flowCommand(a), queuesCommand(a), laneCommand(a), workersCommand(a), schedulesCommand(a),
 			budgetCommand(a), quotaCommand(a), gateCommand(a)}},
 		{groupHealth, []*cobra.Command{topCommand(a), doctorCommand(a), auditCommand(a), trailCommand(a), loadCommand(a), keysCommand(a), freezeCommand(a), thawCommand(a)}},
-		{groupLocal, []*cobra.Command{devCommand(a), serveCommand(a), tokenCommand(a), versionCommand(a)}},
+		{groupLocal, []*cobra.Command{devCommand(a), serveCommand(a), mcpCommand(a), tokenCommand(a), versionCommand(a)}},
 	} {
 		for _, c := range group.commands {
 			c.GroupID = group.id

@@ -140,7 +140,7 @@ func (canaryHandler) Handle(_ context.Context, _ *handler.Task, in map[string]an
 func commandLines(text string) [][]string {
 	return [][]string{
 		{text}, {"ls", text}, {"show", text}, {"why", text}, {"cancel", text}, {"signal", text}, {"keys", "rotate", text}, {"ls", "--timeout", text},
-		{"ls", "--" + text}, {"tail", text}, {"dev", "--addr", text}, {"waitpoints", text}, {"lane", text}, {"flow", "show", text},
+		{"ls", "--" + text}, {"tail", text}, {"dev", "--addr", text}, {"waitpoints", text}, {"send", text}, {"messages", text}, {"lane", text}, {"flow", "show", text},
 		{"schedules", text}, {"budget", text}, {"replay", text}, {"show", text, text}, {"submit", text, text},
 	}
 }

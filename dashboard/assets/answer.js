@@ -2,6 +2,7 @@
 import { html, useState } from "./vendor/preact-htm.js"
 import { post } from "./api.js"
 import { may } from "./live.js"
+import { mailboxOf, sendMessage } from "./message.js"
 import { asJSON, Failure, Field, instant, tell, tellProblem, Time, visible } from "./ui.js"
 
 // Answer shows a question with its choices, or, when none was stored, a field for the payload of a signal.
@@ -27,6 +28,11 @@ export function Answer({ item, onDone }) {
       } else setError(e)
     }
     setBusy(false)
+  }
+  const mailbox = mailboxOf(item.name)
+  if (mailbox) {
+    return html`<div class="answer"><p>It waits for a message to mailbox “${visible(mailbox)}”.</p>${item.timeout_at && html`<p class="dim">It waits until ${instant(item.timeout_at)} (<${Time} at=${item.timeout_at} />).</p>`}
+      ${may("sendMessage") && html`<div class="buttons start"><button type="button" class="main" onClick=${() => sendMessage({ id: item.execution, kind: item.kind, mailbox, then: onDone })}>Send a message</button></div>`}</div>`
   }
   if (!point) return html`<p>${question?.text ? visible(question.text) : "It waits for its time, or for an operator who resumes it."}</p>`
   return html`<div class="answer">${question?.text && html`<p class="pre" dir="auto">${visible(question.text)}</p>`}

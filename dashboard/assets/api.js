@@ -68,7 +68,7 @@ export function exactly(text) {
   return JSON.parse(text, (_, v, c) => typeof v === "number" && !Number.isSafeInteger(v) && /^-?\d+$/.test(c?.source ?? "") && JSON.rawJSON ? JSON.rawJSON(c.source) : v)
 }
 
-const payloads = /\/(input|result|summary|transcript|frames|steps\/[^/]*)$/
+const payloads = /\/(input|result|summary|transcript|frames|messages|steps\/[^/]*)$/
 
 async function body(answer) {
   if (answer.status === 204) return null

@@ -1,6 +1,7 @@
 // The story of one execution in one picture: its attempts, steps and waits, what was lost, who did what, and how long each of it took.
 import { html } from "./vendor/preact-htm.js"
 import { serverNow, useBeat } from "./live.js"
+import { mailboxOf, sender } from "./message.js"
 import { instant, person, plural, sayEnd, span, visible } from "./ui.js"
 
 const ends = new Set(["completed", "failed", "cancelled", "expired", "skipped"])
@@ -14,7 +15,7 @@ export function spans(x, history, now) {
   const start = (at, kind, text) => { if (wait?.kind !== kind) { go(at); wait = { from: at, kind, text } } }
   for (const e of history) {
     const at = Date.parse(e.at), why = e.reason ? `: ${e.reason}` : ""
-    const who = person(e.by)
+    const who = person(sender(e))
     if (who && e.kind !== "created" && e.kind !== "ended") marks.push({ at, text: `${e.kind.replaceAll("_", " ")} by ${who}${e.from ? ` (${e.from})` : ""}${why}` })
     switch (e.kind) {
       case "created": {
@@ -31,7 +32,7 @@ export function spans(x, history, now) {
         start(at, pause ? "delayed" : "waiting", pause ? "pause before the next attempt" : lost ? "waited for another worker" : "waited for the next attempt")
         break
       }
-      case "suspended": stop(at, "pause", "suspended"); start(at, "suspended", `${(e.detail || "suspended").replaceAll("_", " ")}${e.reason ? ` “${e.reason}”` : ""}`); break
+      case "suspended": stop(at, "pause", "suspended"); start(at, "suspended", mailboxOf(e.reason) ? `waited for a message to “${mailboxOf(e.reason)}”` : `${(e.detail || "suspended").replaceAll("_", " ")}${e.reason ? ` “${e.reason}”` : ""}`); break
       case "resumed": start(at, "waiting", `resumed by ${(e.detail || "").replaceAll("_", " ")}`); break
       case "delayed": stop(at, "pause", "put aside"); start(at, "delayed", "put aside by its handler"); break
       case "released": {
@@ -95,6 +96,11 @@ export function Timeline({ x, history, steps }) {
     for (const p of steps.filter(p => p.attempt === a && p.kind === "step" && p.ended_at)) {
       rows.push(html`<tr key=${"s" + p.name + a} class="step"><th scope="row" title=${visible(p.name)}>${visible(p.name)}</th><td><div class="lane"><${Bar} place=${place} from=${Date.parse(p.started_at ?? p.ended_at)} to=${Date.parse(p.ended_at)} kind=${p.state === "failed" ? "bad" : "step"}
         text=${`${p.name}: ${p.started_at ? span(Date.parse(p.ended_at) - Date.parse(p.started_at)) : ""} ${p.error || p.state}`} /></div></td></tr>`)
+    }
+    const receipts = steps.filter(p => p.attempt === a && p.kind === "messages" && p.ended_at)
+    for (const box of new Set(receipts.map(p => mailboxOf(p.name)))) {
+      rows.push(html`<tr key=${"m" + box + a} class="step"><th scope="row" title=${visible(`messages of ${box}`)}>✉ ${visible(box)}</th><td><div class="lane">${receipts.filter(p => mailboxOf(p.name) === box).map(p => html`<${Bar} key=${p.name} place=${place} from=${Date.parse(p.ended_at)} to=${Date.parse(p.ended_at)} kind="step"
+        text=${`received from ${box}, ${instant(p.ended_at)}`} />`)}</div></td></tr>`)
     }
   }
   const hidden = Math.max(0, rows.length - mostRows)

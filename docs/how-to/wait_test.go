@@ -2,6 +2,8 @@ package howto_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -65,6 +67,52 @@ func ReleaseVersion(ctx context.Context, t *handler.Task, version string) (strin
 		Assignee: "release-team",
 	}, suspend.Within(72*time.Hour))
 	return answer.Choice, err
+}
+
+var Chat = handler.Define[string, int]("chat")
+
+// Converse answers messages until one says bye, or none comes for an hour. It returns how many it answered.
+func Converse(ctx context.Context, t *handler.Task, name string) (answers int, err error) {
+	for ; ; answers++ {
+		text, err := suspend.Receive[string](ctx, t, "user", suspend.Within(time.Hour), suspend.OnTimeout(suspend.Resume))
+		if errors.Is(err, flowfabric.ErrWaitTimeout) || text == "bye" {
+			return answers, nil
+		}
+		if err != nil {
+			return answers, err // return it: it suspends the execution until a message comes
+		}
+		if _, err := handler.Step(ctx, t, fmt.Sprintf("answer-%d", answers), func(ctx context.Context) (bool, error) {
+			return true, t.Frame(ctx, "token", name+", you said "+text+". ")
+		}); err != nil {
+			return answers, err
+		}
+	}
+}
+
+func TestConverse(t *testing.T) {
+	ctx, c := start(t, runtime.Config{}, handler.Bind(Chat, Converse))
+	exec, err := client.Submit(ctx, c, Chat, "Ann")
+	must(t, err)
+	_, err = exec.Send(ctx, "user", "hello", flowfabric.By("ann"), flowfabric.IdempotencyKey("message-1"))
+	must(t, err)
+	again, err := exec.Send(ctx, "user", "hello", flowfabric.By("ann"), flowfabric.IdempotencyKey("message-1"))
+	must(t, err)
+	if again.Number != 1 || !again.Duplicate {
+		t.Errorf("%+v", again)
+	}
+	_, err = exec.AwaitSuspension(ctx)
+	must(t, err)
+	for _, text := range []string{"make it shorter", "bye"} {
+		_, err = exec.Send(ctx, "user", text)
+		must(t, err)
+	}
+	n, err := exec.Result(ctx)
+	must(t, err)
+	said, err := exec.Transcript(ctx)
+	must(t, err)
+	if n != 2 || said.Text() != "Ann, you said hello. Ann, you said make it shorter. " {
+		t.Errorf("%d answers: %q", n, said.Text())
+	}
 }
 
 func TestAsk(t *testing.T) {

@@ -84,7 +84,7 @@ func topics() map[string][]scenario {
 		"claim":         claimScenarios,
 		"lease":         leaseScenarios,
 		"settle":        settleScenarios,
-		"steps":         stepScenarios,
+		"steps":         slices.Concat(stepScenarios, replayScenarios),
 		"stream":        streamScenarios,
 		"time":          timeScenarios,
 		"clock":         clockScenarios,

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -8,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // listed tells of every step that is known of an execution: kind, name, attempt, duration and bytes, and how one failed.
@@ -215,5 +217,133 @@ var stepScenarios = []scenario{
 		w.is(err, flowfabric.ErrResultPurged)
 		_, err = w.e.Steps(w.ctx, w.item().ID)
 		w.is(err, flowfabric.ErrNotFound)
+	}},
+}
+
+// stepping records a step after the other, all in the same millisecond.
+func (w *env) stepping(f flowfabric.Fence, names ...string) {
+	w.Helper()
+	for _, name := range names {
+		_, err := w.e.RecordStep(w.ctx, f, name, []byte(name), 0)
+		w.no(err)
+	}
+}
+
+// stepNames lists what the next claim brings, sorted, the library's own with a colon for the unit separator.
+func stepNames(c engine.Claim) string {
+	return strings.ReplaceAll(strings.Join(slices.Sorted(maps.Keys(c.Steps)), " "), "\x1f", ":")
+}
+
+// replayed replays and claims.
+func (w *env) replayed(k *worker, id flowfabric.ExecutionID, from string) engine.Claim {
+	w.Helper()
+	already, err := w.e.ReplayExecution(w.ctx, id, engine.Replay{FromStep: from, Force: true, By: "op"})
+	w.no(err)
+	w.check()
+	same(w, "already", already, false)
+	return k.one(id)
+}
+
+// Replays that forget a part of what was recorded.
+var replayScenarios = []scenario{
+	{name: "a replay from a step forgets it and what was recorded after it, in the order of recording", run: func(w *env) {
+		k, c := w.holder()
+		id := c.Fence.Execution
+		w.stepping(c.Fence, "z", "a", "m", "b")
+		w.delay(c.Fence, time.Second)
+		w.advance(2 * time.Second)
+		w.settleTime()
+		c = k.one(id)
+		w.stepping(c.Fence, "c")
+		w.no(w.complete(c.Fence, "r").Err)
+		w.unchanged("a name that nobody recorded", func() {
+			for _, name := range []string{"none", "zz"} {
+				_, err := w.e.ReplayExecution(w.ctx, id, engine.Replay{FromStep: name, Force: true, By: "op"})
+				w.is(err, flowfabric.ErrStepNotFound)
+			}
+		})
+		w.unchanged("no name of a step", func() {
+			for _, name := range []string{"\x1fa:x", strings.Repeat("n", 129)} {
+				_, err := w.e.ReplayExecution(w.ctx, id, engine.Replay{FromStep: name, Force: true, By: "op"})
+				w.is(err, flowfabric.ErrInvalidInput)
+			}
+		})
+		c = w.replayed(k, id, "m")
+		same(w, "kept", stepNames(c), "a z")
+		w.stepping(c.Fence, "m", "n")
+		w.no(w.complete(c.Fence, "r").Err)
+		c = w.replayed(k, id, "n")
+		same(w, "what was recorded anew comes last", stepNames(c), "a m z")
+		w.no(w.complete(c.Fence, "r").Err)
+		c = w.replayed(k, id, "z")
+		same(w, "from the first", words(stepNames(c), len(w.logOfSteps(id))), " 0")
+		w.stepping(c.Fence, "z")
+		w.no(w.complete(c.Fence, "r").Err)
+		c = w.replayed(k, id, "z")
+		same(w, "once more", stepNames(c), "")
+	}},
+	{name: "a replay from a step keeps the answers of waits before it and forgets those behind", run: func(w *env) {
+		w.seed()
+		k, c := w.holder()
+		id := c.Fence.Execution
+		w.stepping(c.Fence, "one")
+		m := w.stopped(c.Fence, awaiting("first"))
+		w.signal(id, m, "go", waithook.EffectSatisfied)
+		c = k.one(id)
+		w.stepping(c.Fence, "two")
+		m = w.stopped(c.Fence, awaiting("second"), waitFor(conditionOf(names(1, 1, "go")), minted("other")))
+		w.signal(id, m, "go", waithook.EffectSatisfied)
+		c = k.one(id)
+		w.no(w.complete(c.Fence, "r").Err)
+		c = w.replayed(k, id, "two")
+		same(w, "the first answer is kept", words(stepNames(c), told(c.Resume)), ":a:first one nothing")
+		w.stepping(c.Fence, "two")
+		m = w.stopped(c.Fence, awaiting("second"), waitFor(conditionOf(names(1, 1, "go")), minted("third")))
+		w.signal(id, m, "go", waithook.EffectSatisfied)
+		c = k.one(id)
+		w.stepping(c.Fence, "three")
+		w.no(w.complete(c.Fence, "r").Err)
+		c = w.replayed(k, id, "three")
+		same(w, "both", words(stepNames(c), told(c.Resume)), ":a:first one two signal: go")
+		w.no(w.complete(c.Fence, "r").Err)
+		c = w.replayed(k, id, "one")
+		same(w, "none", words(stepNames(c), told(c.Resume)), " nothing")
+	}},
+	{name: "after a wait whose time was over a replay asks again: what handed out the dead link is forgotten", run: func(w *env) {
+		w.seed()
+		k, c := w.holder()
+		id := c.Fence.Execution
+		pend := func(key string) engine.Minted {
+			m := minted(key)
+			_, err := w.e.CreatePendingWaitpoint(w.ctx, c.Fence, key, m, time.Hour)
+			w.no(err)
+			return m
+		}
+		w.stepping(c.Fence, "charge")
+		early := pend("early")
+		w.stepping(c.Fence, "tell")
+		w.signal(id, early, "go", waithook.EffectBuffered)
+		q := suspension(awaiting("early"), onPending(early))
+		s, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
+		w.no(err)
+		same(w, "satisfied", s.Satisfied, true)
+		link := pend("link")
+		w.stepping(c.Fence, "mail", "log")
+		w.suspend(c.Fence, awaiting("link"), onPending(link), within(time.Minute, "fail"))
+		w.advance(2 * time.Minute)
+		w.settleTime()
+		w.code(id, "T2")
+		k = w.worker("later")
+		c = w.replayed(k, id, "")
+		same(w, "kept", stepNames(c), ":a:early charge tell")
+		again := pend("link")
+		w.stepping(c.Fence, "mail", "log")
+		w.suspend(c.Fence, awaiting("link"), onPending(again), within(time.Minute, "fail"))
+		w.refuses("the old link", flowfabric.ErrWaitpointClosed, "", w.delivering(id, link, suspend.SentSignal{Name: "go"}))
+		w.signal(id, again, "go", waithook.EffectSatisfied)
+		c = k.one(id)
+		w.no(w.complete(c.Fence, "r").Err)
+		c = w.replayed(k, id, "")
+		same(w, "an answered wait asks nobody again", words(stepNames(c), told(c.Resume)), ":a:early charge log mail tell signal: go")
 	}},
 }

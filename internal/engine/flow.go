@@ -262,17 +262,13 @@ type FlowReplayed struct {
 // ReplayFlow replays 1..64 members of a flow, each judged alone (lua/flow/ff_flow_replay.lua), and so opens a flow that has ended.
 // Members with many edges take several calls. q.Request must be the same in a repetition.
 func (e *Engine) ReplayFlow(ctx context.Context, id flowfabric.FlowID, q Replay, members []flowfabric.ExecutionID) ([]FlowReplayed, error) {
-	steps := "keep"
-	if q.DropSteps {
-		steps = "drop"
-	}
 	if q.Request == uuid.Nil {
 		q.Request = uuid.New()
 	}
 	out := make([]FlowReplayed, 0, len(members))
 	for {
 		left := members[len(out):]
-		args := []string{protocol, id.UUID().String(), q.Request.String(), steps, bit(q.Force), cut(q.By, limits.MaxName),
+		args := []string{protocol, id.UUID().String(), q.Request.String(), q.steps(), bit(q.Force), cut(q.By, limits.MaxName),
 			cut(q.Reason, limits.MaxReason), strconv.Itoa(len(left))}
 		for _, m := range left {
 			args = append(args, m.UUID().String())

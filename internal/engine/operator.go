@@ -18,20 +18,17 @@ import (
 // ReplayExecution runs an ended execution again (lua/execution/ff_replay_execution.lua): it waits at its old age and
 // priority, and its next claim makes an attempt of type replay. Retries and reclaims count from zero; epochs,
 // attempts, frames and results stay; the deadline gets its original span again. already: this request was applied
-// before, whatever became of it since. ErrNotTerminal; ErrReplayNotAllowed for a success that is not forced;
+// before, whatever became of it since. ErrNotTerminal; ErrStepNotFound (slot 0: FromStep); ErrReplayNotAllowed for a success that is not forced;
 // ErrReplaysExhausted at the policy's cap; ErrNotFound also for what is being purged.
 func (e *Engine) ReplayExecution(ctx context.Context, id flowfabric.ExecutionID, q Replay) (already bool, err error) {
-	steps, force := "keep", "0"
-	if q.DropSteps {
-		steps = "drop"
-	}
+	force := "0"
 	if q.Force {
 		force = "1"
 	}
 	if q.Request == uuid.Nil {
 		q.Request = uuid.New()
 	}
-	return e.settled(ctx, fnReplay, id.Partition(), []string{protocol, id.UUID().String(), q.Request.String(), steps, force,
+	return e.settled(ctx, fnReplay, id.Partition(), []string{protocol, id.UUID().String(), q.Request.String(), q.steps(), force,
 		cut(q.By, limits.MaxName), cut(q.Reason, limits.MaxReason)})
 }
 

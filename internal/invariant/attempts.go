@@ -138,7 +138,8 @@ func (x *execution) stepLog() {
 	}
 	for name, text := range log {
 		parts := strings.Split(text, " ")
-		if _, ok := x.Hashes[":k:"+x.id][name]; !ok || len(parts) != 3 || !whole(parts[0]) || !whole(parts[1]) || !whole(parts[2]) || float64(atoi(parts[0])) >= x.number("n") {
+		if _, ok := x.Hashes[":k:"+x.id][name]; !ok || len(parts) != 4 || !whole(parts[0]) || !whole(parts[1]) || !whole(parts[2]) || !whole(parts[3]) ||
+			float64(atoi(parts[0])) >= x.number("n") || float64(atoi(parts[3])) > x.number("so") {
 			x.say("the log says of the step %q: %q", name, text)
 		}
 	}

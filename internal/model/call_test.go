@@ -195,6 +195,9 @@ var kinds = map[string]kind{
 		}, nil},
 	"replay": {"ff_replay_execution", func(c call) []string {
 		steps := map[bool]string{false: "keep", true: "drop"}[c.Replay.Drop]
+		if c.Replay.From != "" {
+			steps = "from " + c.Replay.From
+		}
 		return []string{c.ID, c.Replay.Request, steps, bit(c.Replay.Force), c.Replay.By, c.Replay.Reason}
 	}, func(p *model.Partition, c call) model.Reply { return p.Replay(c.ID, c.Replay) }, nil},
 	"tags": {"ff_set_tags", func(c call) []string { return slices.Concat([]string{c.ID}, pairs(c.Set), list(c.List)) },

@@ -422,6 +422,15 @@ func (h *hand) replay(t *rapid.T, c *call) {
 	h.requests++
 	c.Replay = model.Replay{Request: fmt.Sprintf("00000000-0000-4000-8000-%012x", h.requests), Drop: rarely(t, "drop", 2),
 		Force: rarely(t, "force", 2), By: h.who(t), Reason: "again"}
+	if x := h.p.Executions[c.ID]; x != nil && rarely(t, "from", 3) {
+		c.Replay.Drop, c.Replay.From = false, one(t, "step", append(own(x), "none")...)
+	}
+}
+
+// own lists the handler's steps.
+func own(x *model.Execution) []string {
+	names := slices.Sorted(maps.Keys(x.Steps))
+	return slices.DeleteFunc(names, func(name string) bool { return name[0] == '\x1f' })
 }
 
 func (h *hand) renew(t *rapid.T, c *call) {

@@ -81,6 +81,9 @@ type Execution struct {
 	Request                   string // of the last replay
 	Tags, Steps               map[string]string
 
+	Order     map[string]int // of the steps: numbers in the order in which they were recorded
+	StepOrder int            // the last such number
+
 	Suspension *Suspension // the current one, or the last
 	Points     map[string]Waitpoint
 	Told       bool // claims bring what the last suspension was answered
@@ -137,6 +140,41 @@ func (x *Execution) open() bool {
 	return x.Code == "A1" || x.Code == "A3" || x.Code == "R1i" || x.Code == "R2ai" || x.Code == "R2c" || x.suspended()
 }
 
+// record keeps a step under the next number.
+func (x *Execution) record(name, value string) {
+	x.StepOrder++
+	x.recordAt(name, value, x.StepOrder)
+}
+
+func (x *Execution) recordAt(name, value string, order int) {
+	if x.Order == nil {
+		x.Order = map[string]int{}
+	}
+	x.Steps[name], x.Order[name] = value, order
+}
+
+// forget drops the steps from a number on, and what a later wait was answered.
+func (x *Execution) forget(from int) {
+	maps.DeleteFunc(x.Steps, func(name, _ string) bool { return x.Order[name] >= from })
+	if x.Suspension != nil && x.Suspension.After >= from {
+		x.Told = false
+	}
+}
+
+// asked is the number of the first waitpoint that was handed out for a wait whose timeout ended the execution; 0 if there is none.
+func (x *Execution) asked() (first int) {
+	u := x.Suspension
+	if u == nil || u.Cause != "timeout" || u.Only != "" || strings.HasPrefix(u.Behaviour, "auto_resume") {
+		return 0
+	}
+	for name, value := range x.Steps {
+		if strings.HasPrefix(name, waitStep) && strings.HasPrefix(value, u.Point.ID) {
+			return x.Order[name]
+		}
+	}
+	return 0
+}
+
 // attempt is the current or last attempt, nil before the first.
 func (x *Execution) attempt() *Attempt {
 	if len(x.Attempts) == 0 {
@@ -185,6 +223,6 @@ func (x *Execution) close(reason string) {
 
 func (x *Execution) clone() *Execution {
 	c := *x
-	c.Attempts, c.Tags, c.Steps = slices.Clone(x.Attempts), maps.Clone(x.Tags), maps.Clone(x.Steps)
+	c.Attempts, c.Tags, c.Steps, c.Order = slices.Clone(x.Attempts), maps.Clone(x.Tags), maps.Clone(x.Steps), maps.Clone(x.Order)
 	return &c // Released, Suspension, Points, Box and Marks are never changed in place
 }

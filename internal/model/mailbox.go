@@ -123,7 +123,7 @@ func (p *Partition) Receive(id string, f Fence, name, box string, most int, why 
 		return answer("step_limit_exceeded")
 	}
 	x.Box = slices.DeleteFunc(slices.Clone(x.Box), func(text string) bool { return slices.Contains(list, text) })
-	x.Steps[receiptStep+name] = value
+	x.record(receiptStep+name, value)
 	if a := x.attempt(); a.Run == f.Epoch {
 		a.Recorded = a.Sequence
 	}

@@ -64,7 +64,13 @@ func (p *Partition) SetDelay(id string, delay int64, request, by, reason string)
 type Replay struct {
 	Request     string
 	Drop, Force bool
+	From        string // a step; "" = none
 	By, Reason  string
+}
+
+func (x *Execution) stepless(name string) bool {
+	_, recorded := x.Steps[name]
+	return !recorded
 }
 
 // Replay makes an ended execution wait again, at its old age: counters of retries and
@@ -73,7 +79,7 @@ func (p *Partition) Replay(id string, q Replay) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
-	if !uuid(id) || !uuid(q.Request) || len(q.By) > limits.MaxName || len(q.Reason) > limits.MaxReason {
+	if !uuid(id) || !uuid(q.Request) || len(q.By) > limits.MaxName || len(q.Reason) > limits.MaxReason || len(q.From) > limits.MaxStepName {
 		return answer("invalid_input")
 	}
 	x := p.Executions[id]
@@ -90,6 +96,8 @@ func (p *Partition) Replay(id string, q Replay) Reply {
 		return answer("execution_not_terminal", string(x.Code))
 	case x.Code == "T1" && !q.Force:
 		return answer("replay_not_allowed")
+	case q.From != "" && x.stepless(q.From):
+		return answer("step_not_found", q.From)
 	case x.Replays >= replays:
 		return answer("max_replays_exhausted", number(replays))
 	}
@@ -111,7 +119,15 @@ func (p *Partition) Replay(id string, q Replay) Reply {
 		for i := range x.Attempts {
 			x.Attempts[i].Recorded = 0
 		}
-	} else { // their end closed the waitpoints that were handed out
+	} else {
+		from := x.asked()
+		if q.From != "" {
+			from = x.Order[q.From]
+		}
+		if from > 0 {
+			x.forget(from)
+		}
+		// their end closed the waitpoints that were handed out
 		maps.DeleteFunc(x.Steps, func(name, _ string) bool { return strings.HasPrefix(name, waitStep) })
 	}
 	if x.Deadline != 0 {

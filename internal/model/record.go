@@ -38,7 +38,7 @@ func (p *Partition) RecordStep(id string, f Fence, name, value string) Reply {
 	if total > limits.MaxStepTotal || len(x.Steps) >= limits.MaxSteps {
 		return answer("step_limit_exceeded")
 	}
-	x.Steps[name] = value
+	x.record(name, value)
 	if a := x.attempt(); a.Run == f.Epoch {
 		a.Recorded = a.Sequence
 	}

@@ -37,6 +37,7 @@ var behaviours = []string{"fail", "cancel", "expire", "auto_resume", "auto_resum
 type Suspension struct {
 	Wait
 	By      Fence
+	After   int   // number of the last step before it
 	Until   int64 // 0 = for ever
 	Filled  []bool
 	Matched []string // the signals that the condition took, as they are kept
@@ -135,7 +136,7 @@ func (p *Partition) Suspend(id string, f Fence, q Wait) Reply {
 		return code
 	}
 	late := q.Pending && (w.State == "x" || w.State == "p" && w.Expires <= p.Now)
-	u := Suspension{Wait: q, By: f, Filled: make([]bool, len(q.Names))}
+	u := Suspension{Wait: q, By: f, After: x.StepOrder, Filled: make([]bool, len(q.Names))}
 	if q.Timeout > 0 {
 		u.Until = p.Now + q.Timeout
 	}
@@ -156,7 +157,7 @@ func (p *Partition) Suspend(id string, f Fence, q Wait) Reply {
 		return answer("pending_waitpoint_expired", q.Point.Key)
 	}
 	if last := x.Suspension; last != nil && last.Name != "" && x.Told && x.Steps[answerStep+last.Name] == "" && !x.receipted(last) {
-		x.Steps[answerStep+last.Name] = last.outcome()
+		x.recordAt(answerStep+last.Name, last.outcome(), last.After)
 	}
 	if q.Only == "" {
 		w.State, w.Expires, w.Suspension, w.Early = "a", u.Until, q.ID, nil

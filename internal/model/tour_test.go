@@ -385,6 +385,25 @@ func (x *pair) replayed() {
 		x.override("")
 		x.make(call{Kind: "replay", ID: subject, Replay: model.Replay{Request: "00000000-0000-4000-8000-" + strings.Repeat("0", 10) + strconv.Itoa(10+n)}})
 	}
+	f := x.reach("A1")
+	for _, name := range []string{"b", "a", "c"} {
+		x.make(call{Kind: "step", ID: subject, Fence: f, Name: name, Value: "v"})
+	}
+	for _, from := range []string{"none", "a", "a", "b"} {
+		x.override("")
+		x.make(call{Kind: "replay", ID: subject, Replay: model.Replay{Request: x.serial(), From: from}})
+		x.compare()
+	}
+	f = x.reach("A1")
+	x.make(call{Kind: "step", ID: subject, Fence: f, Name: "before", Value: "v"})
+	x.make(call{Kind: "pend", ID: subject, Fence: f, Name: "a", Point: point(1), Number: 20_000})
+	x.make(call{Kind: "step", ID: subject, Fence: f, Name: "mail", Value: "v"})
+	wait := model.Wait{ID: x.serial(), Name: "a", Reason: "waiting_for_signal", Behaviour: "fail", Timeout: 1000, Point: point(1), Pending: true, Need: 1, Names: []string{"go"}}
+	x.make(call{Kind: "suspend", ID: subject, Fence: f, Wait: wait})
+	x.advance(x.p.Now + 1000)
+	x.tick()
+	x.make(call{Kind: "replay", ID: subject, Replay: model.Replay{Request: x.serial()}}) // asks again
+	x.claim(30_000)
 	x.compare()
 }
 

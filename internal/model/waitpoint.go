@@ -125,7 +125,7 @@ func (p *Partition) Pend(id string, f Fence, name string, w Point, life int64) R
 	x.put(made)
 	p.need(made.Expires)
 	if name != "" {
-		x.Steps[waitStep+name] = strings.Join([]string{w.ID, w.Kid, w.Nonce, number(made.Expires), w.Key}, " ")
+		x.record(waitStep+name, strings.Join([]string{w.ID, w.Kid, w.Nonce, number(made.Expires), w.Key}, " "))
 	}
 	return opened(OK, made)
 }

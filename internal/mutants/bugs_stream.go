@@ -101,10 +101,21 @@ var streamMutants = []Mutant{
 		`redis.call('HSET', keys.steps(ctx.r, id), name, value)`, `redis.call('HSET', keys.steps(ctx.r, id), value, name)`, suite("claim")},
 
 	{"steps: how long one took is lost", "steps.put",
-		` .. took)`, ` .. '0')`, suite("steps")},
+		` .. took ..`, ` .. '0' ..`, suite("steps")},
 	{"steps: a repeat changes what is told", "ff_record_step",
-		`    if stored == value then return`, `    if stored == value then steps.put(ctx, f.id, name, value, f.attempt, ctx.t, reply.int(took)) end
+		`    if stored == value then return`, `    if stored == value then steps.put(ctx, c, f.id, name, value, f.attempt, ctx.t, reply.int(took)) end
     if stored == value then return`, suite("steps")},
+	{"replay: steps have no order", "steps.put", `reply.int(tonumber(c.step_order or '0') + 1)`, `'1'`, suite("steps")},
+	{"replay: the step itself is kept", "steps.since", `>= from`, `> from`, suite("steps")},
+	{"replay: everything is forgotten from a step on", "steps.since", `>= from then`, `>= 0 then`, suite("steps")},
+	{"replay: a step that nobody recorded is the first", "replay.refuse", `  if q.from and not (c.step_bytes`, `  if false and not (c.step_bytes`, suite("steps")},
+	{"replay: the answer of a wait comes behind later steps", "suspension.replace", `, all.u.after or '0')`, `)`, suite("steps")},
+	{"replay: the last answer outlives the step before its wait", "replay.since", `if c.resume_bytes and`, `if false and`, suite("steps")},
+	{"replay: the last answer is always forgotten", "replay.since", `tonumber(suspension.read(ctx, id).after or '0') >= from`, `true`, suite("steps")},
+	{"replay: nobody is asked again", "replay/clear", `or c.had_waits and replay.asked(ctx, id)`, ``, suite("steps")},
+	{"replay: an answered wait asks again", "replay.asked", `if u.cause ~= 'timeout' or`, `if`, suite("steps")},
+	{"replay: only the waitpoint is opened again", "replay.since", `  forget(ctx, c, id, steps.since(ctx, id, from))`, ``, suite("steps")},
+	{"replay: forgotten steps are counted still", "replay/forget", `bytes = bytes - #gone[i] - redis.call('HSTRLEN', key, gone[i])`, `bytes = bytes + 0`, suite("steps")},
 	{"steps: a step that is dropped is still told of", "steps.drop",
 		`  redis.call('HDEL', keys.step_log(ctx.r, id), unpack(names))`, ``, suite("steps|waitpoint")},
 	{"steps: a replay from scratch keeps what was told", "steps.clear",

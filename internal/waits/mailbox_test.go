@@ -18,7 +18,6 @@ import (
 type box struct {
 	opener
 	queue []suspend.Message
-	kept  map[string]engine.Receipt
 	asked []engine.Receiving
 	fail  error
 }

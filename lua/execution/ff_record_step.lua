@@ -27,7 +27,7 @@ local function ff_record_step(ctx, argv)
   if total > 8388608 then return reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
   if c.step_bytes and redis.call('HLEN', key) >= 1000 then return reply.err('step_limit_exceeded', 'steps: at most 1000') end
   record.set(ctx, f.id, 'step_bytes', reply.int(total))
-  steps.put(ctx, f.id, name, value, f.attempt, ctx.t, reply.int(took))
+  steps.put(ctx, c, f.id, name, value, f.attempt, ctx.t, reply.int(took))
   stream.recorded(ctx, c, f)
   return reply.ok('recorded')
 end

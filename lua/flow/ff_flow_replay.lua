@@ -25,7 +25,7 @@ local function ff_flow_replay(ctx, argv)
       out[3] = reply.int(i - 1)
       break
     end
-    local answer = c.state and c.flow ~= id and reply.err('execution_not_in_flow', ids[i]) or replay.refuse(ctx, c, q)
+    local answer = c.state and c.flow ~= id and reply.err('execution_not_in_flow', ids[i]) or replay.refuse(ctx, c, ids[i], q)
     if not answer then
       out[#out + 1] = '+' .. replay.run(ctx, c, ids[i], q)
     elseif answer[1] == 1 then

@@ -29,6 +29,7 @@ local layout = {
   'start_delay', 'dd', -- delay in ms once it may run
   'frames_attempt', 'fa', -- attempt that has frames
   'step_bytes', 'sb',
+  'step_order', 'so', -- number of the last step that was recorded
   'has_tags', 'tg', -- 1
   'has_categories', 'ca', -- 1
   'creator', 'cr',
@@ -65,7 +66,7 @@ end
 
 -- numbers are the named fields that are reckoned with.
 local numbers = { attempt_deadline = true, delay_until = true, attempt_left = true, attempt_timeout = true, deadline = true,
-  upstreams = true, start_delay = true, step_bytes = true, deadline_span = true, purged_until = true, replays = true,
+  upstreams = true, start_delay = true, step_bytes = true, step_order = true, deadline_span = true, purged_until = true, replays = true,
   suspension_deadline = true, open_waitpoints = true, resume_bytes = true, last_signal = true, dropped_attempts = true, grant_deadline =
   true, grant_number = true, grant_epoch = true }
 

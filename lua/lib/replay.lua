@@ -2,7 +2,8 @@
 local replay = {}
 
 -- clear removes what the last run left on the core and beside it.
-local function clear(ctx, c, id, drop)
+local function clear(ctx, c, id, q)
+  local drop = q.steps == 'drop'
   record.clear(ctx, id, 'ended_at', 'retries', 'reclaims', 'failure_category', 'cancelled_by', 'last_release', 'delay_until',
     'attempt_deadline', 'attempt_left')
   redis.call('HDEL', keys.attempts(ctx.r, id), 'cancel', 'progress')
@@ -13,8 +14,10 @@ local function clear(ctx, c, id, drop)
       steps.clear(ctx, id)
     end
     if c.resume_bytes then record.clear(ctx, id, 'resume_bytes') end
-  elseif c.step_bytes and (c.had_waits or c.flow) then
-    replay.reopen(ctx, c, id)
+  elseif c.step_bytes then
+    local from = q.from and steps.order(ctx, id, q.from) or c.had_waits and replay.asked(ctx, id)
+    if from then replay.since(ctx, c, id, from) end
+    if c.step_bytes and (c.had_waits or c.flow) then replay.reopen(ctx, c, id) end
   end
   if c.flow then -- who is asked for again is looked at anew
     redis.call('UNLINK', keys.children(ctx.r, id))
@@ -35,22 +38,48 @@ local function stale(ctx, id, name)
   return false
 end
 
+-- forget drops some of the steps.
+local function forget(ctx, c, id, gone)
+  if #gone == 0 then return end
+  local key, bytes = keys.steps(ctx.r, id), tonumber(c.step_bytes)
+  for i = 1, #gone do bytes = bytes - #gone[i] - redis.call('HSTRLEN', key, gone[i]) end
+  steps.drop(ctx, id, gone)
+  if redis.call('EXISTS', key) == 0 then
+    record.clear(ctx, id, 'step_bytes')
+    c.step_bytes = nil
+  else
+    c.step_bytes = reply.int(bytes)
+    record.set(ctx, id, 'step_bytes', c.step_bytes)
+  end
+end
+
 -- reopen forgets the steps that the next run cannot use.
 function replay.reopen(ctx, c, id)
-  local all, gone, bytes = redis.call('HKEYS', keys.steps(ctx.r, id)), {}, tonumber(c.step_bytes)
+  local all, gone = redis.call('HKEYS', keys.steps(ctx.r, id)), {}
   for i = 1, #all do
-    if stale(ctx, id, all[i]) then
-      gone[#gone + 1] = all[i]
-      bytes = bytes - #all[i] - redis.call('HSTRLEN', keys.steps(ctx.r, id), all[i])
-    end
+    if stale(ctx, id, all[i]) then gone[#gone + 1] = all[i] end
   end
-  if #gone == 0 then return end
-  steps.drop(ctx, id, gone)
-  if #gone == #all then
-    record.clear(ctx, id, 'step_bytes')
-  else
-    record.set(ctx, id, 'step_bytes', reply.int(bytes))
+  forget(ctx, c, id, gone)
+end
+
+-- since forgets the steps that were recorded from a number on, and what a wait was answered that began behind it.
+function replay.since(ctx, c, id, from)
+  forget(ctx, c, id, steps.since(ctx, id, from))
+  if c.resume_bytes and tonumber(suspension.read(ctx, id).after or '0') >= from then record.clear(ctx, id, 'resume_bytes') end
+end
+
+-- asked is the number of the step that opened the first waitpoint of a wait whose time was over, which ended the execution. What was recorded
+-- behind it told somebody of a link that is dead, and is done again, so that they are asked again. nil if there is none.
+function replay.asked(ctx, id)
+  local u, first = suspension.read(ctx, id), nil
+  if u.cause ~= 'timeout' or u.close_reason == 'timed_out_auto_resume' then return nil end
+  local list = suspension.list(u)
+  for i = 1, #list do
+    local name = waitpoint.step(ctx, id, list[i])
+    local order = name and steps.order(ctx, id, name)
+    if order and (not first or order < first) then first = order end
   end
+  return first
 end
 
 -- rearm gives the deadline its original span again (spec README, settled questions).
@@ -66,7 +95,10 @@ end
 function replay.parse(argv, i)
   local q = { request = args.id(argv[i]), steps = argv[i + 1], force = argv[i + 2], by = argv[i + 3], reason = argv[i + 4] }
   if not q.request then return nil, reply.err('invalid_input', 'request id') end
-  if q.steps ~= 'keep' and q.steps ~= 'drop' then return nil, reply.err('invalid_input', 'steps: keep or drop') end
+  q.from = string.match(q.steps or '', '^from (.+)$')
+  if q.steps ~= 'keep' and q.steps ~= 'drop' and not steps.name(q.from) then
+    return nil, reply.err('invalid_input', 'steps: keep, drop, or from and the name of a step')
+  end
   if q.force ~= '0' and q.force ~= '1' then return nil, reply.err('invalid_input', 'force: 0 or 1') end
   if not q.by or #q.by > 64 then return nil, reply.err('invalid_input', 'by: at most 64 bytes') end
   if not q.reason or #q.reason > 1024 then return nil, reply.err('invalid_input', 'reason: at most 1024 bytes') end
@@ -74,7 +106,7 @@ function replay.parse(argv, i)
 end
 
 -- refuse returns why an execution is not replayed, or that this request has replayed it before; nil when it may be.
-function replay.refuse(ctx, c, q)
+function replay.refuse(ctx, c, id, q)
   if not c.state or c.purged_until then return reply.err('execution_not_found') end
   if c.replay_request == q.request then return reply.already(c.state, c.replays) end
   if not core.terminal(c) then return reply.err('execution_not_terminal', c.state) end
@@ -84,6 +116,7 @@ function replay.refuse(ctx, c, q)
   if c.state == 'T1' and q.force == '0' then
     return reply.err('replay_not_allowed', 'it succeeded; a success is replayed only if forced')
   end
+  if q.from and not (c.step_bytes and steps.order(ctx, id, q.from)) then return reply.err('step_not_found', q.from) end
   local cap = policy.read(c.policy).replays
   if tonumber(c.replays or '0') >= cap then return reply.err('max_replays_exhausted', reply.int(cap)) end
   return nil
@@ -120,8 +153,8 @@ function replay.run(ctx, c, id, q)
     if c.result then record.write(ctx, keys.result(ctx.r, id, core.attempt(c)), c.result) end
     record.clear(ctx, id, 'result_size', 'result')
   end
-  history.add(ctx, c, id, 'replayed', q.by, table.concat({ c.state, c.ended_at or '', c.failure_category or '', q.steps, q.reason }, ' '))
-  clear(ctx, c, id, q.steps == 'drop')
+  history.add(ctx, c, id, 'replayed', q.by, table.concat({ c.state, c.ended_at or '', c.failure_category or '', q.from and 'from' or q.steps, q.reason }, ' '))
+  clear(ctx, c, id, q)
   rearm(ctx, c, id)
   redis.call('ZREM', keys.done(ctx.r), id)
   redis.call('HINCRBY', ctx.r, 'tally:again', '1') -- it ended once more than what is kept and what was purged tell

@@ -6,7 +6,7 @@
 --   created_at  timeout_at  behaviour (at the timeout)  resume_delay  condition
 --   waitpoints      ids, by comma                n<i>             satisfied parts of node i
 --   signals         how many came                last_signal_at
---   question        that people are asked
+--   question        that people are asked        after           number of the last step that was recorded before
 --   matched         how many matched             matched_bytes    has_matched: 1 = those that it took have a key of their own
 --   closed_at  close_reason  cause  trigger      closing_signal   the signal that closed it
 --   resumed_by      an operator                  why              the reason that the operator gave
@@ -108,7 +108,7 @@ function suspension.replace(ctx, c, id, u, kept)
   if kept then
     record.set(ctx, id, 'step_bytes', kept.total)
     local attempt, at, took = suspension.span(ctx, all.u)
-    steps.put(ctx, id, kept.name, kept.value, attempt, at, took)
+    steps.put(ctx, c, id, kept.name, kept.value, attempt, at, took, all.u.after or '0')
   end
   if all.u.id then
     local list = suspension.list(all.u)

@@ -46,5 +46,5 @@ function wait.remember(ctx, c, id, name, value)
   local key, step = keys.steps(ctx.r, id), wait.step(name)
   if redis.call('HEXISTS', key, step) == 1 then return end
   record.set(ctx, id, 'step_bytes', reply.int(tonumber(c.step_bytes or '0') + #step + #value))
-  steps.put(ctx, id, step, value, core.attempt(c), ctx.t, '0')
+  steps.put(ctx, c, id, step, value, core.attempt(c), ctx.t, '0')
 end

@@ -37,6 +37,7 @@ local stored = {
   has_matched = 'mk',
   timeout_signal = 'ts',
   question = 'qu',
+  after = 'af',
 }
 local long = {}
 

@@ -10,7 +10,7 @@ local ff_list = {}
 
 -- add tells of one step. text is what the log says; a step without it is told of as the first attempt's.
 function ff_list.add(out, name, text, bytes)
-  local attempt, at, took = string.match(text or '', '^(%d+) (%d+) (%d+)$')
+  local attempt, at, took = string.match(text or '', '^(%d+) (%d+) (%d+)')
   local row = { name, attempt or '0', at or '0', took or '0', reply.int(bytes) }
   for i = 1, #row do out[#out + 1] = row[i] end
 end

@@ -63,7 +63,7 @@ local function ff_create_pending_waitpoint(ctx, argv)
   waitpoint.pend(ctx, c, f.id, wid, w)
   if name ~= '' then
     record.set(ctx, f.id, 'step_bytes', reply.int(total))
-    steps.put(ctx, f.id, step, value, f.attempt, ctx.t, '0')
+    steps.put(ctx, c, f.id, step, value, f.attempt, ctx.t, '0')
   end
   waitpoint.prune(ctx, f.id, {})
   return ff_pend.answer(reply.ok, wid, w)

@@ -31,7 +31,7 @@ local function ff_receive_messages(ctx, argv)
   if c.step_bytes and redis.call('HLEN', key) >= 1000 then return reply.err('step_limit_exceeded', 'steps: at most 1000') end
   if #list > 0 then mailbox.take(ctx, c, f.id, list) end
   record.set(ctx, f.id, 'step_bytes', reply.int(total))
-  steps.put(ctx, f.id, step, value, f.attempt, ctx.t, '0')
+  steps.put(ctx, c, f.id, step, value, f.attempt, ctx.t, '0')
   stream.recorded(ctx, c, f)
   return reply.ok(value)
 end

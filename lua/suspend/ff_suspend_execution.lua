@@ -95,7 +95,7 @@ function ff_suspend.record(ctx, c, f, q, plan, kept)
   local u = { id = q.id, reason = q.reason, holder = suspension.holder(f), created_at = ctx.t, behaviour = q.behaviour,
     condition = q.condition, timeout_at = q.timeout and reply.int(ctx.now + q.timeout), name = q.name ~= '' and q.name or nil,
     request_key = q.request ~= '' and q.request or nil, resume_delay = q.delay > 0 and reply.int(q.delay) or nil,
-    waitpoints = q.count > 0 and table.concat(q.list, ',') or nil, question = q.question ~= '' and q.question or nil }
+    waitpoints = q.count > 0 and table.concat(q.list, ',') or nil, question = q.question ~= '' and q.question or nil, after = c.step_order }
   if plan.signals > 0 then u.signals, u.last_signal_at = reply.int(plan.signals), ctx.t end
   if plan.bytes > 0 then u.matched, u.matched_bytes = reply.int(plan.taken), reply.int(plan.bytes) end
   if plan.state and not plan.satisfied then

@@ -679,6 +679,70 @@ func TestWhoMayEnter(t *testing.T) {
 	b.quiet(asked401, "status of 401", "status of 403", "status of 404")
 }
 
+// A conversation: the page says whose message is waited for, sends one, and shows what it did and what nobody has received.
+func TestMessages(t *testing.T) {
+	d := deploy(t, false)
+	x, err := client.Submit(t.Context(), d.client, scene.Chat, "Ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := x.ID().String()
+	d.until(id, "suspended")
+	b := openBrowser(t)
+	b.window(1280, 900, "light")
+	b.enter(d, "operator")
+	b.visit("approvals")
+	b.says("chat waits for a message")
+	b.visit("executions/" + id)
+	b.says("It waits for a message to mailbox “user”.")
+	b.press("Send a message")
+	b.fill("Payload", "make it shorter")
+	b.press("Send")
+	b.says("The payload is not JSON")
+	b.fill("Payload", `"make it shorter"`)
+	b.press("Send")
+	b.says("The message was sent.")
+	b.says("Ann, you said make it shorter.")
+	b.wait(`[...document.querySelectorAll(".steps li")].some(e => /user\s+messages\s+receipt 1/.test(e.innerText))`)
+	b.wait(`[...document.querySelectorAll(".timeline th")].some(e => e.innerText === "✉ user")`)
+	b.wait(`document.querySelector(".history").innerText.includes("Resumed (message) by operator")`)
+	if b.text(`!!document.querySelector("#messages")`) != "false" {
+		t.Error("it lists messages although all were received")
+	}
+	b.press("Actions")
+	b.press("Send a message…")
+	b.fill("Mailbox", "tool")
+	b.fill("Payload", `{"total":9007199254740993,"text":"`+strings.Repeat("<b>long</b> ", 30)+`"}`)
+	b.press("Send")
+	b.wait(`document.querySelector("#messages")`)
+	if got := b.text(`document.querySelector("#messages").closest("section").innerText`); !strings.Contains(got, "1 not received yet") || !strings.Contains(got, "tool number 2, by operator") ||
+		!strings.Contains(got, `{"total":9007199254740993,"text":"<b>long</b>`) || strings.Contains(got, `"}`) {
+		t.Errorf("the list says %s", got)
+	}
+	b.press("Show message 2")
+	b.wait(`document.querySelector("#messages").closest("section").innerText.includes('"}') || document.querySelector("#messages").closest("section").querySelector("pre")`)
+
+	reader := openBrowser(t)
+	reader.window(380, 760, "dark")
+	reader.enter(d, "viewer")
+	reader.visit("executions/" + id)
+	reader.says("tool number 2, by operator")
+	if got := reader.text(`[...document.querySelectorAll("button")].map(e => e.innerText).join()`); strings.Contains(got, "Send") {
+		t.Errorf("a viewer may %s", got)
+	}
+	if wide := reader.text("document.documentElement.scrollWidth"); wide > "380" {
+		t.Errorf("it is %s wide on a phone", wide)
+	}
+	d.ask("producer", "POST", "executions/"+id+"/messages", map[string]any{"mailbox": "user", "payload": "bye"})
+	d.until(id, "completed")
+	if n, err := x.Result(t.Context()); err != nil || n != 1 {
+		t.Errorf("%d answers, %v", n, err)
+	}
+	b.wait(`document.querySelector(".title .state").innerText.includes("completed")`)
+	b.quiet(asked401)
+	reader.quiet(asked401)
+}
+
 // The picture of an execution has everything that happened to it: an attempt that failed, one whose worker was killed, one that was taken
 // away, a wait that was answered, and who did what.
 func TestTimeline(t *testing.T) {

@@ -3,6 +3,7 @@ import { get } from "../api.js"
 import { loadAll, namespace, useLoad, useStore } from "../live.js"
 import { become, Chip, Empty, Field, Loaded, plural, shortID, Since, to, useDraft, visible } from "../ui.js"
 import { Answer } from "../answer.js"
+import { mailboxOf } from "../message.js"
 
 export default function Approvals({ query }) {
   const ns = useStore(namespace)
@@ -18,7 +19,7 @@ export default function Approvals({ query }) {
       const questions = data.items.filter(i => i.question), others = data.items.filter(i => !i.question)
       return data.items.length === 0 ? html`<${Empty} title="Nobody waits for an answer"><p>A handler asks with <code>suspend.Ask</code>. Its question appears here, and in the link that it mails.</p><//>`
       : html`<div><ul class="plain inbox">${questions.map(i => html`<${Item} key=${i.execution} item=${i} reload=${page.reload} />`)}</ul>
-        ${others.length > 0 && html`<h2 class="between">Other waits</h2><p class="dim">They wait for a signal without a question: a callback, a program, or an operator.</p>
+        ${others.length > 0 && html`<h2 class="between">Other waits</h2><p class="dim">They wait without a question: for a message, a callback, a program, or an operator.</p>
           <ul class="plain inbox">${others.map(i => html`<${Item} key=${i.execution} item=${i} reload=${page.reload} />`)}</ul>`}
         <p class="foot dim">${plural(questions.length, "question")} and ${plural(others.length, "other wait")} shown. ${data.cursor && html`<button type="button" onClick=${() => setWant(want + 50)}>Show more</button>`}</p></div>`
     }}<//></div>`
@@ -26,7 +27,7 @@ export default function Approvals({ query }) {
 
 function Item({ item: i, reload }) {
   return html`<li class="card"><article aria-label=${visible(i.question?.title || `${i.kind} waits`)}>
-    <div class="head"><h2>${visible(i.question?.title || `${i.kind} waits under “${i.name}”`)}</h2><p class="dim">waits for <${Since} at=${i.since} /></p></div>
+    <div class="head"><h2>${visible(i.question?.title || (mailboxOf(i.name) ? `${i.kind} waits for a message` : `${i.kind} waits under “${i.name}”`))}</h2><p class="dim">waits for <${Since} at=${i.since} /></p></div>
     <p class="dim">${i.kind} <a class="mono" href=${to(["executions", i.execution])}>${shortID(i.execution)}</a> in lane ${i.lane} ${i.question?.assignee && html`<${Chip}>for ${visible(i.question.assignee)}<//>`}
       ${i.reason && html`<${Chip}>${i.reason.replaceAll("_", " ")}<//>`} ${i.flow && html`<a href=${to(["flows", i.flow])}>flow ${shortID(i.flow)}</a>`}</p>
     <${Answer} key=${i.execution + i.waitpoints.map(w => w.id).join()} item=${i} onDone=${reload} /></article></li>`

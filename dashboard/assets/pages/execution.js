@@ -4,6 +4,7 @@ import { may, useBeat, useLoad, whileVisible } from "../live.js"
 import { act, bytes, checkID, Chip, Copy, Empty, Facts, Failure, go, instant, Loaded, Menu, number, Payload, person, plural, reasonField, Said, sayEnd, Section, segment, shortID, Since, span, State, stateWord, Tags, Time, to, visible } from "../ui.js"
 import { Timeline } from "../timeline.js"
 import { Answer } from "../answer.js"
+import { mailboxOf, Messages, sender, sendMessage } from "../message.js"
 
 const ended = new Set(["completed", "failed", "cancelled", "expired", "skipped"])
 export const isEnded = state => ended.has(state)
@@ -48,7 +49,7 @@ function Output({ id, onMoved }) {
       }
       else if (name === "resumed") note(`It goes on${d.reason ? ` (${d.reason.replaceAll("_", " ")})` : ""} and repeats what no step has recorded`, "mark")
       else if (name === "gap") { live.gaps += (d.missed || 0) + (d.trimmed || 0); note("Some output was gone before it could be read", "warn") }
-      else if (name === "suspended") note(`It waits for an answer${d.suspension?.name ? ` under “${d.suspension.name}”` : ""}`, "mark")
+      else if (name === "suspended") note(mailboxOf(d.suspension?.name) ? `It waits for a message to “${mailboxOf(d.suspension.name)}”` : `It waits for an answer${d.suspension?.name ? ` under “${d.suspension.name}”` : ""}`, "mark")
       else if (name === "attempt_end") { if (d.reason !== "attempt_success") note(`Attempt ${at} ended: ${(d.reason || "").replaceAll("_", " ")}${d.message ? `: ${visible(d.message)}` : ""}`, "warn") }
       else if (name === "retry") note(`Another attempt begins at ${instant(d.at)}`, "mark")
       else if (name === "end") { live.ended = true; note(`It has ended: ${stateWord(d.state)}`, "mark") }
@@ -75,8 +76,8 @@ function Steps({ id, steps }) {
     try { const value = await get(`executions/${id}/steps/${segment(s.name)}`); set(v => ({ ...v, [s.name]: value })) } catch (e) { setError(e) }
   }
   return html`<div><${Failure} error=${error} /><ul class="plain steps">${steps.map(s => html`<li key=${s.name + s.state + s.attempt}>
-    <span class=${"state s-" + (s.state === "failed" ? "failed" : "completed")}><span aria-hidden="true">${s.state === "failed" ? "✕" : "✓"}</span> ${s.state}</span> <b>${visible(s.name)}</b>
-    ${s.kind !== "step" && html` <${Chip}>${s.kind}<//>`} <span class="dim">attempt ${s.attempt + 1}${s.ended_at ? html`, <${Time} at=${s.ended_at} />` : ""}${s.started_at && s.ended_at ? `, took ${span(Date.parse(s.ended_at) - Date.parse(s.started_at))}` : ""}${s.bytes ? `, ${bytes(s.bytes)}` : ""}</span>
+    <span class=${"state s-" + (s.state === "failed" ? "failed" : "completed")}><span aria-hidden="true">${s.state === "failed" ? "✕" : "✓"}</span> ${s.state}</span> <b>${visible(mailboxOf(s.name) || s.name)}</b>
+    ${s.kind !== "step" && html` <${Chip}>${s.kind}<//>`}${s.kind === "messages" && html` <span class="dim">receipt ${s.name.slice(s.name.indexOf("·") + 1)}</span>`} <span class="dim">attempt ${s.attempt + 1}${s.ended_at ? html`, <${Time} at=${s.ended_at} />` : ""}${s.started_at && s.ended_at && s.kind !== "messages" ? `, took ${span(Date.parse(s.ended_at) - Date.parse(s.started_at))}` : ""}${s.bytes ? `, ${bytes(s.bytes)}` : ""}</span>
     ${s.state !== "failed" && s.kind === "step" && !shown[s.name] && html` <button type="button" class="quiet small" onClick=${() => show(s)} aria-label=${`Show the value of ${s.name}`}>Value</button>`}
     ${s.error && html`<p class="bad-text">${visible(s.error)}</p>`}${shown[s.name] && html`<${Payload} of=${shown[s.name]} name=${`value of ${s.name}`} />`}</li>`)}</ul></div>`
 }
@@ -90,9 +91,10 @@ function actions(x, reload) {
   return [
     !end && simple("cancel", "cancel", "Cancel", "It ends as cancelled. A handler that runs is told to stop.", "Cancelled.", true),
     end && may("replay") && { label: "Replay…", run: () => act({ title: "Replay", text: say(x.state === "completed" ? "It has succeeded. Run again, it may repeat its effects." : "It runs again. Recorded steps are not repeated unless you say so."), action: "Replay",
-      fields: [{ name: "from_scratch", label: "From scratch: forget the recorded steps", kind: "check" }, reasonField], run: v => post(`${path}:replay`, { reason: v.reason, from_scratch: !!v.from_scratch, force: x.state === "completed" }), done: "It runs again.", then: reload }) },
+      fields: [{ name: "from_scratch", label: "From scratch: forget the recorded steps", kind: "check" }, { name: "from_step", label: "From a step: forget it, and what was recorded after it", hint: "Its name; empty to keep all steps" }, reasonField], run: v => post(`${path}:replay`, { reason: v.reason, from_scratch: !!v.from_scratch, from_step: v.from_step || undefined, force: x.state === "completed" }), done: "It runs again.", then: reload }) },
     x.state === "suspended" && may("resume") && { label: "Resume without an answer…", run: () => act({ title: "Resume without an answer", text: say("The handler goes on as if nobody had answered. What it then does is its decision."), action: "Resume",
       fields: [{ ...reasonField, required: true }], run: v => post(`${path}:resume`, { reason: v.reason }), done: "Resumed.", then: reload }) },
+    !end && may("sendMessage") && { label: "Send a message…", run: () => sendMessage({ id: x.id, kind: x.kind, then: reload }) },
     x.state === "delayed" && simple("runNow", "run-now", "Run now", "It no longer waits for its time.", "It may run now."),
     x.state === "active" && simple("revoke", "revoke", "Take it from its worker", `${x.worker || "Its worker"} is told to stop, and another one begins a new attempt. No retry is used up.`, "Taken away.", true),
     !end && !held && x.state !== "suspended" && x.state !== "active" && simple("hold", "hold", "Hold", "No worker gets it until somebody lets it go on.", "Held."),
@@ -132,10 +134,10 @@ export default function Execution({ id }) {
     checkID(id)
     const x = await get(`executions/${id}`, {}, signal)
     const path = `executions/${id}`
-    const [history, why, steps, waits] = await Promise.all([
-      get(path + "/history", {}, signal), get(path + "/why", {}, signal), get(path + "/steps", {}, signal).catch(missing),
+    const [history, why, steps, messages, waits] = await Promise.all([
+      get(path + "/history", {}, signal), get(path + "/why", {}, signal), get(path + "/steps", {}, signal).catch(missing), get(path + "/messages", {}, signal).catch(missing),
       x.state === "suspended" ? findAsk(x, signal) : null])
-    return { x, history: history.items, why, steps: steps?.items ?? [], ask: waits }
+    return { x, history: history.items, why, steps: steps?.items ?? [], messages, ask: waits }
   }
   const page = useLoad(load, [id])
   const input = useLoad(async signal => checkID(id) && get(`executions/${id}/input`, {}, signal), [id], { live: false })
@@ -147,16 +149,17 @@ export default function Execution({ id }) {
   if (page.error && (page.error.status === 404 || page.error.status === 410 || page.error.status === 400)) {
     return html`<div><h1>Execution</h1><${Empty} title=${page.error.status === 410 ? "It was purged" : "There is no such execution"}><p class="mono">${visible(id)}</p><p>${visible(page.error.message)}</p><p><a href="#/executions">All executions</a></p><//></div>`
   }
-  return html`<${Loaded} of=${page}>${({ x, history, why, steps, ask }) => {
+  return html`<${Loaded} of=${page}>${({ x, history, why, steps, messages, ask }) => {
     const all = actions(x, page.reload).filter(Boolean)
     return html`<div><div class="title"><div><p class="crumb"><a href="#/executions">Executions</a> / <a href=${to(["executions"], { kind: x.kind })}>${x.kind}</a></p>
         <h1><span class="mono">${x.id}</span> <${Copy} text=${x.id} label="Copy the id" /></h1></div>
         <div class="actions"><${State} state=${isHeld(x) ? "held" : x.state} />${all.length > 0 && html`<${Menu} label="Actions" kind="main" items=${all} />`}</div></div>
-      ${ask && html`<${Section} id="ask" title=${ask.question?.title || "It waits for an answer"} note=${ask.name}><${Answer} key=${ask.execution + ask.waitpoints.map(w => w.id).join()} item=${ask} onDone=${page.reload} /><//>`}
+      ${ask && html`<${Section} id="ask" title=${ask.question?.title || (mailboxOf(ask.name) ? "It waits for a message" : "It waits for an answer")} note=${!mailboxOf(ask.name) && ask.name}><${Answer} key=${ask.execution + ask.waitpoints.map(w => w.id).join()} item=${ask} onDone=${page.reload} /><//>`}
       <div class="two wide-left"><div>
         <${Section} id="timeline" title="Timeline" note=${x.started_at ? html`${isEnded(x.state) ? "took" : "for"} <${Since} at=${x.created_at} until=${x.ended_at} />` : html`created <${Time} at=${x.created_at} />`}>
           <${Timeline} x=${x} history=${history} steps=${steps} /><${Next} why=${why} /><//>
         <${Section} id="output" title="Output"><${Output} id=${id} onMoved=${moved} /><//>
+        ${messages?.waiting > 0 && html`<${Section} id="messages" title="Messages" note=${`${number(messages.waiting)} not received yet`}><${Messages} of=${messages} /><//>`}
         <${Section} id="result" title=${isEnded(x.state) && x.state !== "completed" ? "How it ended" : "Result"}>
           ${!isEnded(x.state) ? html`<p class="none">It has not ended.</p>` : html`<${Loaded} of=${result}>${r => r && (r.output ? html`<${Payload} of=${r.output} name="result" />` : html`<${Facts} rows=${[["State", html`<${State} state=${r.state} />`], ["Category", r.failure?.category], ["Message", r.failure?.message && html`<span class="bad-text">${visible(r.failure.message)}</span>`], ["By", r.by && visible(r.by)], ["Reason", r.reason && visible(r.reason)]]} />`)}<//>`}
           ${x.failure && !isEnded(x.state) && html`<p class="bad-text">The last attempt failed (${x.failure.category}): ${visible(x.failure.message || "")}</p>`}<//>
@@ -175,7 +178,7 @@ export default function Execution({ id }) {
 
 // sayEvent is an event of the history in words.
 export function sayEvent(e) {
-  const name = person(e.by)
+  const name = person(sender(e))
   const who = name ? html` by <b>${visible(name)}</b>${e.from ? html` <span class="dim">(${visible(e.from)})</span>` : ""}` : ""
   const why = e.reason ? html`: ${visible(e.reason)}` : ""
   const what = {

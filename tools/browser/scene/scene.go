@@ -55,6 +55,7 @@ var (
 	Publish = handler.Define[string, string]("publish")
 	Report  = handler.Define[string, string]("nightly-report")
 	Slow    = handler.Define[int, string]("narrate", handler.NoRetry()) // so many words, one every 40 ms
+	Chat    = handler.Define[string, int]("chat", handler.NoRetry())    // answers messages to the mailbox user until one says bye
 	Never   = handler.Define[string, string]("transcribe-audio")        // no worker serves it
 )
 
@@ -131,6 +132,20 @@ func release(ctx context.Context, t *handler.Task, version string) (suspend.Answ
 	return answer, err
 }
 
+func chat(ctx context.Context, t *handler.Task, name string) (answers int, err error) {
+	for ; ; answers++ {
+		text, err := suspend.Receive[string](ctx, t, "user")
+		if err != nil || text == "bye" {
+			return answers, err
+		}
+		if _, err := handler.Step(ctx, t, fmt.Sprintf("answer %d", answers+1), func(ctx context.Context) (bool, error) {
+			return true, t.Frame(ctx, "token", fmt.Sprintf("%s, you said %s. ", name, text))
+		}); err != nil {
+			return answers, err
+		}
+	}
+}
+
 // after is a handler that takes a while and succeeds.
 func after(d time.Duration) func(context.Context, *handler.Task, string) (string, error) {
 	return func(ctx context.Context, _ *handler.Task, in string) (string, error) {
@@ -146,7 +161,7 @@ func Start(ctx context.Context, url string) (*Scene, error) {
 		return nil, err
 	}
 	w, err := runtime.New(runtime.Config{URL: url, TokenKeys: Keys, Worker: "writers", Instance: "writer-1", Lanes: []string{"default", "mail", "images"}, Concurrency: 24, LeaseTTL: 2 * time.Second, Logger: quiet},
-		handler.Bind(Write, write), handler.Bind(Release, release),
+		handler.Bind(Write, write), handler.Bind(Release, release), handler.Bind(Chat, chat),
 		handler.Bind(Send, func(_ context.Context, _ *handler.Task, in Invoice) (string, error) {
 			if in.Cents <= 0 {
 				return "", handler.Permanent(fmt.Errorf("invoice for %s over %d cents: the amount must be positive", in.Customer, in.Cents))

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+const (
+	mcpProgram = "flowfabric-mcp"
+	mcpInstall = "go install github.com/flowfabric/flowfabric-go/mcp/cmd/flowfabric-mcp@latest"
+	// mcpStop is how long the program may take to end after it was asked to.
+	mcpStop = 10 * time.Second
+)
+
+// mcpCommand runs a program of another module: the SDK that it needs is no dependency of this one.
+func mcpCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "mcp --config FILE [flags of " + mcpProgram + "]",
+		Short: "Serve kinds of work as MCP tools (runs " + mcpProgram + ")",
+		Long: `mcp serves kinds of work as tools of the Model Context Protocol, to the client that starts it (standard
+input and output) or over HTTP. It runs the program flowfabric-mcp with the same arguments; that program is in a
+module of its own, and "flowfabric-mcp -h" lists its flags. Install it with
+    ` + mcpInstall,
+		Example: `  flowfabric mcp --config tools.json
+  flowfabric mcp --config tools.json --http 127.0.0.1:7789 --tokens /etc/flowfabric/tokens.json`,
+		DisableFlagParsing: true,
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
+			return cmd.Help()
+		}
+		return marked(cmd.Context(), a.mcp(cmd.Context(), args))
+	}
+	return cmd
+}
+
+func (a *app) mcp(ctx context.Context, args []string) error {
+	program, err := exec.LookPath(mcpProgram)
+	if err != nil {
+		return fmt.Errorf("mcp needs the program %s, which is not in PATH: %s", mcpProgram, mcpInstall)
+	}
+	process := exec.CommandContext(ctx, program, args...)
+	process.Stdin, process.Stdout, process.Stderr = a.in, a.out, a.err
+	process.Cancel = func() error { return process.Process.Signal(os.Interrupt) }
+	process.WaitDelay = mcpStop
+	err = process.Run()
+	if exited, ok := errors.AsType[*exec.ExitError](err); ok && exited.ExitCode() > 0 {
+		return &programError{exited.ExitCode()}
+	}
+	if err != nil {
+		return fmt.Errorf("run %s: %w", program, err)
+	}
+	return nil
+}
+
+// programError is the exit code of another program, which has said what went wrong.
+type programError struct{ code int }
+
+func (e *programError) Error() string {
+	return fmt.Sprintf("%s ended with exit code %d", mcpProgram, e.code)
+}

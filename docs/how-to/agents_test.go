@@ -1,0 +1,219 @@
+package howto_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/agent"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// Search is what the model says when it wants to search.
+type Search struct {
+	Topic string `json:"topic" jsonschema:"one or two words"`
+}
+
+var search = agent.NewTool("search", "Finds facts about a topic.",
+	func(ctx context.Context, in Search) ([]string, error) { return lookup(ctx, in.Topic) })
+
+var Research = handler.Define[string, string]("research", handler.Retry(5, time.Second, time.Minute))
+
+type Researcher struct{ Model agent.Model }
+
+func (r *Researcher) Handle(ctx context.Context, t *handler.Task, question string) (string, error) {
+	result, err := agent.Run(ctx, t, agent.Config{
+		Model:    r.Model,
+		System:   "Answer in one sentence. Look facts up.",
+		Tools:    []agent.Tool{search, refund},
+		Prompt:   question,
+		MaxTurns: 20,
+	})
+	return result.Text, err
+}
+
+func lookup(_ context.Context, topic string) ([]string, error) {
+	if topic == "" {
+		return nil, errors.New("no topic")
+	}
+	return []string{topic + " come twice a day"}, nil
+}
+
+// Refund is what the model says when it wants to pay back.
+type Refund struct {
+	Order string `json:"order"`
+	Cents int    `json:"cents"`
+}
+
+var refund = agent.NewTool("refund", "Pays money back for an order.", payBack,
+	agent.NeedsApproval(agent.Approval{Assignee: "support", Within: 24 * time.Hour}),
+	agent.Question(func(in Refund) string { return fmt.Sprintf("Pay back %d cents for order %s?", in.Cents, in.Order) }))
+
+func payBack(ctx context.Context, in Refund) (string, error) {
+	call, _ := agent.CallFrom(ctx)
+	return "paid", bank(ctx, call.Key, in) // the same key if the call is repeated after a crash
+}
+
+func bank(context.Context, string, Refund) error { return nil }
+
+// approve lets every open refund happen.
+func approve(ctx context.Context, c *client.Client, a *admin.Admin) error {
+	open, err := a.Approvals(ctx, admin.ApprovalFilter{Assignee: "support"}, "", 0)
+	if err != nil {
+		return err
+	}
+	for _, asked := range open.Items {
+		if _, err := c.Approve(ctx, asked.ID, asked.Name, suspend.Answer{Choice: "approve"}, flowfabric.By("anna")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allowance lets a tenant use a million tokens a month. An agent over it waits for the next month.
+func allowance(ctx context.Context, a *admin.Admin, tenant string) error {
+	return a.PutBudget(ctx, admission.Budget{
+		Name:   tenant,
+		Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000}},
+		OnHard: admission.HardBlock,
+		Reset:  30 * 24 * time.Hour,
+	}, 0)
+}
+
+// careful returns what there is when a limit is reached.
+func careful(ctx context.Context, t *handler.Task, cfg agent.Config) (string, error) {
+	cfg.MaxTokens, cfg.MaxTime = 50_000, 10*time.Minute
+	result, err := agent.Run(ctx, t, cfg)
+	var limit *agent.LimitError
+	if errors.As(err, &limit) {
+		return "I had to stop: " + limit.Error(), nil
+	}
+	return result.Text, err
+}
+
+// print writes the conversation as it comes.
+func print(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, w io.Writer) error {
+	for event, err := range c.Tail(ctx, id) {
+		if err != nil {
+			return err
+		}
+		switch event.Frame.Type {
+		case agent.FrameToken:
+			fmt.Fprint(w, string(event.Frame.Payload))
+		case agent.FrameMessage:
+			var m agent.Message
+			if err := json.Unmarshal(event.Frame.Payload, &m); err != nil {
+				return err
+			}
+			fmt.Fprintf(w, "\n[%s] %s\n", m.Role, m.Text)
+		}
+	}
+	return nil
+}
+
+var Talk = handler.Define[string, agent.Result]("talk")
+
+type Talker struct{ Model agent.Model }
+
+// Handle talks until nobody has written for a day.
+func (c *Talker) Handle(ctx context.Context, t *handler.Task, first string) (agent.Result, error) {
+	return agent.Run(ctx, t, agent.Config{
+		Model:        c.Model,
+		Prompt:       first,
+		Mailbox:      "user",
+		Conversation: true,
+		Idle:         24 * time.Hour,
+		MaxTurns:     200,
+	})
+}
+
+// say sends a message to a conversation.
+func say(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, text string) error {
+	_, err := c.Send(ctx, id, "user", text, flowfabric.By("anna"))
+	return err
+}
+
+// canned is a model that searches, pays back, and ends.
+func canned(ctx context.Context, req agent.Request, delta func(agent.Delta) error) (agent.Response, error) {
+	calls := []agent.ToolCall{{ID: "1", Name: "search", Arguments: json.RawMessage(`{"topic":"tides"}`)}, {ID: "2", Name: "refund", Arguments: json.RawMessage(`{"order":"7","cents":5}`)}}
+	r := agent.Response{Stop: agent.StopEnd, Usage: agent.Usage{Input: 10, Output: 5}}
+	if len(req.Tools) > 0 && len(req.Messages) == 1 {
+		r.Message.Calls = calls
+		return r, nil
+	}
+	r.Message.Text = "done with " + req.Messages[len(req.Messages)-1].Text
+	return r, delta(agent.Delta{Text: r.Message.Text})
+}
+
+func TestAgents(t *testing.T) {
+	ctx, c := start(t, runtime.Config{}, handler.Bind(Research, (&Researcher{agent.ModelFunc(canned)}).Handle))
+	a := admin.New(c)
+	must(t, allowance(ctx, a, "acme"))
+	exec, err := client.Submit(ctx, c, Research, "What about tides?", flowfabric.Budgets("acme"))
+	must(t, err)
+	asked, err := exec.AwaitSuspension(ctx)
+	must(t, err)
+	if asked.Question.Text != "Pay back 5 cents for order 7?" {
+		t.Errorf("%+v", asked.Question)
+	}
+	must(t, approve(ctx, c, a))
+	text, err := exec.Result(ctx)
+	must(t, err)
+	if text != "done with paid" {
+		t.Error(text)
+	}
+	var printed strings.Builder
+	must(t, print(ctx, c, exec.ID(), &printed))
+	for _, want := range []string{"[user] What about tides?", `[tool] ["tides come twice a day"]`, "done with paid\n[assistant] done with paid"} {
+		if !strings.Contains(printed.String(), want) {
+			t.Errorf("no %q in %s", want, &printed)
+		}
+	}
+	transcript, err := agent.ReadTranscript(ctx, c, exec.ID(), agent.TranscriptOptions{})
+	must(t, err)
+	info, err := a.GetBudget(ctx, "acme")
+	must(t, err)
+	if left, _ := info.Headroom("tokens"); left != 1_000_000-30 || len(transcript.Messages) != 5 {
+		t.Errorf("%d tokens are left, %+v", left, transcript.Messages)
+	}
+}
+
+func TestTalks(t *testing.T) {
+	stop := handler.Define[string, string]("careful")
+	ctx, c := start(t, runtime.Config{}, handler.Bind(Talk, (&Talker{agent.ModelFunc(canned)}).Handle), handler.Bind(stop, func(ctx context.Context, t *handler.Task, prompt string) (string, error) {
+		return careful(ctx, t, agent.Config{Model: agent.ModelFunc(canned), Prompt: prompt, Tools: []agent.Tool{search}, MaxTurns: 1})
+	}))
+	exec, err := client.Submit(ctx, c, Talk, "hello")
+	must(t, err)
+	_, err = exec.AwaitSuspension(ctx)
+	must(t, err)
+	must(t, say(ctx, c, exec.ID(), "more"))
+	answered := 0
+	for event, err := range exec.Tail(ctx) {
+		must(t, err)
+		if event.Frame.Type == agent.FrameMessage && strings.Contains(string(event.Frame.Payload), "done with") {
+			answered++
+		}
+		if answered == 2 {
+			break
+		}
+	}
+	stopped, err := client.Submit(ctx, c, stop, "hello")
+	must(t, err)
+	text, err := stopped.Result(ctx)
+	must(t, err)
+	if !strings.HasPrefix(text, "I had to stop: ") {
+		t.Error(text)
+	}
+}
