@@ -9,7 +9,7 @@ TEST_TIMEOUT ?= 15m
 PKG          ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt quick test test-plain test-benchmarks test-mcp test-browser soak mutants browser deps demo bench bench-guard bench-deps
+.PHONY: help check fmt quick test test-plain test-benchmarks test-mcp test-browser soak mutants browser deps demo chat bench bench-guard bench-deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,7 @@ check: ## gofmt, go vet, staticcheck, and the project's own rules (import arrows
 	cd agent/openai && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 	cd agent/anthropic && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 	cd tools/browser && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
+	cd examples/chat && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 	cd mcp && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 
 fmt: ## format the sources
@@ -51,6 +52,7 @@ test-plain:
 test-benchmarks:
 	cd benchmarks && $(GO) test $(TEST_FLAGS) ./...
 	cd httpapi/spec && $(GO) test -count=1 $(TEST_FLAGS) ./...
+	cd examples/chat && $(GO) test $(TEST_FLAGS) ./...
 	cd agent/openai && $(GO) test -race $(TEST_FLAGS) ./...
 	cd agent/anthropic && $(GO) test -race $(TEST_FLAGS) ./...
 
@@ -73,7 +75,7 @@ soak: ## the full counts of what `make test` samples: random calls, concurrent h
 mutants: ## seed over 1,000 bugs one by one, each of which the tests must catch (an hour); BUGS='-run ^tick:' narrows it down
 	$(GO) run ./internal/mutants $(BUGS)
 
-browser: test-browser ## the dashboard and the approval page in a headless Chromium (as root on Debian it first installs one); leaves screenshots in tools/browser/screenshots
+browser: test-browser ## the dashboard, the approval page and the chat in a headless Chromium (as root on Debian it first installs one); leaves screenshots in tools/browser/screenshots
 
 deps: ## install the servers the tests run against, where that is possible (Debian, as root)
 	@./tools/install-servers
@@ -89,6 +91,9 @@ demo: ## all five examples, nothing to install, about a minute: streaming, peopl
 	@$(GO) run ./examples/map-reduce
 	@printf '\n\n== 5 of 5: examples/token-budget ==\n\n'
 	@$(GO) run ./examples/token-budget
+
+chat: ## talk to an agent in the browser, nothing to install and no key needed; FLAGS='-limit 1500' passes flags
+	@cd examples/chat && $(GO) run . $(FLAGS)
 
 bench: ## measure all systems that are installed and write a report (over half an hour); BENCH='-system flowfabric -scenarios drain' narrows it down
 	@cd benchmarks && dir=$$PWD/results/$$(date +%Y%m%d-%H%M%S) && \

@@ -52,7 +52,20 @@ func openBrowser(t *testing.T) *tab {
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.Flag("hide-scrollbars", true))
 	t.Cleanup(cancel)
+	return openTab(t, ctx)
+}
+
+// another opens a second tab in the same browser.
+func (b *tab) another() *tab {
+	b.Helper()
+	return openTab(b.T, b.ctx)
+}
+
+// openTab opens a tab in a browser, which it starts if there is none in ctx.
+func openTab(t *testing.T, ctx context.Context) *tab {
+	t.Helper()
 	b := &tab{T: t}
+	var cancel context.CancelFunc
 	b.ctx, cancel = chromedp.NewContext(ctx, chromedp.WithListener(func(event any) {
 		text := ""
 		switch e := event.(type) {

@@ -82,6 +82,18 @@ func (b *tab) full(folder, name string) {
 	}
 }
 
+// keepsRules fails for what the rules of accessibility find. The page has loaded them.
+func (b *tab) keepsRules(name string) {
+	b.Helper()
+	found, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.map(v => v.id + ": " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + " " + n.failureSummary.replace(/\s+/g, " ").slice(0, 200)).join(" | "))))`, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if found != "[]" {
+		b.Errorf("%s: %s", name, found)
+	}
+}
+
 // Every page loads for every role without a complaint of the browser, keeps the rules of accessibility, and fits a phone.
 func TestEveryPage(t *testing.T) {
 	d := deploy(t, true)
@@ -92,16 +104,6 @@ func TestEveryPage(t *testing.T) {
 	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](rules+"\n1")); err != nil {
 		t.Fatal(err)
 	}
-	check := func(name, scheme string) {
-		t.Helper()
-		found, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.map(v => v.id + ": " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + " " + n.failureSummary.replace(/\s+/g, " ").slice(0, 200)).join(" | "))))`, chromedp.EvalAwaitPromise))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if found != "[]" {
-			t.Errorf("%s (%s): %s", name, scheme, found)
-		}
-	}
 	for _, look := range []struct {
 		width, height int64
 		scheme        string
@@ -109,7 +111,7 @@ func TestEveryPage(t *testing.T) {
 		b.window(look.width, look.height, look.scheme)
 		for name, place := range d.places() {
 			b.visit(place)
-			check(name, look.scheme)
+			b.keepsRules(name + " (" + look.scheme + ")")
 			if look.width == 380 {
 				if wide := b.text("document.documentElement.scrollWidth"); wide > "380" {
 					t.Errorf("%s is %s wide on a phone: %s", name, wide, b.text(`[...document.querySelectorAll("main *, header *")].filter(e => e.getBoundingClientRect().right > 381 && !e.closest(".scroll, pre, .log, .clip")).slice(0, 4).map(e => e.tagName + "." + e.className + " " + e.innerText?.slice(0, 30)).join("; ")`))

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,26 +26,38 @@ import (
 	"github.com/flowfabric/flowfabric-go/tools/browser/scene"
 )
 
-// program is the command flowfabric, built once for all tests.
-var program = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "flowfabric-browser")
+// binaries is where programs are built, once there is one.
+var binaries atomic.Pointer[string]
+
+// program is the command flowfabric, chatProgram the example, each built once for all tests.
+var (
+	program     = sync.OnceValues(func() (string, error) { return build("../..", "./cmd/flowfabric", "flowfabric") })
+	chatProgram = sync.OnceValues(func() (string, error) { return build("../../examples/chat", ".", "chat") })
+)
+
+func build(dir, pkg, name string) (string, error) {
+	to, err := os.MkdirTemp("", "flowfabric-browser")
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "flowfabric")
-	build := exec.Command("go", "build", "-o", path, "./cmd/flowfabric")
-	build.Dir = "../.."
+	if !binaries.CompareAndSwap(nil, &to) { // another one is there
+		_ = os.Remove(to)
+		to = *binaries.Load()
+	}
+	path := filepath.Join(to, name)
+	build := exec.Command("go", "build", "-o", path, pkg)
+	build.Dir = dir
 	if text, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, text)
 	}
 	return path, nil
-})
+}
 
 // TestMain takes away what was built.
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := program(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
+	if dir := binaries.Load(); dir != nil {
+		_ = os.RemoveAll(*dir)
 	}
 	os.Exit(code)
 }

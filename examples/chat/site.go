@@ -1,0 +1,173 @@
+package main
+
+import (
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"regexp"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/httpapi"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// policy lets the page load its own files and nothing else. There is no inline script or style, so markup that came through would not run.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+
+// budgetTag is the tag of a conversation that names its budget, for the page.
+const budgetTag = "chat.budget"
+
+// site is the web server. It speaks the HTTP API, which has nearly all that the page needs, and four routes of its own.
+type site struct {
+	options
+	client *client.Client
+	admin  *admin.Admin
+	keeper *keeper
+	api    *httpapi.Handler
+	model  string
+}
+
+// routes are all of them.
+func (s *site) routes() http.Handler {
+	pages, err := fs.Sub(pageFiles, "page")
+	if err != nil {
+		panic(err) // the folder is embedded
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", s.api)
+	mux.HandleFunc("POST /chat/conversations", s.begin)
+	mux.HandleFunc("POST /chat/conversations/{id}/more", s.allowMore)
+	mux.HandleFunc("GET /chat/about", s.about)
+	mux.HandleFunc("POST /chat/kill", s.kill)
+	mux.HandleFunc("GET /published/{name}", s.note)
+	mux.Handle("GET /page/", http.StripPrefix("/page", http.FileServerFS(pages)))
+	index := func(w http.ResponseWriter, q *http.Request) { http.ServeFileFS(w, q, pages, "index.html") }
+	mux.HandleFunc("GET /{$}", index)
+	mux.HandleFunc("GET /c/{id}", index)
+	return guard(http.NewCrossOriginProtection().Handler(mux))
+}
+
+// guard refuses requests that a page of another name sends here: a name that an attacker makes point to a loopback address.
+func guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		host, _, err := net.SplitHostPort(q.Host)
+		if err != nil {
+			host = q.Host
+		}
+		if host != "localhost" && !net.ParseIP(host).IsLoopback() {
+			http.Error(w, "this server is for loopback addresses", http.StatusMisdirectedRequest)
+			return
+		}
+		header := w.Header()
+		header.Set("Content-Security-Policy", policy)
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cache-Control", "no-cache")
+		next.ServeHTTP(w, q)
+	})
+}
+
+// begin makes a budget and a conversation that spends of it.
+func (s *site) begin(w http.ResponseWriter, q *http.Request) {
+	name := "chat-" + randomHex(6)
+	err := s.admin.PutBudget(q.Context(), s.budget(name, s.limit), 0)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	talk, err := client.Submit(q.Context(), s.client, Talk, Settings{}, flowfabric.Budgets(name), flowfabric.Tags(map[string]string{budgetTag: name}))
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	answer(w, http.StatusCreated, map[string]string{"id": talk.ID().String()})
+}
+
+// budget is what a conversation may use. A spend that would pass the limit is refused, and the handler decides what follows.
+func (s *site) budget(name string, limit int64) admission.Budget {
+	return admission.Budget{Name: name, Scope: "a conversation of the chat example", OnHard: admission.HardReject, Limits: map[string]admission.Limit{dimension: {Hard: limit}}}
+}
+
+// allowMore raises the limit of a conversation. What waits for its budget goes on at once; where the handler asks, the page answers then.
+func (s *site) allowMore(w http.ResponseWriter, q *http.Request) {
+	id, err := flowfabric.ParseExecutionID(q.PathValue("id"))
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	talk, err := s.client.Get(q.Context(), id)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	b, err := s.admin.GetBudget(q.Context(), talk.Tags[budgetTag])
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	limit := b.Limits[dimension].Hard + s.limit
+	if err := s.admin.PutBudget(q.Context(), s.budget(b.Name, limit), b.Revision, flowfabric.By("user")); err != nil {
+		s.fail(w, err)
+		return
+	}
+	answer(w, http.StatusOK, map[string]int64{"limit": limit})
+}
+
+// about says who answers.
+func (s *site) about(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, map[string]any{"model": s.model, "worker": s.keeper.view(), "lease_s": s.lease.Seconds(), "step": s.limit})
+}
+
+// kill kills the worker process.
+func (s *site) kill(w http.ResponseWriter, _ *http.Request) {
+	killed, err := s.keeper.kill()
+	if err != nil {
+		answer(w, http.StatusConflict, map[string]string{"detail": err.Error()})
+		return
+	}
+	answer(w, http.StatusOK, killed)
+}
+
+var noteName = regexp.MustCompile(`^[0-9a-f]{12}\.txt$`)
+
+// note shows what was published, as plain text.
+func (s *site) note(w http.ResponseWriter, q *http.Request) {
+	name := q.PathValue("name")
+	if !noteName.MatchString(name) {
+		http.NotFound(w, q)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	http.ServeFile(w, q, s.published+"/"+name)
+}
+
+// fail answers an error as the HTTP API does: with a detail.
+func (s *site) fail(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	switch {
+	case errors.Is(err, flowfabric.ErrInvalidInput):
+		status = http.StatusBadRequest
+	case errors.Is(err, flowfabric.ErrNotFound), errors.Is(err, flowfabric.ErrBudgetNotFound):
+		status = http.StatusNotFound
+	case errors.Is(err, flowfabric.ErrBudgetConflict):
+		status = http.StatusConflict
+	}
+	s.log.Warn("chat: a request failed", slog.Any("error", err))
+	answer(w, status, map[string]string{"detail": fmt.Sprint(err)})
+}
+
+func answer(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // who is gone gets nothing
+}

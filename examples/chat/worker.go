@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// runWorker is what a worker process does until stdin closes, or until it is killed.
+func runWorker(ctx context.Context, o options, stdin io.Reader) error {
+	signal.Ignore(os.Interrupt) // Ctrl-C reaches all processes of a terminal; the program that started this one decides
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var watch conc.WaitGroup // not waited for: stdin may stay open until this process has ended
+	watch.Go(func() {
+		_, _ = io.Copy(io.Discard, stdin)
+		cancel()
+	})
+	model, err := choose(os.Getenv, o.pace)
+	if err != nil {
+		return err
+	}
+	talker := &Talker{model: model, tools: newTools(o.published)}
+	worker, err := runtime.New(runtime.Config{URL: o.url, TokenKeys: o.keys, Instance: o.name, LeaseTTL: o.lease, DrainTimeout: -1, Logger: o.log},
+		handler.Bind(Talk, talker.Handle))
+	if err != nil {
+		return err
+	}
+	return worker.Run(ctx)
+}
+
+// restart is the pause before a worker process that ended is replaced. A supervisor such as systemd or Kubernetes does this in production.
+const restart = 300 * time.Millisecond
+
+// keeper keeps one worker process alive: this program again, with -worker.
+type keeper struct {
+	options
+
+	mu     sync.Mutex
+	number int // of the process, from 1
+	child  *exec.Cmd
+}
+
+// workerView is what the page shows of the worker.
+type workerView struct {
+	Name string `json:"name"`
+	PID  int    `json:"pid,omitempty"` // none: it is being started
+}
+
+// run starts one worker after another until ctx ends.
+func (k *keeper) run(ctx context.Context) error {
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	for fast := 0; ctx.Err() == nil; {
+		began := time.Now()
+		err := k.once(ctx, program)
+		if time.Since(began) > time.Second {
+			fast = 0
+		} else if fast++; fast == 5 && ctx.Err() == nil {
+			return fmt.Errorf("the worker process does not stay up: %w", err)
+		}
+		select {
+		case <-time.After(restart):
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// once runs one worker process to its end, however that comes about.
+func (k *keeper) once(ctx context.Context, program string) error {
+	k.mu.Lock()
+	k.number++
+	name := fmt.Sprintf("worker-%d", k.number)
+	k.mu.Unlock()
+	args := []string{"-worker", "-name", name, "-pace", k.pace.String(), "-lease", k.lease.String(), "-published", k.published}
+	if k.verbose {
+		args = append(args, "-v")
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), "FLOWFABRIC_URL="+k.url, suspend.EnvTokenKeys+"="+k.keys) // not as arguments: both may hold a secret
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe() // closing it asks the worker to stop; it closes by itself should this process die
+	if err != nil {
+		return err
+	}
+	cmd.Cancel, cmd.WaitDelay = stdin.Close, 5*time.Second
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	k.set(cmd)
+	defer k.set(nil)
+	return cmd.Wait()
+}
+
+func (k *keeper) set(child *exec.Cmd) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.child = child
+}
+
+// view is the worker of now.
+func (k *keeper) view() workerView {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	v := workerView{Name: fmt.Sprintf("worker-%d", k.number)}
+	if k.child != nil {
+		v.PID = k.child.Process.Pid
+	}
+	return v
+}
+
+// kill ends the worker process without a chance to clean up: SIGKILL, where there are signals.
+func (k *keeper) kill() (workerView, error) {
+	v := k.view()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.child == nil {
+		return v, errors.New("the worker is being started")
+	}
+	return v, k.child.Process.Kill()
+}
