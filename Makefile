@@ -44,10 +44,11 @@ test: ## all tests, with the race detector where goroutines are (as root on Debi
 TEST_FLAGS := -vet=off -p 4 -timeout $(TEST_TIMEOUT)
 # Without the race detector: what enumerates (the suite, the model, crashes in virtual time), for it would take most of the time there; and
 # what only uses the packages below (commands, examples, pages, processes that are killed). Where those make calls at the same time it runs as well.
-PLAIN := fftest|schedule|ops|docs.*|examples/.*|cmd/.*|internal/(check|conformance|crash|library|model|mutants|testserver)
+PLAIN := agent|fftest|schedule|ops|docs.*|examples/.*|cmd/.*|internal/(check|conformance|crash|library|model|mutants|testserver)
 test-plain:
 	$(GO) test $(TEST_FLAGS) $$($(GO) list ./... | grep -E '/($(PLAIN))$$')
 	$(GO) test -race $(TEST_FLAGS) -run '^Test(Live|Redis|Linearizable|FlowsTogether|Crashes|Sleep.*)$$/^(|redis|bell|feed|replicas|signal|suspend|workers)$$' ./internal/conformance ./internal/model ./fftest
+	$(GO) test -race $(TEST_FLAGS) -skip '^Test.*Crashes' ./agent
 
 test-benchmarks:
 	cd benchmarks && $(GO) test $(TEST_FLAGS) ./...
