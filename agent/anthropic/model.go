@@ -43,7 +43,13 @@ type Model struct {
 	client sdk.Client
 }
 
-var _ agent.Model = (*Model)(nil)
+var (
+	_ agent.Model     = (*Model)(nil)
+	_ agent.Described = (*Model)(nil)
+)
+
+// Describe names the provider and the model that is asked, for spans.
+func (m *Model) Describe() (provider, model string) { return "anthropic", m.cfg.Model }
 
 // New makes a model. It fails if cfg has no model, a negative bound or an unusable URL; it does not call the service.
 func New(cfg Config) (*Model, error) {
