@@ -311,7 +311,7 @@ var replayScenarios = []scenario{
 	}},
 	{name: "after a wait whose time was over a replay asks again: what handed out the dead link is forgotten", run: func(w *env) {
 		w.seed()
-		k, c := w.holder()
+		_, c := w.holder()
 		id := c.Fence.Execution
 		pend := func(key string) engine.Minted {
 			m := minted(key)
@@ -333,7 +333,7 @@ var replayScenarios = []scenario{
 		w.advance(2 * time.Minute)
 		w.settleTime()
 		w.code(id, "T2")
-		k = w.worker("later")
+		k := w.worker("later")
 		c = w.replayed(k, id, "")
 		same(w, "kept", stepNames(c), ":a:early charge tell")
 		again := pend("link")
