@@ -34,7 +34,9 @@ import (
 
 // Config says where the store is and what submissions have in common. Only URL is required.
 type Config struct {
-	// URL: redis://, rediss:// (TLS), valkey://, valkeys://, unix://, with user, password and database number as usual; or embedded:// for
+	// URL: redis://, rediss:// (TLS), valkey://, valkeys://, unix://, with user, password and database number as usual;
+	// redis+sentinel://host:26379,host:26379/primary-name for a primary that Sentinels name (see
+	// https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/deploy.md); or embedded:// for
 	// the development server that all users in this process share (see embedded.URL). Empty is an error: take it from the
 	// environment variable FLOWFABRIC_URL.
 	URL string

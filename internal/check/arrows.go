@@ -57,7 +57,7 @@ var beside = map[string]struct {
 // tops are the trees that nothing imports. They may import what they like, except that examples show what
 // a user can do and so see no internal package.
 var tops = []string{"cmd", "examples", "benchmarks", "internal/check", "internal/clienttest", "internal/cluster", "internal/conformance", "internal/crash",
-	"internal/invariant", "internal/model", "internal/mutants", "internal/race", "internal/storetest", "internal/testserver", "internal/toxic", "docs", "ops"}
+	"internal/invariant", "internal/model", "internal/mutants", "internal/race", "internal/sentinel", "internal/storetest", "internal/testserver", "internal/toxic", "docs", "ops"}
 
 // owners lists who may import a library, and everything below its path, directly. A name covers the tree
 // under it; no name at all means nobody.
