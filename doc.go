@@ -17,7 +17,7 @@
 //   - schedule: the times and rules of recurring work; client.Schedule makes a schedule.
 //   - stream: frames, and the events by which a client follows them.
 //   - admin: list, explain, replay; pause and remove schedules; budgets, quotas, lanes and workers.
-//   - embedded: a development server in this process, URL "embedded://".
+//   - embedded: a development server in this process, URL "embedded://"; a program without runtime must import it.
 //   - fftest: tests of handlers, with virtual time.
 //
 // A worker and a client in one program:

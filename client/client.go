@@ -19,10 +19,10 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/internal/coalesce"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/inproc"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
@@ -34,9 +34,11 @@ import (
 
 // Config says where the store is and what submissions have in common. Only URL is required.
 type Config struct {
-	// URL: redis://, rediss:// (TLS), valkey://, valkeys://, unix://, with user, password and database number as usual; or embedded:// for
-	// the development server that all users in this process share (see embedded.URL). Empty is an error: take it from the
-	// environment variable FLOWFABRIC_URL.
+	// URL: redis://, rediss:// (TLS), valkey://, valkeys://, unix://, with user, password and database number as usual;
+	// redis+sentinel://host:26379,host:26379/primary-name for a primary that Sentinels name (see
+	// https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/deploy.md); or embedded:// for
+	// the development server that all users in this process share, which a program that does not import package runtime must import
+	// (see embedded.URL). Empty is an error: take it from the environment variable FLOWFABRIC_URL.
 	URL string
 	// Username and Password win over those in the URL.
 	Username, Password string
@@ -162,7 +164,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: client: TokenKeys (%s): %w", flowfabric.ErrConfig, suspend.EnvTokenKeys, err)
 	}
-	url, release, err := embedded.Resolve(ctx, cfg.URL, cfg.Logger)
+	url, release, err := inproc.Resolve(ctx, cfg.URL, cfg.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}

@@ -8,12 +8,19 @@ import (
 	"sync"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/inproc"
 )
 
-// URL is what to put into client.Config.URL and runtime.Config.URL to use the development server in this process; nothing else is needed.
+// URL is what to put into client.Config.URL and runtime.Config.URL to use the development server in this process. A program that imports package
+// runtime has the server. A program of clients alone does not link it; it imports this package for its effect:
+//
+//	import _ "github.com/flowfabric/flowfabric-go/embedded"
+//
 // All users in the process share one server. It starts with the first and stops, losing all data, when the last one has closed, so keep one
 // client or worker open throughout. To choose the port or keep the data longer, use [Start] and [Server.URL].
-const URL = "embedded://"
+const URL = inproc.EmbeddedURL
+
+func init() { inproc.SetEmbedded(Resolve) }
 
 // shared is the server behind [URL]: a worker and a producer in one program must meet on the same one.
 var shared struct {

@@ -30,7 +30,8 @@ import (
 // Config says where a worker finds work, what it takes, and how it stops. Only URL is required; the zero value
 // of every other field is the stated default. It is checked before anything is dialled or started.
 type Config struct {
-	// URL of the server: redis://, rediss://, valkey://, valkeys://, unix:// or embedded:// (a development
+	// URL of the server: redis://, rediss://, valkey://, valkeys://, unix://; redis+sentinel://host:26379,host:26379/primary-name for a
+	// primary that Sentinels name (see https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/deploy.md); or embedded:// (a development
 	// server that all users in this process share, without persistence; see embedded.URL).
 	URL string
 	// Username and Password win over those in the URL.

@@ -35,6 +35,8 @@ type Worker struct {
 }
 
 // New checks the configuration and the bindings (see [handler.Bind]) and builds a worker. Nothing is dialled.
+// Unlike the function [Run], [Worker.Run] handles no signals: give it a context of signal.NotifyContext for SIGINT and SIGTERM, as the
+// example does, or the process ends without a drain.
 // Errors wrap [flowfabric.ErrConfig], or [flowfabric.ErrDuplicateHandler] with the kind that has two handlers.
 func New(cfg Config, bound ...handler.Binding) (*Worker, error) {
 	if err := cfg.Validate(); err != nil {
@@ -79,7 +81,7 @@ func both(first, second func(string, time.Duration, error)) func(string, time.Du
 }
 
 // Run connects, takes work until ctx ends, drains, and returns nil; or it returns why it could not go on. It
-// handles no signals: [Run] does, or the owner of ctx. The drain, in this order:
+// handles no signals: the function [Run] does, or the owner of ctx with signal.NotifyContext (see the example of [New]). The drain, in this order:
 //
 //  1. Nothing more is claimed; what a claim still in flight brings goes back at once.
 //  2. Running handlers have DrainTimeout to end as if nothing were.

@@ -36,7 +36,7 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 		SilenceUsage:  true,
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.url, "url", "", "`address` of the server: redis://, rediss://, valkey://, valkeys:// or unix:// (default $FLOWFABRIC_URL)")
+	flags.StringVar(&a.url, "url", "", "`address` of the server: redis://, rediss://, valkey://, valkeys://, redis+sentinel:// or unix:// (default $FLOWFABRIC_URL)")
 	flags.StringVar(&a.namespace, "namespace", "default", "`namespace` of executions and lanes")
 	flags.DurationVar(&a.timeout, "timeout", 30*time.Second, "how long the command may take; those that wait (tail, top, submit --wait) have no limit unless this is set")
 	flags.StringVar(&a.by, "by", "", "`who` asks, for histories and answers, at most 64 bytes (default $FLOWFABRIC_BY, or the user of the operating system)")

@@ -20,6 +20,8 @@ const maxDatabase = 1023
 // example is how a URL with everything looks.
 const example = "redis://user:password@host:6379/0"
 
+const defaultPort = "6379"
+
 // badURL is the error for a URL. No part of a URL ever gets into an error: what is wrong with it may be the place of its password.
 func badURL(format string, args ...any) error {
 	return fmt.Errorf("%w: URL: %s", flowfabric.ErrConfig, fmt.Sprintf(format, args...))
@@ -29,7 +31,7 @@ func badURL(format string, args ...any) error {
 func locate(o *rueidis.ClientOption, raw string) error {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok {
-		return badURL("it has no scheme, want redis://host:6379, rediss://, valkey://, unix:///path or embedded://")
+		return badURL("it has no scheme, want redis://host:6379, rediss://, valkey://, redis+sentinel://, unix:///path or embedded://")
 	}
 	o.DialCtxFn = dialing(dialNetwork)
 	switch scheme {
@@ -38,6 +40,11 @@ func locate(o *rueidis.ClientOption, raw string) error {
 	case "rediss", "valkeys":
 		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 		return network(o, rest)
+	case "redis+sentinel", "valkey+sentinel":
+		return sentinels(o, rest)
+	case "rediss+sentinel", "valkeys+sentinel":
+		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+		return sentinels(o, rest)
 	case "unix":
 		o.DialCtxFn = dialing(dialUnix)
 		return socket(o, rest)
@@ -51,7 +58,7 @@ func locate(o *rueidis.ClientOption, raw string) error {
 	case "embedded":
 		return badURL("embedded:// is resolved by runtime and client (or embedded.Start); package engine wants a server's address")
 	}
-	return badURL("its scheme is not known, want redis, rediss, valkey, valkeys, unix or embedded (in lower case)")
+	return badURL("its scheme is not known, want redis, rediss, valkey, valkeys, any of them with +sentinel, unix or embedded (in lower case)")
 }
 
 // network reads [user:pass@]host:port[,host:port…][/db].
@@ -67,6 +74,14 @@ func network(o *rueidis.ClientOption, rest string) error {
 	if strings.Contains(db, "@") {
 		return badURL("a / stands before the @: write it as %%2F in the password")
 	}
+	if err := authority(o, hosts, defaultPort, example); err != nil {
+		return err
+	}
+	return database(o, db)
+}
+
+// authority reads [user:pass@]host:port[,host:port…]; like is how the URL should look.
+func authority(o *rueidis.ClientOption, hosts, port, like string) error {
 	if at := strings.LastIndexByte(hosts, '@'); at >= 0 {
 		if err := credentials(o, hosts[:at]); err != nil {
 			return err
@@ -74,13 +89,13 @@ func network(o *rueidis.ClientOption, rest string) error {
 		hosts = hosts[at+1:]
 	}
 	for i, host := range strings.Split(hosts, ",") {
-		address, ok := hostPort(host)
+		address, ok := hostPort(host, port)
 		if !ok {
-			return badURL("host %d is not host:port with a port of 1..65535; want something like %s", i+1, example)
+			return badURL("host %d is not host:port with a port of 1..65535; want something like %s", i+1, like)
 		}
 		o.InitAddress = append(o.InitAddress, address)
 	}
-	return database(o, db)
+	return nil
 }
 
 // socket reads [user:pass@]/path/to.sock[?db=N].
@@ -116,10 +131,10 @@ func credentials(o *rueidis.ClientOption, text string) error {
 
 // hostPort completes an address with the default port. A host with other characters than hosts have is refused: a part of a password
 // that has got there must not be dialled, and then shown as what could not be reached.
-func hostPort(text string) (address string, ok bool) {
+func hostPort(text, usual string) (address string, ok bool) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
-		host, port = strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"), "6379"
+		host, port = strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"), usual
 	}
 	n, err := strconv.Atoi(port)
 	plain := strings.Trim(host, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == ""

@@ -20,8 +20,12 @@ type Config struct {
 	// URL: redis://, rediss:// (TLS), valkey://, valkeys:// with [user:pass@]host:port[,host:port…][/db], or
 	// unix://[user:pass@]/path/to.sock[?db=N]. Several hosts are seeds of one cluster. Default port 6379, database 0. Special
 	// characters of user and password are percent-encoded. No part of a URL that is refused is ever shown.
+	//
+	// Or redis+sentinel://, rediss+sentinel:// (TLS to sentinels and servers), valkey+sentinel://, valkeys+sentinel:// with
+	// [user:pass@]host:port[,host:port…]/primary-name[/db][?sentinel_username=…&sentinel_password=…]. The hosts are Sentinels, default port 26379;
+	// user and password are for the primary.
 	URL string
-	// Username and Password win over those in the URL.
+	// Username and Password win over those in the URL; they are not for Sentinels.
 	Username, Password string
 	// TLS replaces the default TLS settings of rediss:// and valkeys://, and turns TLS on for the others.
 	TLS *tls.Config
@@ -90,6 +94,9 @@ func (c Config) options() (rueidis.ClientOption, error) {
 	o.Username, o.Password = cmp.Or(c.Username, o.Username), cmp.Or(c.Password, o.Password)
 	if c.TLS != nil {
 		o.TLSConfig = c.TLS
+	}
+	if watched(o) {
+		o.Sentinel.Dialer, o.Sentinel.TLSConfig, o.Sentinel.ClientName = o.Dialer, o.TLSConfig, o.ClientName
 	}
 	return o, nil
 }

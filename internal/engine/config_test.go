@@ -55,6 +55,41 @@ func TestURLs(t *testing.T) {
 	}
 }
 
+func TestSentinelURLs(t *testing.T) {
+	type want struct {
+		sentinels     []string
+		name          string
+		user, pass    string // of the primary
+		guard, secret string // of the Sentinels
+		db            int
+		tls           bool
+	}
+	for url, want := range map[string]want{
+		"redis+sentinel://h/main":                    {sentinels: []string{"h:26379"}, name: "main"},
+		"valkey+sentinel://h1:1,h2,[::1]:3/my-set/5": {sentinels: []string{"h1:1", "h2:26379", "[::1]:3"}, name: "my-set", db: 5},
+		"rediss+sentinel://user:p%40ss@h/main?sentinel_username=guard&sentinel_password=a%26b+c": {sentinels: []string{"h:26379"}, name: "main",
+			user: "user", pass: "p@ss", guard: "guard", secret: "a&b+c", tls: true},
+		"valkeys+sentinel://h/main?sentinel_password=x": {sentinels: []string{"h:26379"}, name: "main", secret: "x", tls: true},
+	} {
+		o, err := Config{URL: url, ClientName: "me", DialTimeout: time.Minute}.withDefaults().options()
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+			continue
+		}
+		if s := o.Sentinel; !slices.Equal(o.InitAddress, want.sentinels) || s.MasterSet != want.name || o.Username != want.user || o.Password != want.pass ||
+			s.Username != want.guard || s.Password != want.secret || o.SelectDB != want.db || (o.TLSConfig != nil) != want.tls || s.TLSConfig != o.TLSConfig {
+			t.Errorf("%s: %v, %q:%q, database %d, %+v", url, o.InitAddress, o.Username, o.Password, o.SelectDB, s)
+		}
+		if o.Sentinel.Dialer.Timeout != time.Minute || o.Sentinel.ClientName != "me" || o.Sentinel.TopologyRefreshInterval == 0 {
+			t.Errorf("%s: Sentinels are dialled in another way: %+v", url, o.Sentinel)
+		}
+	}
+	o, err := Config{URL: "redis+sentinel://a:b@h/main?sentinel_username=c&sentinel_password=d", Username: "user", Password: "pass"}.withDefaults().options()
+	if err != nil || o.Username != "user" || o.Password != "pass" || o.Sentinel.Username != "c" || o.Sentinel.Password != "d" {
+		t.Errorf("credentials of the configuration: %+v, %v", o, err)
+	}
+}
+
 func TestConfigWins(t *testing.T) {
 	own := &tls.Config{MinVersion: tls.VersionTLS13}
 	o, err := Config{URL: "redis://a:b@h", Username: "user", Password: "pass", TLS: own, ClientName: "me"}.withDefaults().options()
@@ -79,10 +114,26 @@ func TestConfigErrors(t *testing.T) {
 		{Config{URL: "localhost:6379"}, "redis://host:6379"},
 		{Config{URL: "user:" + secret + "@localhost:6379"}, "has no scheme"},
 		{Config{URL: "redis:/localhost"}, "has no scheme"},
-		{Config{URL: "http://localhost:6379"}, "want redis, rediss, valkey, valkeys, unix or embedded"},
+		{Config{URL: "http://localhost:6379"}, "want redis, rediss, valkey, valkeys, any of them with +sentinel, unix or embedded"},
 		{Config{URL: "REDIS://localhost"}, "in lower case"},
 		{Config{URL: "postgres://user:" + secret + "@h/db"}, "scheme is not known"},
-		{Config{URL: "redis-sentinel://h"}, "want redis, rediss, valkey, valkeys, unix or embedded"},
+		{Config{URL: "redis-sentinel://h"}, "any of them with +sentinel"},
+		{Config{URL: "redis+sentinel://h"}, "the name of the primary is missing"},
+		{Config{URL: "redis+sentinel://h/"}, "the name of the primary is missing"},
+		{Config{URL: "redis+sentinel://h//0"}, "the name of the primary is missing"},
+		{Config{URL: "redis+sentinel://h/my name"}, "the name of the primary has characters"},
+		{Config{URL: "redis+sentinel://h1,h2:0/m"}, "host 2 is not host:port"},
+		{Config{URL: "redis+sentinel:///m"}, "host 1 is not host:port"},
+		{Config{URL: "redis+sentinel://h/m/x"}, "database is not a number"},
+		{Config{URL: "redis+sentinel://h/m/0/1"}, "database is not a number"},
+		{Config{URL: "redis+sentinel://h/m?password=" + secret}, "want sentinel_username and sentinel_password"},
+		{Config{URL: "redis+sentinel://h/m?sentinel_password=%zz" + secret}, "sentinel_password is not valid percent-encoding"},
+		{Config{URL: "redis+sentinel://h/m?sentinel_password=" + secret + "&sentinel_password=" + secret}, "sentinel_password is empty or given twice"},
+		{Config{URL: "redis+sentinel://h/m?sentinel_password="}, "sentinel_password is empty or given twice"},
+		{Config{URL: "redis+sentinel://h/m?sentinel_username=" + secret}, "sentinel_username needs sentinel_password"},
+		{Config{URL: "redis+sentinel://h/m?sentinel_password=a@" + secret}, "@ as %40 in that of the Sentinels"},
+		{Config{URL: "redis+sentinel://u:x?" + secret + "@h/m"}, "? as %3F in the password of the primary"},
+		{Config{URL: "redis+sentinel://u:x/" + secret + "@h/m"}, "a / stands before the @"},
 		{Config{URL: "embedded://"}, "runtime and client"},
 		{Config{URL: "redis://"}, "is not host:port with a port of 1..65535"},
 		{Config{URL: "redis://h:0"}, "is not host:port with a port of 1..65535"},

@@ -108,11 +108,16 @@ func Diagnose(ctx context.Context, cfg Config) (Diagnosis, error) {
 	if err != nil && server.name == "" { // else only INFO failed, which each node is asked again
 		return Diagnosis{}, err
 	}
+	if watched(option) {
+		if err := server.watchable(); err != nil {
+			return Diagnosis{}, err
+		}
+	}
 	client := seed
 	if server.cluster {
 		option.ForceSingleClient = false
 		if client, err = rueidis.NewClient(option); err != nil {
-			return Diagnosis{}, dialError(option.InitAddress[0], err)
+			return Diagnosis{}, connectError(option, err)
 		}
 		defer client.Close()
 	}

@@ -75,21 +75,25 @@ func (e *Engine) open(ctx context.Context, option rueidis.ClientOption) error {
 	if err != nil {
 		return err
 	}
-	if e.server, err = identify(ctx, client); err != nil {
+	if e.server, err = identify(ctx, client); err == nil {
+		err = e.server.supported()
+	}
+	if err == nil && watched(option) {
+		err = e.server.watchable()
+	}
+	if err != nil {
 		client.Close()
 		return err
 	}
-	if err := e.server.supported(); err != nil {
-		client.Close()
-		return err
-	}
-	if e.server.cluster {
+	switch {
+	case watched(option):
+	case e.server.cluster:
 		client.Close()
 		option.ForceSingleClient = false
 		if client, err = rueidis.NewClient(option); err != nil {
-			return dialError(option.InitAddress[0], err)
+			return connectError(option, err)
 		}
-	} else {
+	default:
 		option.ForceSingleClient = true
 		option.InitAddress = option.InitAddress[:1]
 	}
@@ -98,7 +102,7 @@ func (e *Engine) open(ctx context.Context, option rueidis.ClientOption) error {
 	e.another = func() (rueidis.Client, error) {
 		c, err := rueidis.NewClient(option)
 		if err != nil {
-			return nil, dialError(option.InitAddress[0], err)
+			return nil, connectError(option, err)
 		}
 		return c, nil
 	}
@@ -127,8 +131,15 @@ func (e *Engine) open(ctx context.Context, option rueidis.ClientOption) error {
 	return e.boot(ctx)
 }
 
-// firstSeed connects to the first of the addresses that answers: a dead node must not keep a process from starting.
+// firstSeed connects to the first of the addresses that answers: a dead node must not keep a process from starting. The driver asks
+// Sentinels in turn itself.
 func firstSeed(option rueidis.ClientOption) (client rueidis.Client, err error) {
+	if watched(option) {
+		if client, err = rueidis.NewClient(option); err != nil {
+			return nil, connectError(option, err)
+		}
+		return client, nil
+	}
 	seeds := option.InitAddress
 	option.ForceSingleClient = true
 	for i := range seeds {

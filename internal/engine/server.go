@@ -44,6 +44,9 @@ func identify(ctx context.Context, client rueidis.Client) (serverInfo, error) {
 		s, _ := v.ToString()
 		return s
 	}
+	if text("mode") == "sentinel" {
+		return serverInfo{}, fmt.Errorf("%w: a Sentinel answers there, which keeps no data; write %s", flowfabric.ErrConfig, sentinelExample)
+	}
 	s := serverInfo{name: text("server"), version: text("version"), cluster: text("mode") == "cluster"}
 	s.embedded = s.name == "miniredis"
 	if s.embedded {

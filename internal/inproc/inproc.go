@@ -6,6 +6,8 @@
 // A connection in memory is what a testing/synctest bubble needs: a goroutine that waits for a socket keeps the
 // bubble's clock from moving, one that waits for a pipe does not.
 //
+// It also leads from embedded:// to package embedded, if the program has it.
+//
 // An address is valid until it is released; dialling it afterwards fails as dialling a dead host does.
 package inproc
 

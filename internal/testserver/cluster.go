@@ -256,7 +256,9 @@ func (c *Nodes) awaitOr(what string, done func() bool, why func() string) {
 }
 
 // ask runs a command on this server, see the function ask.
-func (s *Server) ask(args ...string) (any, error) { return ask(s.network, s.address, args...) }
+func (s *Server) ask(args ...string) (any, error) {
+	return ask(s.network, s.address, s.pass, args...)
+}
 
 // do is ask for a command that must succeed.
 func (s *Server) do(args ...string) any {

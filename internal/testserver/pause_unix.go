@@ -25,3 +25,15 @@ func (c *Nodes) CrashBehind(slot int, meanwhile func()) (dead *Server) {
 	c.Settled()
 	return primary
 }
+
+// Hang pauses a primary until the Sentinels have replaced it. It still takes itself for the primary when it is resumed, until they tell it.
+func (w *Set) Hang(primary *Server) {
+	w.t.Helper()
+	primary.Pause()
+	w.await("the Sentinels replace a primary that hangs", func() string {
+		if w.replaced(primary) {
+			return ""
+		}
+		return "the old one remains"
+	})
+}

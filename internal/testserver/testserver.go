@@ -5,6 +5,7 @@
 //	srv := testserver.Start(t, testserver.ServerValkey, testserver.AOF())
 //	srv.Kill(); srv.Restart()                   // same address, same data directory
 //	nodes := testserver.Cluster(t, testserver.ServerRedis) // three primaries with a replica each
+//	set := testserver.Sentinel(t, testserver.ServerRedis)  // a primary, two replicas and three Sentinels
 //
 // A server that is not installed skips the test with a loud line that says how to get it; where the
 // environment variable CI is set it fails the test instead, so that a pipeline never passes by skipping.
@@ -92,6 +93,8 @@ type Server struct {
 	network string // "unix" or "tcp"
 	address string
 	bus     string // port of the cluster bus, "" outside a cluster
+	pass    string // of the default user, "" for none
+	watch   string // of a Sentinel, what its configuration says of the primary; "" for a server of data
 	aof     bool
 	tcp     bool
 	args    []string
@@ -122,6 +125,12 @@ func Start(t testing.TB, kind Kind, opts ...Option) *Server {
 	if s.tcp {
 		s.network, s.address = "tcp", freePort(t)
 	}
+	if s.pass != "" {
+		s.args = append(s.args, "--requirepass", s.pass, "--masterauth", s.pass)
+	}
+	if s.watch != "" {
+		s.configureSentinel()
+	}
 	t.Cleanup(s.Kill)
 	s.Restart()
 	return s
@@ -139,6 +148,9 @@ func missing(t testing.TB, kind Kind) {
 
 // URL is the server's address in the form engine.Config.URL takes. It survives Restart.
 func (s *Server) URL() string {
+	if s.network == "tcp" && s.pass != "" {
+		return "redis://:" + s.pass + "@" + s.address
+	}
 	if s.network == "tcp" {
 		return "redis://" + s.address
 	}
@@ -198,6 +210,9 @@ func (s *Server) start() error {
 }
 
 func (s *Server) arguments() []string {
+	if s.watch != "" {
+		return []string{filepath.Join(s.dir, sentinelFile), "--sentinel"}
+	}
 	args := []string{"--dir", s.dir, "--daemonize", "no", "--save", "", "--port", "0", "--unixsocket", s.address}
 	if s.network == "tcp" {
 		host, port, _ := net.SplitHostPort(s.address)
@@ -246,7 +261,7 @@ func ping(network, address string) error {
 	if err != nil {
 		return err
 	}
-	if !strings.HasPrefix(line, "+PONG") {
+	if !strings.HasPrefix(line, "+PONG") && !strings.HasPrefix(line, "-NOAUTH") {
 		return fmt.Errorf("PING was answered %q", strings.TrimSpace(line))
 	}
 	return nil

@@ -14,24 +14,34 @@ import (
 // askTimeout bounds one command, MIGRATE included.
 const askTimeout = 10 * time.Second
 
-// ask sends one command over a connection of its own and returns the reply: a string, an int64, nil or a []any of
-// these. An error reply is an error. Administration needs no more, and this package no driver.
-func ask(network, address string, args ...string) (any, error) {
+// ask sends one command over a connection of its own, which it begins with the password if there is one, and returns the reply: a string, an
+// int64, nil or a []any of these. An error reply is an error. Administration needs no more, and this package no driver.
+func ask(network, address, pass string, args ...string) (any, error) {
 	conn, err := net.DialTimeout(network, address, askTimeout)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
 	_ = conn.SetDeadline(time.Now().Add(askTimeout))
+	r := bufio.NewReader(conn)
+	if pass != "" {
+		if _, err := exchange(conn, r, "AUTH", pass); err != nil {
+			return nil, err
+		}
+	}
+	return exchange(conn, r, args...)
+}
+
+func exchange(w io.Writer, r *bufio.Reader, args ...string) (any, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(args))
 	for _, a := range args {
 		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
 	}
-	if _, err := io.WriteString(conn, b.String()); err != nil {
+	if _, err := io.WriteString(w, b.String()); err != nil {
 		return nil, err
 	}
-	return readReply(bufio.NewReader(conn))
+	return readReply(r)
 }
 
 // readReply reads one reply of protocol version 2.
