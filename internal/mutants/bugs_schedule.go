@@ -46,7 +46,7 @@ var scheduleMutants = []Mutant{
 	{"schedule: what fell into a pause is fired", "internal/calendar.Plan",
 		`if next.Before(resumed) {`, `if false {`, in("internal/calendar", "^TestCatchUp$")},
 	{"schedule: an instant is lost between steps", "internal/calendar.Plan",
-		`return Step{Fire: next, Then: d.Spec.Next(next)}, true`, `return Step{Fire: next, Then: d.Spec.Next(now)}, true`,
+		`return Step{Fire: next, Then: d.Next(next)}, true`, `return Step{Fire: next, Then: d.Next(now)}, true`,
 		in("internal/calendar", "^TestFiredAndMissedAreAllInstants$")},
 	{"schedule: rates drift with the tick", "schedule.Spec.Next",
 		`return time.UnixMilli(first + (n+1)*step).UTC()`, `return time.UnixMilli(ms + step).UTC()`, in("schedule", "^TestFixedRate$")},
