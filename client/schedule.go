@@ -152,6 +152,19 @@ type ScheduleDeclaration struct {
 // Name is the name of the schedule.
 func (d ScheduleDeclaration) Name() string { return d.name }
 
+// checked is the schedule that is declared, for a client.
+func (d ScheduleDeclaration) checked(c *Client) (*scheduling, error) {
+	if d.plan == nil {
+		return nil, fmt.Errorf("%w: it was not made by DeclareSchedule or DeclareFlowSchedule", flowfabric.ErrInvalidInput)
+	}
+	return d.plan(c)
+}
+
+// Put makes the schedule what the declaration says, as [Schedule] and [ScheduleFlow] do.
+func (d ScheduleDeclaration) Put(ctx context.Context, c *Client) (ScheduleSet, error) {
+	return c.declare(ctx, d)
+}
+
 // DeclareSchedule says what [Schedule] does, and does nothing: the declaration is for [Client.SyncSchedules], which reports what is wrong with
 // it. in must not change before that.
 func DeclareSchedule[In, Out any](name string, spec schedule.Spec, def *handler.Definition[In, Out], in In, opts ...ScheduleOption) ScheduleDeclaration {
@@ -266,7 +279,7 @@ func (c *Client) declare(ctx context.Context, d ScheduleDeclaration) (ScheduleSe
 	if c.closed.Load() {
 		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", d.name, ErrClosed)
 	}
-	s, err := d.plan(c)
+	s, err := d.checked(c)
 	if err != nil {
 		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", d.name, err)
 	}

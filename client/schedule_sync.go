@@ -93,11 +93,7 @@ func (c *Client) declared(owner string, schedules []ScheduleDeclaration) (map[st
 	wanted := make(map[string]*scheduling, len(schedules))
 	for _, d := range schedules {
 		refuse := func(err error) { errs = append(errs, fmt.Errorf("schedule %q: %w", d.name, err)) }
-		if d.plan == nil {
-			refuse(fmt.Errorf("%w: it was not made by DeclareSchedule or DeclareFlowSchedule", flowfabric.ErrInvalidInput))
-			continue
-		}
-		s, err := d.plan(c)
+		s, err := d.checked(c)
 		if err != nil {
 			refuse(err)
 			continue
