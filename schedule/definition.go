@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // CatchUp says what happens to instants that nobody fired in time, because no process maintained the store.
@@ -65,7 +66,7 @@ type Definition struct {
 }
 
 // MaxJitter bounds [Definition.Jitter].
-const MaxJitter = 24 * time.Hour
+const MaxJitter = limits.MaxJitter
 
 // Next is the first instant after t; the zero time when there is none, or none before Until has passed.
 func (d Definition) Next(t time.Time) time.Time {
