@@ -654,6 +654,11 @@ func (w *env) scheduled(s engine.Schedule) *graph {
 	return g.node("a", nil).node("b", []string{"a"})
 }
 
+// recurringFlow is a flow for the schedule of [staging]. Its id is the same in every run.
+func recurringFlow(w *env) *graph {
+	return w.fixedFlow("scheduled").node("a", nil, as(kind("member"))).node("b", []string{"a"}, as(kind("member")))
+}
+
 // firing is the step that releases the flow.
 func (g *graph) firing(s engine.Schedule) engine.Firing {
 	f := g.env.firing(s, time.Second)
