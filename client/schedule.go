@@ -106,7 +106,8 @@ func Jitter(d time.Duration) SchedulingOption {
 }
 
 // FirstRunNow makes the schedule due once at its creation, without [Jitter], and by its spec from then on. It is no part of the definition: a schedule
-// that exists is not due by it. One that was removed and is created again is. The run counts for [MaxRuns].
+// that exists is not due by it. One that was removed and is created again is. The run counts for [MaxRuns]. If nobody fires it in time, [CatchUp]
+// decides about it as about any instant.
 func FirstRunNow() SchedulingOption {
 	return schedulingFunc(func(s *scheduling) { s.first = true })
 }
