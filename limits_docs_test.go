@@ -67,6 +67,8 @@ func TestLimitsDocs(t *testing.T) {
 		"keys with a limit":                                             "no limit",
 		"dimensions of a budget":                                        fmt.Sprint(limits.MaxDimensions),
 		"definition of a schedule":                                      bytes(limits.MaxSchedule),
+		"jitter of a schedule":                                          fmt.Sprintf("%.0f hours", limits.MaxJitter.Hours()),
+		"flow of a schedule, as it is stored":                           bytes(limits.MaxPayload),
 		"executions of one call":                                        fmt.Sprint(limits.MaxBatch),
 		"combinations of lane, kind and capabilities in a partition":    fmt.Sprint(limits.MaxClasses),
 		"namespaces":                                                    "no limit",

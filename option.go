@@ -21,11 +21,12 @@ type (
 		NodeOption()
 	}
 
-	// SharedOption is a [WorkOption] that flow.New and client.SubmitFlow accept as well, for the flow as a whole.
+	// SharedOption is a [WorkOption] that flow.New, client.SubmitFlow and client.ScheduleFlow accept as well, for the flow as a whole.
 	SharedOption interface {
 		WorkOption
 		FlowOption()
 		SubmitFlowOption()
+		ScheduleFlowOption()
 	}
 
 	// StartOption is accepted where one execution begins: client.Submit, client.SubmitMany, flow.Add and flow.Child.
@@ -34,20 +35,22 @@ type (
 		NodeOption()
 	}
 
-	// CreatorOption is [Creator]: accepted by client.Submit, client.SubmitMany, client.Schedule, client.SubmitFlow, flow.Add and
-	// flow.Child.
+	// CreatorOption is [Creator]: accepted by client.Submit, client.SubmitMany, client.Schedule, client.ScheduleFlow, client.SubmitFlow,
+	// flow.Add and flow.Child.
 	CreatorOption interface {
 		StartOption
 		ScheduleOption()
 		SubmitFlowOption()
+		ScheduleFlowOption()
 	}
 
-	// NamespaceOption is [Namespace]: accepted by client.Submit, client.SubmitMany, client.Schedule, client.SubmitFlow and
-	// client.AttachKey.
+	// NamespaceOption is [Namespace]: accepted by client.Submit, client.SubmitMany, client.Schedule, client.ScheduleFlow, client.SubmitFlow
+	// and client.AttachKey.
 	NamespaceOption interface {
 		SubmitOption()
 		ScheduleOption()
 		SubmitFlowOption()
+		ScheduleFlowOption()
 		AttachOption()
 	}
 
@@ -69,16 +72,17 @@ type setter func(v *option.Values)
 
 func (s setter) Set(v *option.Values) { s(v) }
 
-func (setter) DefineOption()     {}
-func (setter) SubmitOption()     {}
-func (setter) ScheduleOption()   {}
-func (setter) NodeOption()       {}
-func (setter) FlowOption()       {}
-func (setter) SubmitFlowOption() {}
-func (setter) AttachOption()     {}
-func (setter) SignalOption()     {}
-func (setter) ApproveOption()    {}
-func (setter) SendOption()       {}
+func (setter) DefineOption()       {}
+func (setter) SubmitOption()       {}
+func (setter) ScheduleOption()     {}
+func (setter) ScheduleFlowOption() {}
+func (setter) NodeOption()         {}
+func (setter) FlowOption()         {}
+func (setter) SubmitFlowOption()   {}
+func (setter) AttachOption()       {}
+func (setter) SignalOption()       {}
+func (setter) ApproveOption()      {}
+func (setter) SendOption()         {}
 
 // Priority is 0..9000; within a partition higher is claimed first. Default 0.
 func Priority(n int) WorkOption {

@@ -25,12 +25,13 @@ func TestWhereOptionsAreAccepted(t *testing.T) {
 		{"node", reflect.TypeFor[flow.NodeOption]()},
 		{"flow", reflect.TypeFor[flow.Option]()},
 		{"submit flow", reflect.TypeFor[client.FlowOption]()},
+		{"schedule flow", reflect.TypeFor[client.ScheduleFlowOption]()},
 		{"attach", reflect.TypeFor[client.AttachOption]()},
 		{"signal", reflect.TypeFor[client.SignalOption]()},
 		{"approve", reflect.TypeFor[client.ApproveOption]()},
 	}
 	work := []string{"define", "submit", "schedule", "node"}
-	shared := []string{"define", "submit", "schedule", "node", "flow", "submit flow"}
+	shared := []string{"define", "submit", "schedule", "node", "flow", "submit flow", "schedule flow"}
 	start := []string{"submit", "node"}
 	for name, x := range map[string]struct {
 		option any
@@ -49,8 +50,8 @@ func TestWhereOptionsAreAccepted(t *testing.T) {
 		"Delay":          {flowfabric.Delay, start},
 		"DelayUntil":     {flowfabric.DelayUntil, start},
 		"DeadlineAt":     {flowfabric.DeadlineAt, start},
-		"Creator":        {flowfabric.Creator, []string{"submit", "schedule", "node", "submit flow"}},
-		"Namespace":      {flowfabric.Namespace, []string{"submit", "schedule", "submit flow", "attach"}},
+		"Creator":        {flowfabric.Creator, []string{"submit", "schedule", "node", "submit flow", "schedule flow"}},
+		"Namespace":      {flowfabric.Namespace, []string{"submit", "schedule", "submit flow", "schedule flow", "attach"}},
 		"Unique":         {flowfabric.Unique, []string{"submit"}},
 		"KeyWindow":      {flowfabric.KeyWindow, []string{"submit"}},
 		"IdempotencyKey": {flowfabric.IdempotencyKey, []string{"submit", "submit flow", "signal", "approve"}},

@@ -37,6 +37,7 @@ type ScheduleInfo struct {
 	Next        time.Time // the oldest instant that was neither fired nor missed; zero: there is none
 	LastDue     time.Time // the last instant that was fired
 	LastID      flowfabric.ExecutionID
+	LastFlow    flowfabric.FlowID // if that submitted a flow; then LastID is zero
 	Fired       uint64
 	Missed      uint64            // instants that were not fired
 	LastMissed  schedule.Missed   // the last run of them
@@ -96,7 +97,7 @@ func (a *Admin) schedulesOf(ctx context.Context, partition uint16) (out []Schedu
 
 func newScheduleInfo(s engine.Schedule, now time.Time) ScheduleInfo {
 	info := ScheduleInfo{Name: s.Name, Partition: s.Partition, Revision: s.Revision, Incarnation: s.Incarnation, InputBytes: s.InputBytes, Next: s.Next, LastDue: s.LastDue,
-		LastID: s.LastID, Fired: s.Fired, Missed: s.Missed, LastMissed: schedule.Missed(s.LastMissed), Reasons: s.Reasons, Paused: s.Paused,
+		LastID: s.LastID, LastFlow: s.LastFlow, Fired: s.Fired, Missed: s.Missed, LastMissed: schedule.Missed(s.LastMissed), Reasons: s.Reasons, Paused: s.Paused,
 		PausedAt: s.PausedAt, PausedBy: s.PausedBy, ResumedAt: s.ResumedAt, ResumedBy: s.ResumedBy, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
 		By: s.By, Now: now}
 	info.Definition, info.Err = calendar.Decode(s.Definition)
@@ -118,14 +119,47 @@ func (a *Admin) GetSchedule(ctx context.Context, name string) (ScheduleInfo, err
 	return newScheduleInfo(page.Schedules[0], page.Now), nil
 }
 
-// NextRuns tells the next n instants of the schedule, at most 1000: those that are due and will be fired, and those to come. Of a paused
-// one, what would come if it were resumed now. It is empty when Err is not nil.
+// ScheduleEnd is why a schedule is over.
+type ScheduleEnd string
+
+// The ends of a schedule.
+const (
+	EndedByRuns  ScheduleEnd = "runs"  // it has submitted as much as it may
+	EndedByUntil ScheduleEnd = "until" // its last instant has passed
+	EndedBySpec  ScheduleEnd = "spec"  // its spec has no further instant within 40 years
+)
+
+// Ended is why the schedule has no next instant; empty: it has one, or Err is not nil.
+func (s ScheduleInfo) Ended() ScheduleEnd {
+	d := s.Definition
+	switch {
+	case s.Err != nil || !s.Next.IsZero():
+		return ""
+	case d.Runs > 0 && s.Fired >= d.Runs:
+		return EndedByRuns
+	case !d.Until.IsZero():
+		return EndedByUntil
+	}
+	return EndedBySpec
+}
+
+// RunsLeft is how often the schedule may still submit; limited is false when there is no limit.
+func (s ScheduleInfo) RunsLeft() (n uint64, limited bool) {
+	limit := s.Definition.Runs
+	return limit - min(s.Fired, limit), limit > 0
+}
+
+// NextRuns tells the next n instants of the schedule, at most 1000: those that are due and will be fired, and those to come, no more than
+// it has runs left. Of a paused one, what would come if it were resumed now. It is empty when Err is not nil.
 func (s ScheduleInfo) NextRuns(n int) []time.Time {
-	if s.Err != nil {
+	if left, limited := s.RunsLeft(); limited {
+		n = int(min(uint64(max(n, 0)), left))
+	}
+	if s.Err != nil || s.Next.IsZero() {
 		return nil
 	}
-	if s.Paused || s.Next.IsZero() {
-		return s.Definition.Spec.Upcoming(s.Now, n)
+	if s.Paused {
+		return s.Definition.Upcoming(s.Now, n)
 	}
 	var out []time.Time
 	next := s.Next
@@ -139,7 +173,10 @@ func (s ScheduleInfo) NextRuns(n int) []time.Time {
 		}
 		next = step.Then
 	}
-	return append(out, s.Definition.Spec.Upcoming(next.Add(-time.Millisecond), n-len(out))...)
+	if next.After(s.Now) && len(out) < n {
+		out = append(out, next) // the first run may be none of the spec
+	}
+	return append(out, s.Definition.Upcoming(next, n-len(out))...)
 }
 
 // PauseSchedule keeps a schedule from firing until [Admin.ResumeSchedule]. What it submitted goes on. Pausing what is paused is

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/calendar"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -25,6 +26,7 @@ import (
 type scheduler interface {
 	SchedulePartition(name string) uint16
 	PutSchedule(ctx context.Context, q engine.SchedulePut) (engine.ScheduleSet, error)
+	RemoveSchedule(ctx context.Context, name string, expected *uint64) (already bool, err error)
 	Schedules(ctx context.Context, partition uint16, q engine.ScheduleQuery) (engine.SchedulePage, error)
 }
 
@@ -33,40 +35,81 @@ const maxPutTries = 10
 
 // scheduling is one schedule on its way to the server.
 type scheduling struct {
-	submission
-	catchUp  schedule.CatchUp
-	overlap  schedule.Overlap
-	by       string
-	expected *uint64
+	definition schedule.Definition
+	input      []byte
+	gates      []flowfabric.Gate // that must exist
+	first      bool              // due at once if it is new
+	by         string
+	expected   *uint64
+	owned      bool // the one there must belong to the owner of the definition, or to nobody
 }
 
-// ScheduleOption changes a [Schedule]: [CatchUp], [Overlap], [IfNew] and [IfRevision]; of package flowfabric, for the executions that it
+// ScheduleOption changes a [Schedule]: a [SchedulingOption], and of package flowfabric, for the executions that it
 // submits, Priority, Lane, Timeout, Deadline, Retries, Retention, Capabilities, Tags, Budgets, Quotas, Namespace and Creator. Later options
 // win over earlier ones, and all of them over the definition.
 type ScheduleOption interface{ ScheduleOption() }
 
+// ScheduleFlowOption changes a [ScheduleFlow]: a [SchedulingOption], and of package flowfabric, for the flows that it submits, Tags, Budgets,
+// Quotas, LimitKey, Namespace and Creator.
+type ScheduleFlowOption interface{ ScheduleFlowOption() }
+
+// SchedulingOption says when a schedule fires, whatever it submits: [CatchUp], [Overlap], [Until], [MaxRuns], [Jitter], [FirstRunNow], [IfNew]
+// and [IfRevision].
+type SchedulingOption interface {
+	ScheduleOption
+	ScheduleFlowOption
+}
+
 // schedulingFunc is an option of this package.
 type schedulingFunc func(*scheduling)
 
-func (schedulingFunc) ScheduleOption() {}
+func (schedulingFunc) ScheduleOption()     {}
+func (schedulingFunc) ScheduleFlowOption() {}
 
 // IfRevision changes the schedule only if it has this revision; otherwise flowfabric.ErrScheduleChanged.
-func IfRevision(n uint64) ScheduleOption {
+func IfRevision(n uint64) SchedulingOption {
 	return schedulingFunc(func(s *scheduling) { s.expected = &n })
 }
 
 // IfNew creates the schedule only if there is none of that name; otherwise flowfabric.ErrScheduleChanged, unless the one
 // there is the same.
-func IfNew() ScheduleOption { return IfRevision(0) }
+func IfNew() SchedulingOption { return IfRevision(0) }
 
 // CatchUp says what happens to instants that nobody fired in time. Default schedule.CatchUpLast.
-func CatchUp(policy schedule.CatchUp) ScheduleOption {
-	return schedulingFunc(func(s *scheduling) { s.catchUp = policy })
+func CatchUp(policy schedule.CatchUp) SchedulingOption {
+	return schedulingFunc(func(s *scheduling) { s.definition.CatchUp = policy })
 }
 
-// Overlap says what happens when an instant comes while the previous execution has not ended. Default schedule.OverlapAllow.
-func Overlap(policy schedule.Overlap) ScheduleOption {
-	return schedulingFunc(func(s *scheduling) { s.overlap = policy })
+// Overlap says what happens when an instant comes while the previous execution, or flow, has not ended. Default schedule.OverlapAllow.
+func Overlap(policy schedule.Overlap) SchedulingOption {
+	return schedulingFunc(func(s *scheduling) { s.definition.Overlap = policy })
+}
+
+// Until ends the schedule: no instant after t fires; t itself may be one. It is cut to whole milliseconds. A schedule that is over has no
+// next instant. It stays listed, with its counts, until it is removed, or changed so that it goes on. The zero time is no end, the default.
+func Until(t time.Time) SchedulingOption {
+	return schedulingFunc(func(s *scheduling) { s.definition.Until = t.Truncate(time.Millisecond).UTC() })
+}
+
+// MaxRuns ends the schedule once it has submitted n executions, or flows, since its creation. The call that submits the last one ends it, so
+// the number is exact. Missed instants do not count. A change of the schedule does not begin to count anew; remove the schedule to do so. 0
+// is no limit, the default.
+func MaxRuns(n uint64) SchedulingOption {
+	return schedulingFunc(func(s *scheduling) { s.definition.Runs = n })
+}
+
+// Jitter lets the work of each instant start up to d later, so that schedules with the same times do not start together: 0..24 h, in whole
+// milliseconds, and at most halfway to the next instant. It is submitted at the instant, with a delay. How long the delay is follows
+// from the name of the schedule and the instant, see schedule.Definition.Start. A deadline counts from the start. Default 0.
+func Jitter(d time.Duration) SchedulingOption {
+	return schedulingFunc(func(s *scheduling) { s.definition.Jitter = d })
+}
+
+// FirstRunNow makes the schedule due once at its creation, without [Jitter], and by its spec from then on. It is no part of the definition: a schedule
+// that exists is not due by it. One that was removed and is created again is. The run counts for [MaxRuns]. If nobody fires it in time, [CatchUp]
+// decides about it as about any instant.
+func FirstRunNow() SchedulingOption {
+	return schedulingFunc(func(s *scheduling) { s.first = true })
 }
 
 // Schedule submits an execution of def with input in at every instant of spec, from now on, once however many processes
@@ -76,37 +119,117 @@ func Overlap(policy schedule.Overlap) ScheduleOption {
 // tags schedule.name and schedule.due tell its handler what it is for. A deadline counts from the submission.
 //
 // If the times change, instants that are due and not fired yet are missed (reason updated); otherwise they are fired with the
-// new input. A paused schedule stays paused.
+// new input. A paused schedule stays paused. A schedule that belonged to an owner, see [Client.SyncSchedules], belongs to nobody afterwards.
 //
-// Errors before any I/O: those of [Submit], and ErrInvalidInput for spec and name. From the server: ErrBudgetNotFound, ErrQuotaNotFound;
+// Errors before any I/O: those of [Submit], and ErrInvalidInput for spec, name and options. From the server: ErrBudgetNotFound, ErrQuotaNotFound;
 // ErrScheduleChanged with
 // [IfNew] or [IfRevision]; ErrOutOfMemory, ErrTransport.
 //
-// To list, pause or remove schedules, see admin.Admin.Schedules, PauseSchedule, ResumeSchedule and RemoveSchedule.
+// To list, pause or remove schedules, see admin.Admin.Schedules, PauseSchedule, ResumeSchedule and RemoveSchedule. For a flow at every instant
+// see [ScheduleFlow].
 func Schedule[In, Out any](ctx context.Context, c *Client, name string, spec schedule.Spec, def *handler.Definition[In, Out], in In, opts ...ScheduleOption) (ScheduleSet, error) {
-	common, err := prepare(c, def, nil)
-	if err != nil {
-		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", name, err)
+	return c.declare(ctx, DeclareSchedule(name, spec, def, in, opts...))
+}
+
+// ScheduleFlow is [Schedule] for a flow: at every instant it submits f, as it is now, as [SubmitFlow] would. The flow and each of its
+// members have the tags schedule.name and schedule.due. The members of one instant become claimable in the call that moves the schedule on: all
+// of them, once, however many processes fire. The flow of an instant lives in the partition of the schedule's name.
+//
+// As it is stored, the flow has at most 1 MiB, with all inputs in base64. It must end by itself: not flow.Unsealed.
+// Nodes take flowfabric.Delay and Deadline, and not DelayUntil and DeadlineAt. [Overlap] looks at the flow before, and [Jitter] delays the
+// members that wait for no other.
+//
+// Errors before any I/O: those of flow.Flow.Err, and ErrInvalidInput for what is said above, ErrPayloadTooLarge. From the server: those of [Schedule].
+func ScheduleFlow(ctx context.Context, c *Client, name string, spec schedule.Spec, f *flow.Flow, opts ...ScheduleFlowOption) (ScheduleSet, error) {
+	return c.declare(ctx, DeclareFlowSchedule(name, spec, f, opts...))
+}
+
+// ScheduleDeclaration is a schedule that is to be, see [Client.SyncSchedules]. It is made by [DeclareSchedule] or [DeclareFlowSchedule].
+type ScheduleDeclaration struct {
+	name string
+	plan func(c *Client) (*scheduling, error)
+}
+
+// Name is the name of the schedule.
+func (d ScheduleDeclaration) Name() string { return d.name }
+
+// checked is the schedule that is declared, for a client.
+func (d ScheduleDeclaration) checked(c *Client) (*scheduling, error) {
+	if d.plan == nil {
+		return nil, fmt.Errorf("%w: it was not made by DeclareSchedule or DeclareFlowSchedule", flowfabric.ErrInvalidInput)
 	}
-	s := &scheduling{submission: *common, by: c.by()}
-	var said option.Values
-	for i, o := range opts {
-		if own, ok := o.(schedulingFunc); ok {
-			own(s)
-		} else if err := say(&said, i, o); err != nil {
-			return ScheduleSet{}, fmt.Errorf("schedule %q: %w", name, err)
+	return d.plan(c)
+}
+
+// Put makes the schedule what the declaration says, as [Schedule] and [ScheduleFlow] do.
+func (d ScheduleDeclaration) Put(ctx context.Context, c *Client) (ScheduleSet, error) {
+	return c.declare(ctx, d)
+}
+
+// DeclareSchedule says what [Schedule] does, and does nothing: the declaration is for [Client.SyncSchedules], which reports what is wrong with
+// it. in must not change before that.
+func DeclareSchedule[In, Out any](name string, spec schedule.Spec, def *handler.Definition[In, Out], in In, opts ...ScheduleOption) ScheduleDeclaration {
+	return ScheduleDeclaration{name: name, plan: func(c *Client) (*scheduling, error) {
+		common, err := prepare(c, def, nil)
+		if err != nil {
+			return nil, err
 		}
-	}
-	s.item.Use(&said)
-	s.digest = true // by which another input is told from the same one
-	filled, err := fill(&s.submission, def, in, 0)
-	if err != nil {
-		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", name, err)
-	}
-	x := filled.Item
-	return c.put(ctx, name, schedule.Definition{Spec: spec, CatchUp: s.catchUp, Overlap: s.overlap, Item: schedule.Item{
-		Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: x.Capabilities, Gates: x.Gates, Priority: x.Priority, Deadline: x.Deadline,
-		Policy: x.Policy, Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}}, x.Payload, s)
+		s := &scheduling{by: c.by()}
+		var said option.Values
+		for i, o := range opts {
+			if own, ok := o.(schedulingFunc); ok {
+				own(s)
+			} else if err := say(&said, i, o); err != nil {
+				return nil, err
+			}
+		}
+		common.item.Use(&said)
+		common.digest = true // by which another input is told from the same one
+		filled, err := fill(common, def, in, 0)
+		if err != nil {
+			return nil, err
+		}
+		x := filled.Item
+		s.definition.Spec, s.input, s.gates = spec, x.Payload, x.Gates
+		s.definition.Item = schedule.Item{Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: x.Capabilities, Gates: x.Gates,
+			Priority: x.Priority, Deadline: x.Deadline, Policy: x.Policy, Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}
+		return s, nil
+	}}
+}
+
+// DeclareFlowSchedule is [DeclareSchedule] for [ScheduleFlow].
+func DeclareFlowSchedule(name string, spec schedule.Spec, f *flow.Flow, opts ...ScheduleFlowOption) ScheduleDeclaration {
+	return ScheduleDeclaration{name: name, plan: func(c *Client) (*scheduling, error) {
+		s := &scheduling{by: c.by()}
+		var rest []FlowOption
+		for i, o := range opts {
+			if own, ok := o.(schedulingFunc); ok {
+				own(s)
+			} else if shared, ok := o.(FlowOption); ok {
+				rest = append(rest, shared)
+			} else {
+				return nil, fmt.Errorf("%w: option %d is nil or not an option of flowfabric", flowfabric.ErrInvalidInput, i)
+			}
+		}
+		q, err := c.newFlowSubmission(rest)
+		if err != nil {
+			return nil, err
+		}
+		_, plan, err := c.plan(f, q)
+		if err != nil {
+			return nil, err
+		}
+		if plan.Mode == engine.SealOpen {
+			return nil, fmt.Errorf("%w: nobody would seal a flow.Unsealed at every instant; leave it out, or use flow.Growing", flowfabric.ErrInvalidInput)
+		}
+		if s.input, err = plan.Encode(); err != nil {
+			return nil, err
+		}
+		s.definition.Spec, s.gates = spec, gatesOf(plan.Members)
+		s.definition.Item = schedule.Item{Nodes: len(plan.Members), Namespace: q.namespace, Kind: plan.Kind, Gates: q.gates, Tags: plan.Tags,
+			Creator: q.creator, Digest: digestOf(s.input)}
+		return s, nil
+	}}
 }
 
 // ScheduleChange is what [Client.PutSchedule] makes of a schedule.
@@ -114,61 +237,94 @@ type ScheduleChange struct {
 	Definition schedule.Definition // a namespace that is not given is the client's, a lane the default one; a digest is made of the input
 	Input      []byte              // as the handler's codec reads it
 	Expected   *uint64             // change it only if it has this revision, 0: only if there is none; nil: in any case
+	FirstNow   bool                // as [FirstRunNow]
 }
 
-// PutSchedule is [Schedule] for those who have no definition of the work. Without by the client's Creator changes it.
+// PutSchedule is [Schedule] for those who have no definition of the work. Without by the client's Creator changes it. A flow is refused
+// with ErrInvalidInput: it goes by [ScheduleFlow].
 func (c *Client) PutSchedule(ctx context.Context, name string, change ScheduleChange, by ...flowfabric.By) (ScheduleSet, error) {
 	if c.closed.Load() {
 		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", name, ErrClosed)
 	}
-	s := &scheduling{by: c.by(), expected: change.Expected}
-	for _, b := range by {
-		s.by = string(b)
-	}
 	d := change.Definition
+	if d.Item.Nodes != 0 {
+		return ScheduleSet{}, fmt.Errorf("schedule %q: %w: a flow is scheduled by ScheduleFlow", name, flowfabric.ErrInvalidInput)
+	}
 	d.Item.Namespace = cmp.Or(d.Item.Namespace, c.cfg.Namespace)
 	d.Item.Lane = cmp.Or(d.Item.Lane, limits.DefaultLane)
 	d.Item.Creator = cmp.Or(d.Item.Creator, c.cfg.Creator)
 	if d.Item.Digest == "" {
-		sum := sha256.Sum256(change.Input)
-		d.Item.Digest = hex.EncodeToString(sum[:16])
+		d.Item.Digest = digestOf(change.Input)
 	}
-	return c.put(ctx, name, d, change.Input, s)
+	s := &scheduling{definition: d, input: change.Input, gates: d.Item.Gates, first: change.FirstNow, by: c.by(), expected: change.Expected}
+	for _, b := range by {
+		s.by = string(b)
+	}
+	return c.put(ctx, name, s)
+}
+
+func digestOf(input []byte) string {
+	sum := sha256.Sum256(input)
+	return hex.EncodeToString(sum[:16])
 }
 
 // ScheduleSet is what became of a change of a schedule.
 type ScheduleSet struct {
 	Already  bool // it was so before, nothing changed
 	Revision uint64
-	Next     time.Time
+	Next     time.Time // zero: never
 }
 
-// put stores a schedule. What it was before is read first, since only Go knows which instants a change gives up; the
-// server refuses the change if it has moved on since.
-func (c *Client) put(ctx context.Context, name string, d schedule.Definition, input []byte, s *scheduling) (ScheduleSet, error) {
-	fail := func(err error) (ScheduleSet, error) {
-		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", name, err)
+// declare makes one schedule of a declaration.
+func (c *Client) declare(ctx context.Context, d ScheduleDeclaration) (ScheduleSet, error) {
+	if c.closed.Load() {
+		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", d.name, ErrClosed)
 	}
-	text, err := calendar.Encode(d)
+	s, err := d.checked(c)
+	if err != nil {
+		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", d.name, err)
+	}
+	return c.put(ctx, d.name, s)
+}
+
+// text checks a schedule and is what is stored of its definition.
+func (s *scheduling) text(name string) ([]byte, error) {
+	text, err := calendar.Encode(s.definition)
 	if err == nil {
 		err = errors.Join(valid.Name("schedule name", name), link.CheckBy(s.by))
 	}
-	if err == nil && len(input) > limits.MaxPayload {
-		err = fmt.Errorf("%w: input has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(input), limits.MaxPayload)
+	if err == nil && len(s.input) > limits.MaxPayload {
+		err = fmt.Errorf("%w: input has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(s.input), limits.MaxPayload)
 	}
+	return text, err
+}
+
+// put stores a schedule. What it was before is read first, since only Go knows which instants a change gives up, and whose it is; the
+// server refuses the change if it has moved on since.
+func (c *Client) put(ctx context.Context, name string, s *scheduling) (ScheduleSet, error) {
+	fail := func(err error) (ScheduleSet, error) {
+		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", name, err)
+	}
+	text, err := s.text(name)
 	if err != nil {
 		return fail(err)
 	}
-	if err := c.link.Gates.Require(ctx, d.Item.Gates); err != nil {
+	if err := c.link.Gates.Require(ctx, s.gates); err != nil {
 		return fail(err)
 	}
+	d := s.definition
 	for try := 1; ; try++ {
 		page, err := c.store.Schedules(ctx, c.store.SchedulePartition(name), engine.ScheduleQuery{Name: name, Limit: 1})
 		if err != nil {
 			return fail(err)
 		}
-		q := change(d, page)
-		q.Name, q.Definition, q.Input, q.Expected, q.By = name, text, input, s.expected, s.by
+		q := change(d, s.first, page)
+		q.Name, q.Definition, q.Input, q.Expected, q.By = name, text, s.input, s.expected, s.by
+		if s.owned {
+			if q.Expected, err = mine(name, d.Owner, page); err != nil {
+				return fail(err)
+			}
+		}
 		set, err := c.store.PutSchedule(link.Act{By: s.by}.In(ctx, d.Item.Namespace, "put", "schedule", name, d.Item.Kind, d.Spec.String()), q)
 		if refused, ok := errors.AsType[*flowfabric.Error](err); ok && errors.Is(err, flowfabric.ErrScheduleChanged) && try < maxPutTries &&
 			(s.expected == nil || refused.Slot(0) == strconv.FormatUint(*s.expected, 10)) {
@@ -182,16 +338,19 @@ func (c *Client) put(ctx context.Context, name string, d schedule.Definition, in
 }
 
 // change tells when a schedule is due after it got definition d, and what it misses by that.
-func change(d schedule.Definition, page engine.SchedulePage) engine.SchedulePut {
-	q := engine.SchedulePut{Next: d.Spec.Next(page.Now)}
+func change(d schedule.Definition, first bool, page engine.SchedulePage) engine.SchedulePut {
+	q := engine.SchedulePut{Next: d.Next(page.Now), Limit: d.Runs, Begin: first && (d.Until.IsZero() || page.Now.Before(d.Until))}
 	if len(page.Schedules) == 0 || page.Schedules[0].Next.IsZero() {
 		return q
 	}
 	old := page.Schedules[0]
 	q.Seen = old.Next
+	over := !d.Until.IsZero() && old.Next.After(d.Until)
 	before, err := calendar.Decode(old.Definition)
 	switch {
-	case err == nil && before.Spec.String() == d.Spec.String():
+	case q.Begin && old.Next.Equal(old.CreatedAt) && old.Fired == 0 && !over:
+		q.Next = old.Next // its first run is still due
+	case err == nil && before.Spec.String() == d.Spec.String() && !over:
 		q.Next = old.Next // the same times: what is due stays due
 	case err == nil:
 		m := calendar.Unfired(before, old.Next, page.Now, calendar.Updated)

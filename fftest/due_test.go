@@ -156,6 +156,25 @@ func TestSleepFiresSchedules(t *testing.T) {
 	})
 }
 
+// A schedule may end, and may submit flows. Nothing is due once it is over.
+func TestSleepFiresSchedulesThatEnd(t *testing.T) {
+	inOffice(t, runtime.Config{}, func(o *office) {
+		every := schedule.Every(5*time.Minute, time.Time{})
+		f := flow.New("f")
+		flow.Add(f, "second", noted, "second", flow.After(flow.Add(f, "first", noted, "first")))
+		_, err := o.Client().SyncSchedules(o.t.Context(), "office",
+			client.DeclareSchedule("s", every, noted, "tick", client.MaxRuns(2)),
+			client.DeclareFlowSchedule("f", every, f, client.MaxRuns(1), client.Overlap(schedule.OverlapSkip)))
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		o.Sleep(time.Hour)
+		o.want("tick", 5*time.Minute, 10*time.Minute)
+		o.want("first", 5*time.Minute)
+		o.want("second", 5*time.Minute)
+	})
+}
+
 // So do the members of a flow, one after the other.
 func TestSleepServesFlows(t *testing.T) {
 	slow := handler.Define[string, string]("slow")

@@ -696,6 +696,7 @@ func (a *api) flowsAndSchedules() {
 	a.as("operator", "PUT", "/v1/schedules/hourly", `{"cron":"0 3 * *","kind":"echo"}`, 400)
 	a.as("operator", "PUT", "/v1/schedules/hourly", `{"kind":"echo"}`, 400)
 	a.as("operator", "DELETE", "/v1/schedules/hourly", "", 204)
+	a.schedulesOfOwners()
 	if l := into[scheduleList](t, a.as("viewer", "GET", "/v1/schedules", "", 200)); len(l.Items) != 1 || l.Items[0].Kind != "echo" || len(l.Items[0].NextRuns) != 5 {
 		t.Errorf("%+v", l)
 	}
@@ -710,6 +711,51 @@ func (a *api) flowsAndSchedules() {
 	a.as("operator", "POST", "/v1/schedules/night:ly:resume", "{}", 204)
 	a.as("operator", "DELETE", "/v1/schedules/night:ly", "", 204)
 	a.as("operator", "DELETE", "/v1/schedules/night:ly", "", 404)
+}
+
+// schedulesOfOwners declares schedules with an end, a flow among them, and leaves none.
+func (a *api) schedulesOfOwners() {
+	t := a.t
+	const night = `{"cron":"0 3 * * *","until":"2099-12-31T00:00:00Z","max_runs":7,"jitter_ms":60000,"kind":"echo","input":1}`
+	const pair = `{"every_ms":3600000,"kind":"pair","nodes":[{"name":"a","kind":"nobody"},{"name":"b","kind":"nobody","after":["a"]}],"first_run_now":true}`
+	const path = "/v1/schedule-owners/billing"
+	if m := into[ownedMade](t, a.as("operator", "PUT", path, `{"schedules":{"n":`+night+`,"p":`+pair+`}}`, 200)); fmt.Sprint(m) != "{[n p] [] [] []}" {
+		t.Errorf("%+v", m)
+	}
+	l := into[scheduleList](t, a.as("viewer", "GET", "/v1/schedules", "", 200))
+	at := func(name string) scheduleItem {
+		return l.Items[slices.IndexFunc(l.Items, func(s scheduleItem) bool { return s.Name == name })]
+	}
+	n, p := at("n"), at("p")
+	if n.Owner != "billing" || n.Until == nil || n.MaxRuns != 7 || *n.RunsLeft != 7 || n.JitterMs != 60000 || n.Ended != "" || len(n.NextRuns) != 5 {
+		t.Errorf("%+v", n)
+	}
+	if p.Nodes != 2 || p.Kind != "pair" || p.Lane != "" || p.RunsLeft != nil || p.Next == nil {
+		t.Errorf("%+v", p)
+	}
+	if s := into[scheduleMade](t, a.as("operator", "PUT", "/v1/schedules/n", `{"cron":"0 3 * * *","kind":"echo","until":"2020-01-01T00:00:00Z"}`, 200)); s.Next != nil {
+		t.Errorf("%+v", s)
+	}
+	if m := into[ownedMade](t, a.as("operator", "PUT", path, `{"schedules":{"n":`+night+`}}`, 200)); fmt.Sprint(m) != "{[] [n] [] [p]}" {
+		t.Errorf("%+v", m)
+	}
+	if p := into[problem](t, a.as("operator", "PUT", "/v1/schedule-owners/shop", `{"schedules":{"n":`+night+`}}`, 409)); p.Code != "schedule_owned" {
+		t.Errorf("%+v", p)
+	}
+	for body, field := range map[string]string{
+		`{"schedules":{"n":{"kind":"echo"}}}`: "/schedules/n/cron",
+		`{"schedules":{"n":{"every_ms":1000,"kind":"f","lane":"l","nodes":[{"name":"a","kind":"echo"}]}}}`:    "/schedules/n/nodes",
+		`{"schedules":{"n":{"every_ms":1000,"kind":"f","nodes":[{"name":"a","kind":"echo","after":["b"]}]}}}`: "/schedules/n/nodes/0/after/0",
+		`{"schedules":{"n":{"every_ms":1000,"kind":"f","jitter_ms":-1}}}`:                                     "",
+	} {
+		if p := into[problem](t, a.as("operator", "PUT", path, body, 400)); p.Field != field {
+			t.Errorf("%s: %+v", body, p)
+		}
+	}
+	a.as("blue", "PUT", path, `{"schedules":{}}`, 403)
+	if m := into[ownedMade](t, a.as("operator", "PUT", path, `{"schedules":{}}`, 200)); fmt.Sprint(m) != "{[] [] [] [n]}" {
+		t.Errorf("%+v", m)
+	}
 }
 
 // bulkAndFeed calls what is about many executions.

@@ -4,13 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
 // flowBody is a graph: each node comes after those that it depends on.
@@ -110,32 +108,41 @@ func (n *nodeBody) options(place string, nodes map[string]flow.Source[[]byte]) (
 	return opts, nil
 }
 
-func (c *call) submitFlow() error {
-	var b flowBody
-	if err := c.body(&b); err != nil {
-		return err
+// graphOf puts a flow together; at is where the nodes are in the body.
+func graphOf(kind string, all []nodeBody, at string) (*flow.Flow, error) {
+	if len(all) < 1 || len(all) > maxNodes {
+		return nil, invalid(at, "there are %d, want 1..%d", len(all), maxNodes)
 	}
-	if len(b.Nodes) < 1 || len(b.Nodes) > maxNodes {
-		return invalid("/nodes", "there are %d, want 1..%d", len(b.Nodes), maxNodes)
-	}
-	namespace, err := c.namespace(b.Namespace)
-	if err != nil {
-		return err
-	}
-	f, nodes := flow.New(b.Kind), map[string]flow.Source[[]byte]{}
-	for i := range b.Nodes {
-		n, place := &b.Nodes[i], fmt.Sprintf("/nodes/%d", i)
+	f, nodes := flow.New(kind), map[string]flow.Source[[]byte]{}
+	for i := range all {
+		n, place := &all[i], fmt.Sprintf("%s/%d", at, i)
 		opts, err := n.options(place, nodes)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if nodes[n.Name] != nil {
-			return invalid(place+"/name", "another node is called %.64q", n.Name)
+			return nil, invalid(place+"/name", "another node is called %.64q", n.Name)
 		}
 		if n.Input == nil {
 			n.Input = json.RawMessage("null")
 		}
 		nodes[n.Name] = flow.Add(f, n.Name, handler.Define[[]byte, []byte](n.Kind), []byte(n.Input), opts...)
+	}
+	return f, nil
+}
+
+func (c *call) submitFlow() error {
+	var b flowBody
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	namespace, err := c.namespace(b.Namespace)
+	if err != nil {
+		return err
+	}
+	f, err := graphOf(b.Kind, b.Nodes, "/nodes")
+	if err != nil {
+		return err
 	}
 	opts := []client.FlowOption{flowfabric.Tags(b.Tags), flowfabric.Creator(c.who.Name)}
 	if namespace != "" {
@@ -149,7 +156,7 @@ func (c *call) submitFlow() error {
 		return err
 	}
 	out := flowMade{ID: made.ID().String(), Duplicate: made.Duplicate(), Nodes: map[string]string{}}
-	for name := range nodes {
+	for _, name := range f.Nodes() {
 		out.Nodes[name] = made.Member(name).String()
 	}
 	c.w.Header().Set("Location", "/v1/flows/"+out.ID)
@@ -157,89 +164,4 @@ func (c *call) submitFlow() error {
 		return c.answerJSON(http.StatusOK, out)
 	}
 	return c.answerJSON(http.StatusCreated, out)
-}
-
-// scheduleBody is what is submitted when.
-type scheduleBody struct {
-	Cron       string            `json:"cron,omitempty" jsonschema:"minute hour day month weekday"`
-	Zone       string            `json:"zone,omitempty" jsonschema:"of the cron expression, such as Europe/Berlin; default UTC"`
-	EveryMs    int64             `json:"every_ms,omitempty" jsonschema:"instead of cron"`
-	Kind       string            `json:"kind"`
-	Input      json.RawMessage   `json:"input,omitempty"`
-	Namespace  string            `json:"namespace,omitempty"`
-	Lane       string            `json:"lane,omitempty"`
-	Priority   int               `json:"priority,omitempty"`
-	DeadlineMs int64             `json:"deadline_ms,omitempty"`
-	TimeoutMs  int64             `json:"timeout_ms,omitempty"`
-	Retries    *int              `json:"retries,omitempty"`
-	Tags       map[string]string `json:"tags,omitempty"`
-	Overlap    string            `json:"overlap,omitempty" jsonschema:"allow (default) or skip, while the last one has not ended"`
-	CatchUp    string            `json:"catch_up,omitempty" jsonschema:"last (default), all or none of the instants that were missed"`
-}
-
-type scheduleMade struct {
-	Revision uint64     `json:"revision"`
-	Changed  bool       `json:"changed"`
-	Next     *time.Time `json:"next,omitempty"`
-}
-
-func (c *call) putSchedule() error {
-	var b scheduleBody
-	if err := c.body(&b); err != nil {
-		return err
-	}
-	var spec schedule.Spec
-	switch {
-	case (b.Cron == "") == (b.EveryMs == 0):
-		return invalid("/cron", "want either cron or every_ms")
-	case b.Cron != "":
-		zone := b.Zone
-		if zone == "" {
-			zone = "UTC"
-		}
-		spec = schedule.Cron(b.Cron, zone)
-	default:
-		spec = schedule.Every(ms(b.EveryMs), time.Time{})
-	}
-	namespace, err := c.namespace(b.Namespace)
-	if err != nil {
-		return err
-	}
-	name := c.r.PathValue("key")
-	if len(c.who.Namespaces) > 0 { // another's schedule is not changed
-		if s, err := c.h.admin.GetSchedule(c.ctx(), name); err == nil && !c.who.may(s.Definition.Item.Namespace) {
-			return &problem{Status: http.StatusConflict, Code: "schedule_changed", Field: "key", Detail: "the name is taken elsewhere"}
-		}
-	}
-	opts := []client.ScheduleOption{flowfabric.Priority(b.Priority), flowfabric.Tags(b.Tags), flowfabric.Creator(c.who.Name)}
-	add := func(o client.ScheduleOption) { opts = append(opts, o) }
-	if namespace != "" {
-		add(flowfabric.Namespace(namespace))
-	}
-	if b.Lane != "" {
-		add(flowfabric.Lane(b.Lane))
-	}
-	if b.DeadlineMs != 0 {
-		add(flowfabric.Deadline(ms(b.DeadlineMs)))
-	}
-	if b.TimeoutMs != 0 {
-		add(flowfabric.Timeout(ms(b.TimeoutMs)))
-	}
-	if b.Retries != nil {
-		add(flowfabric.Retries(*b.Retries))
-	}
-	if b.Overlap != "" {
-		add(client.Overlap(schedule.Overlap(b.Overlap)))
-	}
-	if b.CatchUp != "" {
-		add(client.CatchUp(schedule.CatchUp(b.CatchUp)))
-	}
-	if b.Input == nil {
-		b.Input = json.RawMessage("null")
-	}
-	set, err := client.Schedule(c.ctx(), c.h.client, name, spec, handler.Define[[]byte, []byte](b.Kind), []byte(b.Input), opts...)
-	if err != nil {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, scheduleMade{set.Revision, !set.Already, utc(set.Next)})
 }

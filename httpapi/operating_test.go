@@ -117,7 +117,7 @@ func (a *api) gatesAndPartitions() {
 var noted = map[string]string{"cancel": "cancel execution", "replay": "replay execution", "revoke": "revoke execution", "hold": "hold execution", "unhold": "unhold execution",
 	"resume": "resume execution", "runNow": "set delay execution", "setDelay": "set delay execution", "setPriority": "set priority execution", "setTags": "set tags execution",
 	"purge": "purge execution", "answerWaitpoint": "answer execution", "bulk": "cancel executions", "cancelFlow": "cancel flow", "replayFlow": "replay flow", "sealFlow": "seal flow",
-	"setFlowTags": "set tags flow", "setLane": "set lane", "markWorkerDead": "mark dead worker", "putSchedule": "put schedule", "pauseSchedule": "pause schedule",
+	"setFlowTags": "set tags flow", "setLane": "set lane", "markWorkerDead": "mark dead worker", "putSchedule": "put schedule", "syncSchedules": "put schedule", "pauseSchedule": "pause schedule",
 	"resumeSchedule": "resume schedule", "removeSchedule": "remove schedule", "putBudget": "create budget", "removeBudget": "remove budget", "adjustBudget": "adjust budget",
 	"resetBudget": "reset budget", "refundBudget": "", "putQuota": "create quota", "removeQuota": "remove quota", "attachGates": "attach scope", "detachGates": "detach scope",
 	"freezePartition": "freeze partition", "thawPartition": "thaw partition", "rotateTokenKeys": "", // the test has nothing to refund, and one key

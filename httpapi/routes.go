@@ -220,6 +220,8 @@ var routes = []*route{
 	{method: http.MethodGet, path: "/v1/schedules", name: "listSchedules", summary: "List schedules", need: viewer, answers: ok[scheduleList]("Schedules that you may see."), handle: (*call).schedules},
 	{method: http.MethodPut, path: "/v1/schedules/{key}", name: "putSchedule", summary: "Create or change a schedule", need: operator, body: of[scheduleBody](),
 		answers: ok[scheduleMade]("It is as the body says."), handle: (*call).putSchedule},
+	{method: http.MethodPut, path: "/v1/schedule-owners/{key}", name: "syncSchedules", summary: "Declare all schedules of an owner: create, change and remove what differs", need: operator,
+		body: of[ownedBody](), answers: ok[ownedMade]("What was done, by name."), handle: (*call).syncSchedules},
 	{method: http.MethodPost, path: "/v1/schedules/{key}:pause", name: "pauseSchedule", summary: "Pause a schedule", need: operator, body: of[nothing](), answers: done, handle: (*call).pauseSchedule},
 	{method: http.MethodPost, path: "/v1/schedules/{key}:resume", name: "resumeSchedule", summary: "Resume a schedule", need: operator, body: of[nothing](), answers: done, handle: (*call).resumeSchedule},
 	{method: http.MethodDelete, path: "/v1/schedules/{key}", name: "removeSchedule", summary: "Remove a schedule", need: operator, answers: done, handle: (*call).removeSchedule},

@@ -187,6 +187,11 @@ var methods = []method{
 	{"Schedule gated", false, func(s *stage, c *client.Client) error {
 		return second(client.Schedule(s.ctx, c, s.name("s"), schedule.Every(time.Hour, time.Time{}), idle, "in", flowfabric.Budgets(s.budget()), flowfabric.Quotas(s.quota())))
 	}},
+	{"ScheduleFlow", false, func(s *stage, c *client.Client) error {
+		f := flow.New("scheduled")
+		flow.Add(f, "first", idle, "in")
+		return second(client.ScheduleFlow(s.ctx, c, s.name("s"), schedule.Every(time.Hour, time.Time{}), f))
+	}},
 
 	{"Client.Ping", true, func(s *stage, c *client.Client) error { return c.Ping(s.ctx) }},
 	{"Client.Get", true, func(s *stage, c *client.Client) error { return second(c.Get(s.ctx, s.waiting().ID())) }},
@@ -359,6 +364,12 @@ var methods = []method{
 	{"Client.PutSchedule", false, func(s *stage, c *client.Client) error {
 		d := schedule.Definition{Spec: schedule.Every(time.Hour, time.Time{}), Item: schedule.Item{Namespace: "default", Lane: "default", Kind: "idle"}}
 		return second(c.PutSchedule(s.ctx, s.name("s"), client.ScheduleChange{Definition: d, Input: []byte(`"in"`)}))
+	}},
+	{"Client.SyncSchedules", false, func(s *stage, c *client.Client) error {
+		owner, name := s.name("o"), s.name("s")
+		_, err := s.o.SyncSchedules(s.ctx, owner, client.DeclareSchedule(s.name("t"), schedule.Every(time.Hour, time.Time{}), idle, "in"))
+		s.no(err)
+		return second(c.SyncSchedules(s.ctx, owner, client.DeclareSchedule(name, schedule.Every(time.Hour, time.Time{}), idle, "in")))
 	}},
 	{"Admin.GetSchedule", false, func(s *stage, c *client.Client) error { return second(admin.New(c).GetSchedule(s.ctx, s.schedule())) }},
 	{"Admin.Schedules", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Schedules(s.ctx)) }},

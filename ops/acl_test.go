@@ -23,11 +23,13 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/schedule"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -135,6 +137,7 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 
 		flows(t, ctx, s)
 		gates(t, ctx, s)
+		schedules(t, ctx, s)
 
 		o, err := admin.Connect(ctx, client.Config{URL: as("operator", s), Logger: quiet})
 		if err != nil {
@@ -411,6 +414,38 @@ func TestMissingRightInsideAFunction(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// schedules has an operator schedule an execution and a flow that needs several calls, and the worker fire both.
+func schedules(t *testing.T, ctx context.Context, s *testserver.Server) {
+	t.Helper()
+	c, err := client.Connect(ctx, client.Config{URL: as("operator", s), Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	f := flow.New("scheduled")
+	for i := range 101 {
+		flow.Add(f, fmt.Sprint("n", i), idle, "in")
+	}
+	hourly := schedule.Every(time.Hour, time.Time{})
+	_, err = c.SyncSchedules(ctx, "ops", client.DeclareSchedule("one", hourly, idle, "in", client.FirstRunNow()),
+		client.DeclareFlowSchedule("all", hourly, f, client.FirstRunNow()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"one", "all"} {
+		for {
+			info, err := admin.New(c).GetSchedule(ctx, name)
+			if err != nil {
+				t.Fatalf("schedule %s was not fired: %v", name, err)
+			}
+			if info.Fired > 0 {
+				break
+			}
+			<-time.After(20 * time.Millisecond)
+		}
+	}
 }
 
 // Somebody has decided who may call each function of the library.

@@ -1,9 +1,13 @@
 package schedule
 
 import (
+	"encoding/binary"
+	"strconv"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // CatchUp says what happens to instants that nobody fired in time, because no process maintained the store.
@@ -30,7 +34,11 @@ const (
 
 // Item is what each instant submits, but for the input, which is stored beside the definition. Namespace, Lane and Kind
 // are required.
+//
+// With Nodes it is a flow: Kind is that of the flow, and Namespace, Gates, Tags and Creator are those of the flow as a whole. The rest
+// belongs to its nodes, and is empty. The nodes are the input, as client.ScheduleFlow stores them.
 type Item struct {
+	Nodes        int // of the flow; 0: it is an execution
 	Namespace    string
 	Lane         string
 	Kind         string
@@ -48,9 +56,50 @@ type Item struct {
 // definition cannot set: schedule.name, and schedule.due, its instant (RFC 3339 in UTC, with milliseconds if it has any).
 type Definition struct {
 	Spec    Spec
-	CatchUp CatchUp // default CatchUpLast
-	Overlap Overlap // default OverlapAllow
+	CatchUp CatchUp       // default CatchUpLast
+	Overlap Overlap       // default OverlapAllow
+	Until   time.Time     // no instant comes after it; zero: without end; 1970..9999, in whole milliseconds
+	Runs    uint64        // it is over once so many instants were submitted since its creation; 0: without end
+	Jitter  time.Duration // what an instant submits starts up to so much later, see [Definition.Start]; at most [MaxJitter], in whole milliseconds
+	Owner   string        // who declares it, see client.Client.SyncSchedules; at most 64 bytes of printable ASCII without braces; empty: nobody
 	Item    Item
+}
+
+// MaxJitter bounds [Definition.Jitter].
+const MaxJitter = limits.MaxJitter
+
+// Next is the first instant after t; the zero time when there is none, or none before Until has passed.
+func (d Definition) Next(t time.Time) time.Time {
+	next := d.Spec.Next(t)
+	if !d.Until.IsZero() && next.After(d.Until) {
+		return time.Time{}
+	}
+	return next
+}
+
+// Upcoming are the first n instants after t, fewer when there are no more. n is at most 1000. It does not know how many Runs are left.
+func (d Definition) Upcoming(t time.Time, n int) []time.Time {
+	all := d.Spec.Upcoming(t, n)
+	for i, at := range all {
+		if !d.Until.IsZero() && at.After(d.Until) {
+			return all[:i]
+		}
+	}
+	return all
+}
+
+// Start is when the work of an instant of the schedule called name begins: up to Jitter after the instant, and at most halfway to the next
+// one. So no instant overtakes another. It follows from name and instant alone, so every process gets the same.
+func (d Definition) Start(name string, instant time.Time) time.Time {
+	most := d.Jitter
+	if next := d.Spec.Next(instant); !next.IsZero() {
+		most = min(most, next.Sub(instant)/2)
+	}
+	if most < time.Millisecond {
+		return instant
+	}
+	id := ids.Derive("flowfabric schedule jitter v1", name, strconv.FormatInt(instant.UnixMilli(), 10))
+	return instant.Add(time.Duration(binary.BigEndian.Uint64(id[8:])%uint64(most.Milliseconds()+1)) * time.Millisecond)
 }
 
 // Missed is a run of instants that are not submitted, and why. The zero value is none. The reasons are:

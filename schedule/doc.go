@@ -8,6 +8,10 @@
 // schedule on, if the schedule is still as it was read. So each instant is submitted once, however many processes run
 // and whatever replies get lost, and an instant that is not submitted is counted together with the reason.
 //
+// A schedule may be over: at a time (Definition.Until), or once it has submitted so much (Definition.Runs), which the call that submits the
+// last one decides. It may submit a flow: the flow is staged by calls that may be repeated, and the call that moves the schedule on
+// releases it. It may start its work a little later than its instants (Definition.Jitter), by an amount that every process computes alike.
+//
 // Failures: a process that cannot read a definition, because a newer version wrote it, leaves it to others. A clock is never asked: the server's
 // time decides what is due.
 //

@@ -108,7 +108,9 @@ func init() {
 		"schedules put yearly --kind report --cron @daily --if-new", "schedules put x --kind report", "schedules put x --kind report --cron '61 * * * *'",
 		"schedules put x --kind report --every 1ms", "schedules put x --every 1h", "schedules put x --kind report --every 1h --zone UTC", "schedules put x --kind report --every 1h --catch-up never",
 		"schedules list", "schedules list --json", "schedules pause nightly --by anna", "schedules show nightly", "schedules next nightly --next 2 --json", "schedules resume nightly --json",
-		"schedules remove nightly", "schedules remove nightly", "schedules show nightly", "schedules show yearly --next 1001")
+		"schedules remove nightly", "schedules remove nightly", "schedules show nightly", "schedules show yearly --next 1001",
+		"schedules put trial --kind report --every 8760h --until 2099-12-31T00:00:00Z --max-runs 14 --jitter 1h --by anna", "schedules show trial --next 1", "schedules show trial --next 0 --json",
+		"schedules put trial --kind report --every 8760h --until 2020-01-01T00:00:00Z", "schedules list", "schedules put x --kind report --every 1h --until tomorrow", "schedules put x --kind report --every 1h --jitter 25h")
 	sessions["workers"] = lines("workers", "workers list", "workers list --json", "workers mark-dead w2 --reason 'node gone' --by anna", "workers mark-dead w2 --json",
 		"workers list", "workers mark-dead nobody", "workers mark-dead")
 	sessions["messages"] = append(lines("messages <queued>", "send <queued> user '\"make it shorter\"' --by anna", "send <queued> 'Tool box' '{\"lines\": [1,\n2]}' --key call-17 --by bea",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -37,6 +38,13 @@ type scheduleView struct {
 	Spec       string                  `json:"spec"`
 	CatchUp    schedule.CatchUp        `json:"catch_up,omitempty"`
 	Overlap    schedule.Overlap        `json:"overlap,omitempty"`
+	Until      time.Time               `json:"until,omitzero"`
+	MaxRuns    uint64                  `json:"max_runs,omitempty"`
+	RunsLeft   *uint64                 `json:"runs_left,omitempty"`
+	JitterMs   int64                   `json:"jitter_ms,omitempty"`
+	Owner      string                  `json:"owner,omitempty"`
+	Ended      admin.ScheduleEnd       `json:"ended,omitempty"` // why it has no next instant
+	Nodes      int                     `json:"nodes,omitempty"` // of the flow that it submits
 	Namespace  string                  `json:"namespace,omitempty"`
 	Lane       string                  `json:"lane,omitempty"`
 	Kind       string                  `json:"kind,omitempty"`
@@ -50,6 +58,7 @@ type scheduleView struct {
 	Next       time.Time               `json:"next_at,omitzero"`
 	LastDue    time.Time               `json:"last_at,omitzero"`
 	LastID     *flowfabric.ExecutionID `json:"last_id,omitempty"`
+	LastFlow   *flowfabric.FlowID      `json:"last_flow,omitempty"`
 	Fired      uint64                  `json:"fired"`
 	Missed     uint64                  `json:"missed"`
 	Reasons    map[string]uint64       `json:"missed_reasons,omitempty"`
@@ -68,6 +77,10 @@ func newScheduleView(s admin.ScheduleInfo) scheduleView {
 		Priority: d.Item.Priority, Revision: s.Revision, Paused: s.Paused, Next: utc(s.Next), LastDue: utc(s.LastDue), Fired: s.Fired,
 		Missed: s.Missed, Reasons: s.Reasons, InputBytes: s.InputBytes, CreatedAt: utc(s.CreatedAt), UpdatedAt: utc(s.UpdatedAt), By: s.By,
 		Partition: s.Partition, Error: message(s.Err)}
+	v.Until, v.MaxRuns, v.JitterMs, v.Owner, v.Ended, v.Nodes = utc(d.Until), d.Runs, d.Jitter.Milliseconds(), d.Owner, s.Ended(), d.Item.Nodes
+	if left, limited := s.RunsLeft(); limited {
+		v.RunsLeft = &left
+	}
 	v.Budgets, v.Quotas = byKind(d.Item.Gates)
 	if s.Err == nil {
 		v.Spec = d.Spec.String()
@@ -77,6 +90,9 @@ func newScheduleView(s admin.ScheduleInfo) scheduleView {
 	}
 	if !s.LastID.IsZero() {
 		v.LastID = &s.LastID
+	}
+	if !s.LastFlow.IsZero() {
+		v.LastFlow = &s.LastFlow
 	}
 	return v
 }
@@ -89,9 +105,25 @@ func (v scheduleView) state() cell {
 	case v.Paused:
 		return styled(yellow, "paused")
 	case v.Next.IsZero():
-		return styled(faint, "over")
+		return styled(faint, "over ("+string(v.Ended)+")")
 	}
 	return styled(normal, "active")
+}
+
+// submits is the kind of what an instant submits.
+func (v scheduleView) submits() string {
+	if v.Nodes == 0 {
+		return v.Kind
+	}
+	return fmt.Sprintf("%s (flow of %d)", v.Kind, v.Nodes)
+}
+
+// fired is how often it has fired, of how often it may.
+func (v scheduleView) fired() string {
+	if v.MaxRuns == 0 {
+		return fmt.Sprint(v.Fired)
+	}
+	return fmt.Sprintf("%d of %d", v.Fired, v.MaxRuns)
 }
 
 func schedulesListCommand(a *app) *cobra.Command {
@@ -111,7 +143,7 @@ func schedulesListCommand(a *app) *cobra.Command {
 				for i, s := range found {
 					v := newScheduleView(s)
 					out[i] = v
-					rows[i] = []any{v.Name, v.state(), v.Spec, v.Kind, v.Lane, instant(v.Next), v.Fired, v.Missed}
+					rows[i] = []any{v.Name, v.state(), v.Spec, v.submits(), v.Lane, instant(v.Next), v.fired(), v.Missed}
 				}
 				if shown := a.show(out, func(p *page) {
 					p.table([]string{"NAME", "STATE", "WHEN", "KIND", "LANE", "NEXT", "FIRED", "MISSED"}, rows)
@@ -157,13 +189,20 @@ func (v scheduleView) text(p *page) {
 	if v.LastID != nil {
 		last = instant(v.LastDue) + " " + v.LastID.String()
 	}
+	if v.LastFlow != nil {
+		last = instant(v.LastDue) + " flow " + v.LastFlow.String()
+	}
+	jitter := ""
+	if v.JitterMs > 0 {
+		jitter = "up to " + (time.Duration(v.JitterMs) * time.Millisecond).String()
+	}
 	missed := fmt.Sprint(v.Missed)
 	for _, reason := range slices.Sorted(maps.Keys(v.Reasons)) {
 		missed += fmt.Sprintf(" %s:%d", reason, v.Reasons[reason])
 	}
-	p.facts("name", v.Name, "state", v.state(), "paused", join(", by ", instant(v.PausedAt), v.PausedBy), "when", v.Spec, "kind", v.Kind,
-		"lane", v.Lane, "namespace", v.Namespace, "priority", v.Priority, "budgets", join(",", v.Budgets...), "quotas", join(",", v.Quotas...), "catch-up", v.CatchUp, "overlap", v.Overlap, "revision", v.Revision,
-		"fired", v.Fired, "missed", missed, "last", last, "next", instant(v.Next), "updated", join(", by ", instant(v.UpdatedAt), v.By),
+	p.facts("name", v.Name, "state", v.state(), "paused", join(", by ", instant(v.PausedAt), v.PausedBy), "when", v.Spec, "until", instant(v.Until), "jitter", jitter, "kind", v.submits(),
+		"lane", v.Lane, "namespace", v.Namespace, "priority", v.Priority, "budgets", join(",", v.Budgets...), "quotas", join(",", v.Quotas...), "catch-up", v.CatchUp, "overlap", v.Overlap, "owner", v.Owner, "revision", v.Revision,
+		"fired", v.fired(), "missed", missed, "last", last, "next", instant(v.Next), "updated", join(", by ", instant(v.UpdatedAt), v.By),
 		"error", v.Error)
 	for i, t := range v.Upcoming {
 		if i == 0 {
@@ -177,6 +216,10 @@ func (v scheduleView) text(p *page) {
 type putFlags struct {
 	cron, zone, anchor       string
 	every, deadline, attempt time.Duration
+	until                    string
+	maxRuns                  uint64
+	jitter                   time.Duration
+	now                      bool
 	retention                []string
 	kind, input, lane        string
 	priority, retries        int
@@ -194,7 +237,8 @@ func schedulesPutCommand(a *app) *cobra.Command {
 		Long: `put makes a schedule submit an execution at every instant of a cron expression or of a fixed rate, or
 changes the one of that name. Putting what is there changes nothing.`,
 		Example: `  flowfabric schedules put nightly --kind report --cron '0 3 * * *' --zone Europe/Berlin --input '{"full":true}'
-  flowfabric schedules put poll --kind poll --every 30s --overlap skip`,
+  flowfabric schedules put poll --kind poll --every 30s --overlap skip --jitter 5s
+  flowfabric schedules put trial --kind remind --every 24h --max-runs 14 --first-run-now`,
 		Args: exactly("NAME"),
 	}
 	cmd.RunE = a.once(func(ctx context.Context, args []string) error { return a.putSchedule(ctx, args[0], f) })
@@ -204,6 +248,10 @@ changes the one of that name. Putting what is there changes nothing.`,
 	flags.StringVar(&f.zone, "zone", "", "time `zone` of --cron (default UTC)")
 	flags.DurationVar(&f.every, "every", 0, "fixed rate, 1s to ten years")
 	flags.StringVar(&f.anchor, "anchor", "", "a `time` (RFC 3339) that --every counts from (default 1970-01-01T00:00:00Z)")
+	flags.StringVar(&f.until, "until", "", "a `time` (RFC 3339) after which no instant fires (default without end)")
+	flags.Uint64Var(&f.maxRuns, "max-runs", 0, "end it after so many executions, counted since its creation (default without end)")
+	flags.DurationVar(&f.jitter, "jitter", 0, "start each execution up to so much later, 0..24h, at most halfway to the next instant")
+	flags.BoolVar(&f.now, "first-run-now", false, "if it is new, fire once at once as well")
 	flags.StringVarP(&f.input, "input", "i", "null", "input: `JSON`, @file, or - for stdin")
 	flags.BoolVar(&f.raw, "raw", false, "the input is bytes, not JSON")
 	flags.StringVar(&f.lane, "lane", limits.DefaultLane, "`lane` that its executions go to")
@@ -249,7 +297,7 @@ func (a *app) putSchedule(ctx context.Context, name string, f putFlags) error {
 		return err
 	}
 	defer c.Close()
-	change := client.ScheduleChange{Definition: d, Input: input}
+	change := client.ScheduleChange{Definition: d, Input: input, FirstNow: f.now}
 	if f.fresh {
 		change.Expected = new(uint64)
 	}
@@ -259,13 +307,21 @@ func (a *app) putSchedule(ctx context.Context, name string, f putFlags) error {
 	}
 	v := schedulePut{name, outcome("put", set.Already, nil), set.Revision, utc(set.Next)}
 	return a.show(v, func(p *page) {
-		p.say("schedule %s, revision %d (%s); next %s", name, v.Revision, v.Outcome, instant(v.Next))
+		p.say("schedule %s, revision %d (%s); next %s", name, v.Revision, v.Outcome, cmp.Or(instant(v.Next), "never, it is over"))
 	})
 }
 
 // definition makes what the flags say.
 func (f putFlags) definition(namespace string) (schedule.Definition, error) {
-	d := schedule.Definition{Spec: schedule.Cron(f.cron, f.zone), CatchUp: schedule.CatchUp(f.catchUp), Overlap: schedule.Overlap(f.overlap)}
+	d := schedule.Definition{Spec: schedule.Cron(f.cron, f.zone), CatchUp: schedule.CatchUp(f.catchUp), Overlap: schedule.Overlap(f.overlap),
+		Runs: f.maxRuns, Jitter: f.jitter}
+	if f.until != "" {
+		until, err := time.Parse(time.RFC3339, f.until)
+		if err != nil {
+			return d, usage("--until %q is not a time like 2026-12-31T17:00:00Z", f.until)
+		}
+		d.Until = until.Truncate(time.Millisecond)
+	}
 	if f.cron == "" {
 		var anchor time.Time
 		if f.anchor != "" {

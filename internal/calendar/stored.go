@@ -14,6 +14,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
+// maxRuns is the largest number that is exact on the server.
+const maxRuns = 1<<53 - 1
+
 // maxTags is how many tags a definition may have beside the schedule's own.
 const maxTags = limits.MaxTags - 2
 
@@ -33,8 +36,15 @@ const (
 // ErrNewer: the definition was written by a newer version of this library, which alone knows what it means.
 var ErrNewer = errors.New("the schedule was defined by a newer version")
 
-// version of the stored form. A reader refuses a higher one than it knows.
-const version = 1
+// Versions of the stored form. A reader refuses a higher one than it knows. A definition has the lowest that can express it: processes of
+// an older version go on with those that they understand.
+const (
+	version = 2 // has until, runs, jitter and flows
+	plain   = 1
+)
+
+// maxNodes bounds the flow of a definition.
+const maxNodes = limits.MaxFlowMembers
 
 // stored is the JSON form. Encoding is deterministic: equal definitions have equal bytes.
 type stored struct {
@@ -45,10 +55,15 @@ type stored struct {
 	AnchorMs int64            `json:"anchor_ms,omitempty"`
 	CatchUp  schedule.CatchUp `json:"catch_up"`
 	Overlap  schedule.Overlap `json:"overlap"`
+	UntilMs  int64            `json:"until_ms,omitempty"`
+	Runs     uint64           `json:"runs,omitempty"`
+	JitterMs int64            `json:"jitter_ms,omitempty"`
+	Owner    string           `json:"owner,omitempty"`
 	Item     storedItem       `json:"item"`
 }
 
 type storedItem struct {
+	Nodes        int               `json:"nodes,omitempty"`
 	Namespace    string            `json:"namespace"`
 	Lane         string            `json:"lane"`
 	Kind         string            `json:"kind"`
@@ -88,6 +103,14 @@ func Validate(d schedule.Definition) error {
 		return bad("catch up is %.40q, want last, skip or all", d.CatchUp)
 	case d.Overlap != schedule.OverlapAllow && d.Overlap != schedule.OverlapSkip:
 		return bad("overlap is %.40q, want allow or skip", d.Overlap)
+	case !d.Until.IsZero() && (d.Until.UnixMilli() < 1 || d.Until.Year() > 9999 || !d.Until.Equal(d.Until.Truncate(time.Millisecond))):
+		return bad("until %s, want 1970 to 9999 in whole milliseconds", d.Until.Format(time.RFC3339Nano))
+	case d.Runs > maxRuns:
+		return bad("%d runs, want at most %d", d.Runs, uint64(maxRuns))
+	case d.Jitter < 0 || d.Jitter > schedule.MaxJitter || d.Jitter%time.Millisecond != 0:
+		return bad("jitter %s, want 0..24h in whole milliseconds", d.Jitter)
+	case x.Nodes < 0 || x.Nodes > maxNodes:
+		return bad("a flow of %d nodes, want at most %d", x.Nodes, maxNodes)
 	case x.Priority < 0 || x.Priority > limits.MaxPriority:
 		return bad("priority %d, want 0..%d", x.Priority, limits.MaxPriority)
 	case x.Deadline < 0 || x.Deadline > limits.MaxDelay || x.Deadline > 0 && x.Deadline < time.Millisecond:
@@ -99,11 +122,23 @@ func Validate(d schedule.Definition) error {
 	case len(x.Tags) > maxTags:
 		return bad("%d tags, want at most %d, since two are the schedule's own", len(x.Tags), maxTags)
 	}
+	if d.Owner != "" {
+		if err := valid.Name("owner", d.Owner); err != nil {
+			return err
+		}
+	}
 	return validateItem(d.Item)
 }
 
 func validateItem(x schedule.Item) error {
-	for _, name := range [...]struct{ field, value string }{{"namespace", x.Namespace}, {"lane", x.Lane}, {"kind", x.Kind}} {
+	names := []struct{ field, value string }{{"namespace", x.Namespace}, {"kind", x.Kind}, {"lane", x.Lane}}
+	if x.Nodes > 0 {
+		if x.Lane != "" || len(x.Capabilities) > 0 || x.Priority != 0 || x.Deadline != 0 || valid.PackPolicy(x.Policy) != "" || x.Policy.AttemptTimeout != 0 {
+			return fmt.Errorf("%w: schedule: lane, capabilities, priority, deadline and policy belong to the nodes of its flow", flowfabric.ErrInvalidInput)
+		}
+		names = names[:2]
+	}
+	for _, name := range names {
 		if err := valid.Name(name.field, name.value); err != nil {
 			return err
 		}
@@ -141,12 +176,18 @@ func Encode(d schedule.Definition) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := stored{Version: version, Cron: s.Expression(), Zone: s.Zone(), EveryMs: s.Interval().Milliseconds(), CatchUp: d.CatchUp, Overlap: d.Overlap,
-		Item: storedItem{Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: tokens, Gates: gates, Priority: x.Priority,
+	out := stored{Version: plain, Runs: d.Runs, JitterMs: d.Jitter.Milliseconds(), Owner: d.Owner, Cron: s.Expression(), Zone: s.Zone(), EveryMs: s.Interval().Milliseconds(), CatchUp: d.CatchUp, Overlap: d.Overlap,
+		Item: storedItem{Nodes: x.Nodes, Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: tokens, Gates: gates, Priority: x.Priority,
 			DeadlineMs: x.Deadline.Milliseconds(), Policy: valid.PackPolicy(x.Policy), TimeoutMs: x.Policy.AttemptTimeout.Milliseconds(),
 			Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}}
 	if s.Interval() != 0 {
 		out.AnchorMs = s.Anchor().UnixMilli()
+	}
+	if !d.Until.IsZero() {
+		out.UntilMs = d.Until.UnixMilli()
+	}
+	if out.UntilMs != 0 || out.Runs != 0 || out.JitterMs != 0 || x.Nodes != 0 {
+		out.Version = version
 	}
 	text, err := json.Marshal(out)
 	if err != nil {
@@ -174,9 +215,13 @@ func Decode(text []byte) (schedule.Definition, error) {
 		return schedule.Definition{}, err
 	}
 	policy.AttemptTimeout = time.Duration(x.TimeoutMs) * time.Millisecond
-	d := schedule.Definition{CatchUp: in.CatchUp, Overlap: in.Overlap, Item: schedule.Item{Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind,
-		Capabilities: x.Capabilities, Gates: x.Gates, Priority: x.Priority, Deadline: time.Duration(x.DeadlineMs) * time.Millisecond,
-		Policy: policy, Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}}
+	d := schedule.Definition{CatchUp: in.CatchUp, Overlap: in.Overlap, Runs: in.Runs, Jitter: time.Duration(in.JitterMs) * time.Millisecond,
+		Owner: in.Owner, Item: schedule.Item{Nodes: x.Nodes, Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind,
+			Capabilities: x.Capabilities, Gates: x.Gates, Priority: x.Priority, Deadline: time.Duration(x.DeadlineMs) * time.Millisecond,
+			Policy: policy, Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}}
+	if in.UntilMs != 0 {
+		d.Until = time.UnixMilli(in.UntilMs).UTC()
+	}
 	if in.EveryMs != 0 {
 		d.Spec = schedule.Every(time.Duration(in.EveryMs)*time.Millisecond, time.UnixMilli(in.AnchorMs))
 	} else {
@@ -188,10 +233,21 @@ func Decode(text []byte) (schedule.Definition, error) {
 	return d, nil
 }
 
-// Labels are the tags of the execution of an instant.
-func Labels(d schedule.Definition, name string, due time.Time) map[string]string {
-	tags := make(map[string]string, len(d.Item.Tags)+2)
-	maps.Copy(tags, d.Item.Tags)
+// OwnerOf is who declares a stored definition, also one of a newer version; empty: nobody.
+func OwnerOf(text []byte) string {
+	var in struct {
+		Owner string `json:"owner"`
+	}
+	if json.Unmarshal(text, &in) != nil {
+		return ""
+	}
+	return in.Owner
+}
+
+// Labels are the tags of what an instant submits: those of its own, and the schedule's.
+func Labels(own map[string]string, name string, due time.Time) map[string]string {
+	tags := make(map[string]string, len(own)+2)
+	maps.Copy(tags, own)
 	tags[tagName], tags[tagDue] = name, due.UTC().Format("2006-01-02T15:04:05.999Z07:00")
 	return tags
 }

@@ -27,6 +27,8 @@ func TestStoredForm(t *testing.T) {
 		{Spec: schedule.Cron("@daily", ""), CatchUp: schedule.CatchUpAll, Overlap: schedule.OverlapSkip, Item: full},
 		{Spec: schedule.Every(90*time.Second, anchor), CatchUp: schedule.CatchUpSkip, Item: full},
 		{Spec: schedule.Every(time.Hour, time.Time{}), Item: item()},
+		{Spec: schedule.Every(time.Hour, time.Time{}), Until: anchor.Add(time.Hour), Runs: 3, Jitter: time.Minute, Owner: "billing", Item: item()},
+		{Spec: schedule.Cron("@daily", ""), Item: schedule.Item{Nodes: 3, Namespace: "default", Kind: "report", Digest: "d"}},
 	} {
 		text, err := calendar.Encode(d)
 		if err != nil {
@@ -44,8 +46,32 @@ func TestStoredForm(t *testing.T) {
 		if !back.Spec.Next(at).Equal(d.Spec.Next(at)) || back.Spec.String() != d.Spec.String() {
 			t.Errorf("%s came back as %s", d.Spec, back.Spec)
 		}
+		if !back.Until.Equal(d.Until) || back.Runs != d.Runs || back.Jitter != d.Jitter || back.Owner != d.Owner || back.Item.Nodes != d.Item.Nodes {
+			t.Errorf("%+v came back as %+v", d, back)
+		}
 		if back.Item.Policy.AttemptTimeout != d.Item.Policy.AttemptTimeout || back.Item.Deadline != d.Item.Deadline || back.Item.Digest != d.Item.Digest {
 			t.Errorf("the item came back as %+v", back.Item)
+		}
+	}
+}
+
+// A definition has the lowest version that can express it, so that older processes go on with what they understand: an owner says nothing
+// about when it fires.
+func TestStoredVersion(t *testing.T) {
+	for want, change := range map[string]func(*schedule.Definition){
+		`{"v":1,"c`:  func(*schedule.Definition) {},
+		`{"v":1,"cr`: func(d *schedule.Definition) { d.Owner = "billing" },
+		`{"v":2,"cron":"@daily","catch_up":"last","overlap":"allow","until`:  func(d *schedule.Definition) { d.Until = time.Unix(1, 0) },
+		`{"v":2,"cron":"@daily","catch_up":"last","overlap":"allow","runs`:   func(d *schedule.Definition) { d.Runs = 1 },
+		`{"v":2,"cron":"@daily","catch_up":"last","overlap":"allow","jitter`: func(d *schedule.Definition) { d.Jitter = time.Second },
+		`{"v":2,"cron":"@daily","catch_up":"last","overlap":"allow","item":{"nodes":2`: func(d *schedule.Definition) {
+			d.Item.Nodes, d.Item.Lane = 2, ""
+		},
+	} {
+		d := schedule.Definition{Spec: schedule.Cron("@daily", ""), Item: item()}
+		change(&d)
+		if text, err := calendar.Encode(d); err != nil || !strings.HasPrefix(string(text), want) {
+			t.Errorf("%s, %v, want %s", text, err, want)
 		}
 	}
 }
@@ -69,7 +95,7 @@ func TestStoredGates(t *testing.T) {
 }
 
 func TestUnreadableDefinitions(t *testing.T) {
-	if _, err := calendar.Decode([]byte(`{"v":2,"lunar":"full moon"}`)); !errors.Is(err, calendar.ErrNewer) {
+	if _, err := calendar.Decode([]byte(`{"v":3,"lunar":"full moon"}`)); !errors.Is(err, calendar.ErrNewer) {
 		t.Errorf("a newer one: %v", err)
 	}
 	for _, text := range []string{"", "x", "{}", `{"v":1}`, `{"v":1,"cron":"0 9 * * *","zone":"Europe/Atlantis","catch_up":"last","overlap":"allow","item":{"namespace":"n","lane":"l","kind":"k"}}`} {
@@ -93,6 +119,15 @@ func TestDefinitionsAreValidated(t *testing.T) {
 		"schedule.due":    func(d *schedule.Definition) { d.Item.Tags = map[string]string{"schedule.due": "now"} },
 		"spec is empty":   func(d *schedule.Definition) { d.Spec = schedule.Spec{} },
 		"MaxRetries":      func(d *schedule.Definition) { d.Item.Policy.Retry.MaxRetries = -1 },
+		"until":           func(d *schedule.Definition) { d.Until = time.Unix(-1, 0) },
+		"until 2026":      func(d *schedule.Definition) { d.Until = time.Date(2026, 5, 1, 9, 0, 0, 1, time.UTC) },
+		"runs":            func(d *schedule.Definition) { d.Runs = 1 << 53 },
+		"jitter -1ms":     func(d *schedule.Definition) { d.Jitter = -time.Millisecond },
+		"jitter 24h":      func(d *schedule.Definition) { d.Jitter = 24*time.Hour + time.Millisecond },
+		"jitter 1":        func(d *schedule.Definition) { d.Jitter = time.Nanosecond },
+		"owner":           func(d *schedule.Definition) { d.Owner = "{}" },
+		"nodes":           func(d *schedule.Definition) { d.Item.Nodes = 10001 },
+		"belong to":       func(d *schedule.Definition) { d.Item.Nodes = 1 },
 		"want at most 62": func(d *schedule.Definition) { d.Item.Tags = manyTags(63) },
 	} {
 		d := schedule.Definition{Spec: schedule.Cron("@daily", ""), Item: item()}
@@ -112,9 +147,9 @@ func manyTags(n int) map[string]string {
 }
 
 func TestLabels(t *testing.T) {
-	d := schedule.Definition{Item: schedule.Item{Tags: map[string]string{"a.b": "c"}}}
-	tags := calendar.Labels(d, "nightly", time.Date(2026, 5, 1, 9, 0, 0, 0, time.FixedZone("x", 7200)))
-	if len(tags) != 3 || tags["a.b"] != "c" || tags["schedule.name"] != "nightly" || tags["schedule.due"] != "2026-05-01T07:00:00Z" || len(d.Item.Tags) != 1 {
+	own := map[string]string{"a.b": "c"}
+	tags := calendar.Labels(own, "nightly", time.Date(2026, 5, 1, 9, 0, 0, 0, time.FixedZone("x", 7200)))
+	if len(tags) != 3 || tags["a.b"] != "c" || tags["schedule.name"] != "nightly" || tags["schedule.due"] != "2026-05-01T07:00:00Z" || len(own) != 1 {
 		t.Errorf("labels %v", tags)
 	}
 }

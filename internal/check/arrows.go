@@ -35,7 +35,7 @@ var beside = map[string]struct {
 	on   string
 	also []string
 }{
-	"internal/maintain":  {on: "internal/engine", also: []string{"internal/admit"}},
+	"internal/maintain":  {on: "internal/engine", also: []string{"internal/admit", "internal/flowplan"}},
 	"embedded":           {on: "internal/engine"},
 	"internal/flowplan":  {on: "internal/engine"},
 	"flow":               {on: "handler", also: []string{"internal/flowplan"}},

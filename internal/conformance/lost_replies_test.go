@@ -391,6 +391,17 @@ var writings = []writing{
 		_, err := e.FireSchedule(w.ctx, w.firing(s, time.Second))
 		return words(w.schedule(w.named("s")).Fired), err
 	}},
+	{"ff_fire_schedule", "release the flow of a schedule", func(w *env, s fixed) {
+		staging(w, s)
+		recurringFlow(w).stage()
+	}, func(w *env, e *engine.Engine, _ fixed) (string, error) {
+		g := recurringFlow(w)
+		s := w.schedule(w.named("s"))
+		s.Next = time.UnixMilli(1800000000000)
+		_, err := e.FireSchedule(w.ctx, g.firing(s))
+		record, _ := e.DescribeFlow(w.ctx, g.id)
+		return words(w.schedule(w.named("s")).Fired, record.State), err
+	}},
 	{"ff_pause_schedule", "pause a schedule", staging, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		since, _, err := e.PauseSchedule(w.ctx, w.named("s"), true, "op")
 		return words(since.UnixMilli()), err

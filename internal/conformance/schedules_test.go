@@ -80,14 +80,14 @@ func staging(w *env, _ fixed) {
 }
 
 func wirePut(name, expected, seen string, next int64, definition, input string) []string {
-	return []string{proto, name, expected, seen, strconv.FormatInt(next, 10), "0", "", "", "", "anna", definition, input}
+	return []string{proto, name, expected, seen, strconv.FormatInt(next, 10), "0", "", "", "", "", "0", "anna", definition, input}
 }
 
 func wireFire(w *env, s engine.Schedule, missed string) []string {
 	at := strconv.FormatInt(s.Next.UnixMilli(), 10)
 	next := strconv.FormatInt(s.Next.Add(time.Hour).UnixMilli(), 10)
 	id := flowfabric.MakeExecutionID(ids.Scheduled(w.p, s.Name, s.Incarnation, s.Next))
-	return []string{proto, s.Name, strconv.FormatUint(s.Revision, 10), at, next, missed, at, at, "late", at, "1", "default",
+	return []string{proto, s.Name, strconv.FormatUint(s.Revision, 10), at, next, missed, at, at, "late", "", at, "1", "", "", "", "", "default",
 		"default", "k", "", "0", "", "+1000", "", "", "me", "1", "a.b", "c", "1", id.UUID().String(), "d", ""}
 }
 
@@ -422,15 +422,248 @@ var scheduleScenarios = []scenario{
 		}
 		refuse("name", "invalid_input", 1, strings.Repeat("n", 65))
 		refuse("braces", "invalid_input", 1, "a{b}")
-		refuse("empty definition", "invalid_input", 10, "")
-		refuse("definition", "invalid_input", 10, strings.Repeat("d", limits.MaxSchedule+1))
-		refuse("input", "payload_too_large", 11, strings.Repeat("i", limits.MaxPayload+1))
-		refuse("by", "invalid_input", 9, strings.Repeat("b", 65))
+		refuse("empty definition", "invalid_input", 12, "")
+		refuse("definition", "invalid_input", 12, strings.Repeat("d", limits.MaxSchedule+1))
+		refuse("input", "payload_too_large", 13, strings.Repeat("i", limits.MaxPayload+1))
+		refuse("by", "invalid_input", 11, strings.Repeat("b", 65))
 		refuse("next", "invalid_input", 4, "soon")
+		refuse("limit", "invalid_input", 9, "0")
+		refuse("begin", "invalid_input", 10, "now")
 		most := wirePut(strings.Repeat("n", 64), "", "", w.now(), strings.Repeat("d", limits.MaxSchedule), strings.Repeat("i", limits.MaxPayload))
 		same(w, "at the limits", w.fcall("ff_put_schedule", most...).code, "OK")
 		w.check()
 	}},
+	{name: "a schedule ends with the firing that reaches its limit of runs", run: func(w *env) {
+		s := w.limited(w.named("s"), "d", w.clock(), 2)
+		w.advance(time.Hour)
+		step := func() engine.Firing {
+			f := w.firing(w.schedule(s.Name), time.Second)
+			f.Limit, f.Solo = 2, true
+			return f
+		}
+		first := step()
+		out := w.fire(first)
+		same(w, "first", words(out.Outcome, out.Next.Equal(first.Next)), "created true")
+		same(w, "overlap", w.fire(step()).Outcome, engine.FireOverlap)
+		w.must("ff_set_lane", proto, "default", "default", "draining", "", "op", "")
+		refused := step()
+		refused.Solo = false
+		same(w, "refused", w.fire(refused).Outcome, engine.FireRefused)
+		w.must("ff_set_lane", proto, "default", "default", "active", "", "op", "")
+		w.no(w.complete(w.worker("w1").one(first.Item.ID).Fence, "").Err)
+		last := step()
+		out = w.fire(last)
+		same(w, "last", words(out.Outcome, out.Next.IsZero()), "created true")
+		same(w, "again", w.fire(last), engine.Fired{Already: true})
+		now := w.schedule(s.Name)
+		same(w, "told", words(now.Fired, now.Missed, now.Next.IsZero(), now.LastID), words(2, 2, true, last.Item.ID))
+		same(w, "filed", w.filed(), 0)
+		page, err := w.e.Schedules(w.ctx, w.p, engine.ScheduleQuery{})
+		w.no(err)
+		same(w, "listed", len(page.Schedules), 1)
+	}},
+	{name: "a limit of runs counts from the creation, whatever changes of the schedule come between", run: func(w *env) {
+		s := w.limited(w.named("s"), "a", w.clock(), 1)
+		f := w.firing(s, time.Second)
+		f.Limit = 1
+		same(w, "the only one", w.fire(f).Next.IsZero(), true)
+		same(w, "another definition", w.limited(s.Name, "b", w.clock().Add(time.Hour), 1).Next.IsZero(), true)
+		same(w, "filed", w.filed(), 0)
+		more := w.limited(s.Name, "c", w.clock(), 2)
+		same(w, "one more", more.Next.IsZero(), false)
+		f = w.firing(more, time.Second)
+		f.Limit = 2
+		same(w, "fires", words(w.fire(f).Outcome, w.schedule(s.Name).Fired, w.filed()), "created 2 0")
+		same(w, "endless", w.limited(s.Name, "d", w.clock(), 0).Next.IsZero(), false)
+		_, _, err := w.e.PauseSchedule(w.ctx, s.Name, true, "anna")
+		w.no(err)
+		same(w, "paused", w.limited(s.Name, "e", w.clock(), 2).Next.IsZero(), true)
+		_, _, err = w.e.PauseSchedule(w.ctx, s.Name, false, "anna")
+		w.no(err)
+		w.check()
+		same(w, "resumed", words(w.schedule(s.Name).Next.IsZero(), w.filed()), "true 0")
+	}},
+	{name: "a schedule whose first run is now is due once at its creation", run: func(w *env) {
+		name, next := w.named("s"), w.clock().Add(time.Hour)
+		put := func(definition string) engine.ScheduleSet {
+			w.Helper()
+			set, err := w.e.PutSchedule(w.ctx, engine.SchedulePut{Name: name, Definition: []byte(definition), Next: next, Begin: true})
+			w.no(err)
+			w.check()
+			return set
+		}
+		first := put("a")
+		s := w.schedule(name)
+		same(w, "due", words(first.Next.Equal(s.CreatedAt), s.Next.Equal(s.CreatedAt), w.tick().Schedules), "true true 1")
+		same(w, "again", put("a"), engine.ScheduleSet{Already: true, Revision: first.Revision, Next: first.Next})
+		f := w.firing(s, time.Second)
+		f.Next = next
+		w.fire(f)
+		same(w, "fired, again", put("a").Next.UnixMilli(), next.UnixMilli())
+		same(w, "changed", put("b").Next.UnixMilli(), next.UnixMilli())
+		same(w, "told", words(w.schedule(name).Fired, w.tick().Schedules), "1 0")
+	}},
+	{name: "a schedule that is over is listed and not due, and a change revives it", run: func(w *env) {
+		name := w.named("s")
+		set, err := w.e.PutSchedule(w.ctx, engine.SchedulePut{Name: name, Definition: []byte("over")})
+		w.no(err)
+		w.check()
+		same(w, "next", words(set.Next.IsZero(), w.schedule(name).Next.IsZero(), w.filed(), w.tick().Schedules), "true true 0 0")
+		w.put(name, w.clock(), "x")
+		same(w, "revived", words(w.filed(), w.tick().Schedules), "1 1")
+	}},
+	{name: "a scheduled flow runs as a whole, with the call that moves its schedule on, and never otherwise", run: func(w *env) {
+		s := w.recurring(w.named("s"), time.Second)
+		w.advance(time.Hour)
+		g := w.scheduled(s)
+		f := g.firing(s)
+		w.unchanged("not staged", func() { same(w, "not staged", w.fire(f).Outcome, engine.FireWanted) })
+		part := *g
+		part.nodes = g.nodes[:1]
+		part.stage()
+		w.unchanged("a part", func() { same(w, "a part", w.fire(f).Outcome, engine.FireWanted) })
+		g.stage()
+		ask := f
+		ask.Flow.Mode = ""
+		w.unchanged("only asked", func() { same(w, "only asked", w.fire(ask).Outcome, engine.FireWanted) })
+		w.advance(time.Minute)
+		same(w, "held back", len(w.worker("w0").claim(5)), 0)
+		same(w, "released", w.fire(f).Outcome, engine.FireCreated)
+		same(w, "again", w.fire(f), engine.Fired{Already: true})
+		now := w.schedule(s.Name)
+		same(w, "told", words(now.Fired, now.LastFlow, now.LastID.IsZero(), now.Next.Sub(s.Next)), words(1, g.id, true, time.Second))
+		k := w.worker("w1")
+		w.no(w.complete(k.one(g.id.Member("a")).Fence, "").Err)
+		w.no(w.complete(k.one(g.id.Member("b")).Fence, "").Err)
+		w.check()
+		record, err := w.e.DescribeFlow(w.ctx, g.id)
+		w.no(err)
+		same(w, "flow", record.State, flowfabric.FlowCompleted)
+	}},
+	{name: "a flow that was staged for a schedule stays unreleased when the schedule changed, paused, or moved on", run: func(w *env) {
+		s := w.recurring(w.named("s"), time.Second)
+		w.advance(time.Hour)
+		g := w.scheduled(s).stage()
+		f := g.firing(s)
+		_, _, err := w.e.PauseSchedule(w.ctx, s.Name, true, "anna")
+		w.no(err)
+		w.unchanged("paused", func() { same(w, "paused", w.fire(f), engine.Fired{Already: true}) })
+		_, _, err = w.e.PauseSchedule(w.ctx, s.Name, false, "anna")
+		w.no(err)
+		w.put(s.Name, s.Next, "another")
+		w.unchanged("changed", func() { same(w, "changed", w.fire(f), engine.Fired{Already: true}) })
+		same(w, "held back", len(w.worker("w1").claim(5)), 0)
+		record, err := w.e.DescribeFlow(w.ctx, g.id)
+		w.no(err)
+		same(w, "flow", record.State, flowfabric.FlowStaging)
+		now := w.schedule(s.Name)
+		h := w.scheduled(now).stage()
+		same(w, "the new one", words(h.id != g.id, w.fire(h.firing(now)).Outcome), "true created")
+		w.advance(25 * time.Hour)
+		w.takeOver()
+		record, err = w.e.DescribeFlow(w.ctx, g.id)
+		w.no(err)
+		same(w, "given up", record.State, flowfabric.FlowCancelled)
+	}},
+	{name: "a scheduled flow that was cancelled before its release is counted as missed", run: func(w *env) {
+		s := w.recurring(w.named("s"), time.Second)
+		w.advance(time.Hour)
+		g := w.scheduled(s).stage()
+		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "op", "no")
+		w.no(err)
+		g.drain()
+		out := w.fire(g.firing(s))
+		w.is(out.Refusal, flowfabric.ErrFlowTerminal)
+		now := w.schedule(s.Name)
+		same(w, "told", words(out.Outcome, now.Fired, now.LastMissed.Reason, now.Next.Sub(s.Next)), "refused 0 flow_already_terminal 1s")
+	}},
+	{name: "a schedule that forbids overlap waits for the end of its last flow", run: func(w *env) {
+		s := w.recurring(w.named("s"), time.Second)
+		w.advance(time.Hour)
+		g := w.scheduled(s).stage()
+		f := g.firing(s)
+		f.Solo = true
+		same(w, "first", w.fire(f).Outcome, engine.FireCreated)
+		step := func() engine.FireOutcome {
+			w.Helper()
+			now := w.schedule(s.Name)
+			f := w.scheduled(now).firing(now)
+			f.Solo, f.Flow.Mode = true, ""
+			return w.fire(f).Outcome
+		}
+		same(w, "runs", step(), engine.FireOverlap)
+		single := w.firing(w.schedule(s.Name), time.Second)
+		single.Solo = true
+		same(w, "an execution instead", w.fire(single).Outcome, engine.FireOverlap)
+		k := w.worker("w1")
+		w.no(w.complete(k.one(g.id.Member("a")).Fence, "").Err)
+		same(w, "half", step(), engine.FireOverlap)
+		w.no(w.complete(k.one(g.id.Member("b")).Fence, "").Err)
+		same(w, "ended", step(), engine.FireWanted)
+		same(w, "reasons", w.schedule(s.Name).Reasons["overlap"], 3)
+	}},
+	{name: "a firing of a flow with arguments out of bounds is refused", run: func(w *env) {
+		s := w.recurring(w.named("s"), time.Second)
+		args := wireFire(w, s, "0")
+		flow := append(slices.Clone(args[:12]), flowfabric.NewExecutionID(w.p).UUID().String(), "2", "1", "seal")
+		for at, value := range map[int]string{9: "x", 12: "flow", 13: "0", 14: "-1", 15: "shut"} {
+			bad := slices.Clone(flow)
+			bad[at] = value
+			w.unchanged(value, func() { same(w, value, w.fcall("ff_fire_schedule", bad...).code, "invalid_input") })
+		}
+		both := append(slices.Clone(flow), wireFire(w, s, "0")[16:]...)
+		w.unchanged("both", func() { same(w, "both", w.fcall("ff_fire_schedule", both...).code, "invalid_input") })
+		none := slices.Clone(flow)
+		none[10] = ""
+		w.unchanged("nothing", func() { same(w, "nothing", w.fcall("ff_fire_schedule", none...).code, "invalid_input") })
+		f := w.firing(s, time.Second)
+		f.Flow.ID = flowfabric.FlowID(flowfabric.NewExecutionID((w.p + 1) % partitions))
+		_, err := w.e.FireSchedule(w.ctx, f)
+		w.is(err, flowfabric.ErrInvalidInput)
+	}},
+	{name: "the input of a schedule is read with it when asked for", run: func(w *env) {
+		s := w.recurring(w.named("s"), time.Second)
+		same(w, "usually", string(s.Input), "")
+		page, err := w.e.Schedules(w.ctx, w.p, engine.ScheduleQuery{Name: s.Name, Whole: true})
+		w.no(err)
+		same(w, "whole", string(page.Schedules[0].Input), "in 1s")
+	}},
+}
+
+// limited stores a schedule with a limit of runs.
+func (w *env) limited(name, definition string, next time.Time, limit uint64) engine.Schedule {
+	w.Helper()
+	_, err := w.e.PutSchedule(w.ctx, engine.SchedulePut{Name: name, Definition: []byte(definition), Next: next, Limit: limit})
+	w.no(err)
+	w.check()
+	return w.schedule(name)
+}
+
+// filed is how many schedules the tick looks for.
+func (w *env) filed() int {
+	w.Helper()
+	n, err := w.do("ZCARD", w.k.Schedules()).AsInt64()
+	w.no(err)
+	return int(n)
+}
+
+// scheduled is the flow of the next instant of a schedule: b depends on a.
+func (w *env) scheduled(s engine.Schedule) *graph {
+	g := w.flow()
+	g.id = flowfabric.FlowID(flowfabric.MakeExecutionID(ids.ScheduledFlow(w.p, s.Name, s.Incarnation, s.Revision, s.Next)))
+	return g.node("a", nil).node("b", []string{"a"})
+}
+
+// recurringFlow is a flow for the schedule of [staging]. Its id is the same in every run.
+func recurringFlow(w *env) *graph {
+	return w.fixedFlow("scheduled").node("a", nil, as(kind("member"))).node("b", []string{"a"}, as(kind("member")))
+}
+
+// firing is the step that releases the flow.
+func (g *graph) firing(s engine.Schedule) engine.Firing {
+	f := g.env.firing(s, time.Second)
+	f.Item, f.Flow = engine.NewExecution{}, engine.StagedFlow{ID: g.id, Members: len(g.nodes), Edges: g.edges, Mode: engine.SealClosed}
+	return f
 }
 
 // must drops the error of a call that is tested by its answer.

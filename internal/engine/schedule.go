@@ -23,9 +23,11 @@ type Schedule struct {
 	Incarnation uint64 // the revision of its creation
 	Definition  []byte
 	InputBytes  int
+	Input       []byte    // read with Whole alone
 	Next        time.Time // the oldest instant that was neither fired nor missed; zero: there is none
 	LastDue     time.Time // the last instant that was fired
 	LastID      flowfabric.ExecutionID
+	LastFlow    flowfabric.FlowID // if it was a flow; then LastID is zero
 	Fired       uint64
 	Missed      uint64            // instants that were not fired
 	LastMissed  MissedInstants    // the last run of them
@@ -56,8 +58,10 @@ type SchedulePut struct {
 	Expected *uint64
 	// Seen is the next instant that the caller read; if it is not zero, and the schedule has moved on since, nothing changes.
 	Seen   time.Time
-	Next   time.Time      // when it is due from now on
+	Next   time.Time      // when it is due from now on; zero: never
 	Missed MissedInstants // instants before Next that are given up by this change
+	Limit  uint64         // how often it may fire since its creation; once it has, it is never due; 0: without end
+	Begin  bool           // if it is new, it is due at once, and at Next afterwards
 	By     string         // at most 64 bytes
 }
 
@@ -65,7 +69,7 @@ type SchedulePut struct {
 type ScheduleSet struct {
 	Already  bool // it was so before, nothing changed
 	Revision uint64
-	Next     time.Time
+	Next     time.Time // zero: never
 }
 
 // SchedulePartition is the partition of a schedule.
@@ -86,7 +90,8 @@ func (e *Engine) PutSchedule(ctx context.Context, q SchedulePut) (ScheduleSet, e
 	if !q.Seen.IsZero() {
 		seen = ms(q.Seen)
 	}
-	args := append([]string{protocol, q.Name, expected, seen, ms(q.Next)}, q.Missed.args()...)
+	args := append([]string{protocol, q.Name, expected, seen, orNever(q.Next)}, q.Missed.args()...)
+	args = append(args, endless(q.Limit), bit(q.Begin))
 	r, err := e.call(ctx, fnPutSchedule, e.SchedulePartition(q.Name), append(args, q.By, rueidis.BinaryString(q.Definition), rueidis.BinaryString(q.Input))...)
 	if err != nil {
 		return ScheduleSet{}, err
@@ -102,11 +107,21 @@ type Firing struct {
 	Seen     time.Time // the schedule's Next that the step was made from
 	Next     time.Time // what it is from then on; zero: never again
 	Missed   MissedInstants
+	Limit    uint64    // how often it may fire since its creation; 0: without end
 	At       time.Time // the instant that is fired, from Seen to the server's now; zero: none
 	// Item is what At submits, with an id of the schedule's partition; its input is the schedule's own.
 	Item NewExecution
+	// Flow is what At submits instead of an item: it is released if the schedule moves on, and not otherwise.
+	Flow StagedFlow
 	// Solo does not submit it while the schedule's last execution has not ended.
 	Solo bool
+}
+
+// StagedFlow is a flow of the schedule's partition that was staged with CreateFlow and StageFlow. The zero value is none.
+type StagedFlow struct {
+	ID             flowfabric.FlowID
+	Members, Edges int
+	Mode           SealMode // '': only ask whether it is FireWanted, before it is staged
 }
 
 // FireOutcome tells what became of an instant.
@@ -119,6 +134,7 @@ const (
 	FireOverlap FireOutcome = "overlap" // the last execution had not ended; counted as missed
 	FireRefused FireOutcome = "refused" // the item was refused, see Refusal; counted as missed
 	FireNothing FireOutcome = "missed"  // the step had nothing to fire
+	FireWanted  FireOutcome = "wanted"  // the flow is to be staged first; nothing happened
 )
 
 // Fired answers FireSchedule.
@@ -126,27 +142,29 @@ type Fired struct {
 	Already bool // the schedule was not as seen any more: somebody else has dealt with the instants, or it was changed
 	Outcome FireOutcome
 	Refusal error
+	Next    time.Time // when the schedule is due now; zero: never
 }
 
 // FireSchedule counts instants of a schedule as missed, submits one, and moves the schedule on, all in one atomic call
 // (lua/operate/ff_fire_schedule.lua); nothing happens unless the schedule's revision and next instant are those that were seen
-// and it is not paused. So the call may be repeated, and of several processes that fire the same instant one succeeds.
+// and it is not paused. So the call may be repeated, and of several processes that fire the same instant one succeeds. A flow that is not
+// staged as a whole is FireWanted: stage it and make the call again.
 //
 // Errors: ErrScheduleNotFound, ErrInvalidInput, ErrOutOfMemory, ErrPartitionFrozen.
 func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
-	partition, next, at, solo := e.SchedulePartition(f.Name), "", "", "0"
-	if !f.Next.IsZero() {
-		next = ms(f.Next)
+	partition, at := e.SchedulePartition(f.Name), orNever(f.At)
+	args := append([]string{protocol, f.Name, strconv.FormatUint(f.Revision, 10), ms(f.Seen), orNever(f.Next)}, f.Missed.args()...)
+	args = append(args, endless(f.Limit), at, bit(f.Solo))
+	switch w := f.Flow; {
+	case at != "" && !w.ID.IsZero():
+		if w.ID.Partition() != partition {
+			return Fired{}, fmt.Errorf("%s: %w: flow %q is not of partition %d", fnFireSchedule.name, flowfabric.ErrInvalidInput, w.ID, partition)
+		}
+		args = append(args, w.ID.UUID().String(), strconv.Itoa(w.Members), strconv.Itoa(w.Edges), string(w.Mode))
+	default:
+		args = append(args, "", "", "", "")
 	}
-	if !f.At.IsZero() {
-		at = ms(f.At)
-	}
-	if f.Solo {
-		solo = "1"
-	}
-	args := append([]string{protocol, f.Name, strconv.FormatUint(f.Revision, 10), ms(f.Seen), next}, f.Missed.args()...)
-	args = append(args, at, solo)
-	if at != "" {
+	if at != "" && f.Flow.ID.IsZero() {
 		if f.Item.ID.IsZero() || f.Item.ID.Partition() != partition {
 			return Fired{}, fmt.Errorf("%s: %w: id %q is not of partition %d", fnFireSchedule.name, flowfabric.ErrInvalidInput, f.Item.ID, partition)
 		}
@@ -165,6 +183,7 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 		code, rest, _ := strings.Cut(detail, " ")
 		out.Refusal = flowfabric.NewError(fnFireSchedule.name, code, rest)
 	}
+	out.Next = r.instant()
 	return out, r.fail()
 }
 
@@ -173,11 +192,7 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 //
 // Errors: ErrScheduleNotFound; ErrInvalidInput for a by of more than 64 bytes.
 func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool, by string) (since time.Time, already bool, err error) {
-	flag := "0"
-	if paused {
-		flag = "1"
-	}
-	r, err := e.call(ctx, fnPauseSchedule, e.SchedulePartition(name), protocol, name, flag, by)
+	r, err := e.call(ctx, fnPauseSchedule, e.SchedulePartition(name), protocol, name, bit(paused), by)
 	if err != nil {
 		return time.Time{}, false, err
 	}
@@ -197,6 +212,7 @@ func (e *Engine) RemoveSchedule(ctx context.Context, name string, expected *uint
 // ScheduleQuery says which schedules of a partition are read. The zero value: all of them, from the first page on.
 type ScheduleQuery struct {
 	Name  string // this one alone
+	Whole bool   // with Name: its input, too
 	Due   bool   // those that are due and not paused, oldest first
 	Skip  int    // with Due: leave out this many of the oldest
 	After string // names after this one
@@ -215,6 +231,8 @@ type SchedulePage struct {
 func (e *Engine) Schedules(ctx context.Context, partition uint16, q ScheduleQuery) (SchedulePage, error) {
 	which, name, limit := "all", q.After, q.Limit
 	switch {
+	case q.Name != "" && q.Whole:
+		which, name = "whole", q.Name
 	case q.Name != "":
 		which, name = "one", q.Name
 	case q.Due:
@@ -228,7 +246,7 @@ func (e *Engine) Schedules(ctx context.Context, partition uint16, q ScheduleQuer
 		return SchedulePage{}, err
 	}
 	page := SchedulePage{Now: r.instant(), More: r.flag()}
-	for range r.count(23) {
+	for range r.count(25) {
 		page.Schedules = append(page.Schedules, r.schedule(partition))
 	}
 	return page, r.fail()
@@ -248,6 +266,10 @@ func (r *reader) schedule(partition uint16) Schedule {
 	s.LastMissed = MissedInstants{From: r.instant(), To: r.instant(), Count: r.unsigned(), Reason: r.text()}
 	s.Paused, s.PausedAt, s.PausedBy, s.ResumedAt, s.ResumedBy = r.flag(), r.instant(), r.text(), r.instant(), r.text()
 	s.CreatedAt, s.UpdatedAt, s.By, s.InputBytes, s.Definition = r.instant(), r.instant(), r.text(), int(r.number()), r.bytes()
+	if flow := r.text(); flow != "" && flow == s.LastID.UUID().String() {
+		s.LastID, s.LastFlow = flowfabric.ExecutionID{}, flowfabric.FlowID(s.LastID)
+	}
+	s.Input = r.bytes()
 	for range r.count(2) {
 		if s.Reasons == nil {
 			s.Reasons = map[string]uint64{}
@@ -263,6 +285,22 @@ func (m MissedInstants) args() []string {
 		return []string{"0", "", "", ""}
 	}
 	return []string{strconv.FormatUint(m.Count, 10), ms(m.From), ms(m.To), m.Reason}
+}
+
+// orNever formats an instant that may be none.
+func orNever(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return ms(t)
+}
+
+// endless formats a limit that may be none.
+func endless(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
 }
 
 // ms formats an instant.

@@ -1,4 +1,5 @@
-// Package flowplan is a flow between package flow, which makes it of a graph, and package client, which sends it.
+// Package flowplan is a flow between package flow, which makes it of a graph, and package client, which sends it; and the template of a flow that
+// a schedule stores, and that the process which fires it sends.
 package flowplan
 
 import (

@@ -33,6 +33,13 @@ func Scheduled(partition uint16, name string, incarnation uint64, due time.Time)
 	return partition, Derive("flowfabric schedule v1", name, strconv.FormatUint(incarnation, 10), strconv.FormatInt(due.UnixMilli(), 10))
 }
 
+// ScheduledFlow is Scheduled for a flow. A flow of another revision of the schedule is another flow: what was staged and never released
+// for an instant is not met again after a change.
+func ScheduledFlow(partition uint16, name string, incarnation, revision uint64, due time.Time) (uint16, uuid.UUID) {
+	return partition, Derive("flowfabric scheduled flow v1", name, strconv.FormatUint(incarnation, 10), strconv.FormatUint(revision, 10),
+		strconv.FormatInt(due.UnixMilli(), 10))
+}
+
 // Derive makes a UUID out of texts, under a label that says what they are.
 func Derive(label string, parts ...string) uuid.UUID {
 	h := sha256.New()

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/flowfabric/flowfabric-go/internal/calendar"
 )
 
 // schedules verifies that every schedule has its name in the list, and that those and no others are filed under their next
@@ -41,9 +43,24 @@ func (l *look) schedules() {
 	}
 }
 
+// scheduleEnd verifies that a schedule is not due after its end, where its definition can be read: not once it has fired as often as it may,
+// and at no instant after its last one.
+func (l *look) scheduleEnd(name string, record map[string]string) {
+	d, err := calendar.Decode([]byte(record["df"]))
+	if err != nil {
+		return // a test made it up
+	}
+	if fired, _ := strconv.ParseUint(record["fc"], 10, 64); d.Runs > 0 && (fired > d.Runs && record["rv"] == record["ic"] || fired >= d.Runs && record["nx"] != "") {
+		l.wrong("schedule %q fired %d of %d and is due at %q", name, fired, d.Runs, record["nx"])
+	}
+	if next, err := strconv.ParseInt(record["nx"], 10, 64); err == nil && !d.Until.IsZero() && next > d.Until.UnixMilli() {
+		l.wrong("schedule %q is due at %d and ended at %d", name, next, d.Until.UnixMilli())
+	}
+}
+
 // scheduleFields are all a record may have, but for the counts by reason; the numbers first.
 var scheduleFields = []string{"rv", "ic", "nx", "lf", "fc", "mc", "mf", "mt", "mn", "pa", "ra", "ct", "up", "il",
-	"df", "in", "lx", "mr", "pz", "pb", "rb", "by"}
+	"df", "in", "lx", "mr", "pz", "pb", "rb", "by", "lw"}
 
 const scheduleNumbers = 14
 
@@ -72,6 +89,7 @@ func (l *look) scheduleRecord(name string, record map[string]string) {
 	if fired, _ := strconv.Atoi(record["fc"]); fired > 0 && (record["lf"] == "" || record["lx"] == "") {
 		l.wrong("schedule %q fired %d and does not know the last", name, fired)
 	}
+	l.scheduleEnd(name, record)
 	for _, field := range []string{"df", "rv", "ic", "ct", "up"} {
 		if record[field] == "" {
 			l.wrong("schedule %q has no %s", name, field)

@@ -90,6 +90,7 @@ const (
 	MaxSchedule  = 64 << 10 // bytes of a schedule's definition
 	MaxSchedules = 10000    // per partition
 	MaxListed    = 100      // schedules of one page
+	MaxJitter    = 24 * time.Hour
 
 	MaxListPage     = 1000 // entries of a page of a list
 	DefaultListPage = 100

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -15,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/calendar"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	recurrence "github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -26,12 +28,15 @@ const (
 	maxComplaints   = 1000
 )
 
-// Firer is what firing schedules needs of the engine. Both calls may be repeated.
+// Firer is what firing schedules needs of the engine. Each of the calls may be repeated.
 type Firer interface {
-	// Schedules reads the schedules of a partition, here those that are due.
+	// Schedules reads the schedules of a partition, here those that are due, and the flow of one of them.
 	Schedules(ctx context.Context, partition uint16, q engine.ScheduleQuery) (engine.SchedulePage, error)
 	// FireSchedule makes one step of a schedule, unless somebody else has made it.
 	FireSchedule(ctx context.Context, f engine.Firing) (engine.Fired, error)
+	// CreateFlow and StageFlow put together a flow that FireSchedule then releases.
+	CreateFlow(ctx context.Context, q engine.NewFlow) (engine.FlowCreated, error)
+	StageFlow(ctx context.Context, id flowfabric.FlowID, revision *uint64, members []engine.FlowMember) (engine.FlowCreated, error)
 }
 
 // firing fires the schedules of the partitions whose ticks report some, beside the ticks, which go on meanwhile. Only run.loop
@@ -185,8 +190,11 @@ func (f *firing) advance(ctx context.Context, s engine.Schedule, now time.Time) 
 		if !due {
 			break
 		}
-		call := firingOf(s, d, step)
+		call := firingOf(s, d, step, now)
 		answer, err := f.cfg.Schedules.FireSchedule(ctx, call)
+		if err == nil && answer.Outcome == engine.FireWanted {
+			call, answer, err = f.stage(ctx, s, d, call, now)
+		}
 		if errors.Is(err, flowfabric.ErrScheduleNotFound) || err == nil && answer.Already {
 			return steps, nil // removed, changed, or fired by somebody else
 		}
@@ -194,21 +202,100 @@ func (f *firing) advance(ctx context.Context, s engine.Schedule, now time.Time) 
 			return steps, err
 		}
 		f.cfg.OnFire(s.Partition, call, answer)
-		s.Next = step.Then
+		s.Next = answer.Next
 		steps++
 	}
 	return steps, nil
 }
 
 // firingOf is the call that makes a step.
-func firingOf(s engine.Schedule, d recurrence.Definition, step calendar.Step) engine.Firing {
-	call := engine.Firing{Name: s.Name, Revision: s.Revision, Seen: s.Next, Next: step.Then, Missed: engine.MissedInstants(step.Missed),
-		At: step.Fire, Solo: d.Overlap == recurrence.OverlapSkip}
-	if !step.Fire.IsZero() {
-		x := d.Item
+func firingOf(s engine.Schedule, d recurrence.Definition, step calendar.Step, now time.Time) engine.Firing {
+	x, call := d.Item, engine.Firing{Name: s.Name, Revision: s.Revision, Seen: s.Next, Next: step.Then, Missed: engine.MissedInstants(step.Missed),
+		Limit: d.Runs, At: step.Fire, Solo: d.Overlap == recurrence.OverlapSkip}
+	switch {
+	case step.Fire.IsZero():
+	case x.Nodes > 0:
+		id := flowfabric.MakeExecutionID(ids.ScheduledFlow(s.Partition, s.Name, s.Incarnation, s.Revision, step.Fire))
+		call.Flow = engine.StagedFlow{ID: flowfabric.FlowID(id), Members: x.Nodes} // only asked about: what is not due any more need not be staged
+	default:
 		call.Item = engine.NewExecution{ID: flowfabric.MakeExecutionID(ids.Scheduled(s.Partition, s.Name, s.Incarnation, step.Fire)),
 			Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: x.Capabilities, Gates: x.Gates, Priority: x.Priority, Deadline: x.Deadline,
-			Policy: x.Policy, Tags: calendar.Labels(d, s.Name, step.Fire), Creator: x.Creator, Digest: x.Digest}
+			Policy: x.Policy, Tags: calendar.Labels(x.Tags, s.Name, step.Fire), Creator: x.Creator, Digest: x.Digest}
+		waitOf(s, d, step.Fire, now).Apply(&call.Item, true)
 	}
 	return call
+}
+
+// waitOf is how long the work of an instant waits before it begins. A first run at the schedule's creation does not wait.
+func waitOf(s engine.Schedule, d recurrence.Definition, instant, now time.Time) flowplan.Wait {
+	if instant.Equal(s.CreatedAt) {
+		return flowplan.Wait{}
+	}
+	begin := d.Start(s.Name, instant)
+	return flowplan.Wait{Until: begin, For: begin.Sub(now)}
+}
+
+// stage puts together the flow of an instant and makes its step again: the call that releases the flow moves the schedule on, so neither
+// happens without the other. A flow that the server refuses is counted as missed. One that is staged and never released, because the
+// schedule was changed meanwhile, is given up by a tick a day later.
+func (f *firing) stage(ctx context.Context, s engine.Schedule, d recurrence.Definition, call engine.Firing, now time.Time) (engine.Firing, engine.Fired, error) {
+	page, err := f.cfg.Schedules.Schedules(ctx, s.Partition, engine.ScheduleQuery{Name: s.Name, Whole: true, Limit: 1})
+	if err != nil {
+		return call, engine.Fired{}, err
+	}
+	if len(page.Schedules) == 0 || page.Schedules[0].Revision != s.Revision {
+		return call, engine.Fired{Already: true}, nil
+	}
+	template, err := flowplan.Decode(page.Schedules[0].Input)
+	if err != nil {
+		return call, engine.Fired{}, err
+	}
+	plan, err := template.Plan(call.Flow.ID, waitOf(s, d, call.At, now),
+		func(own map[string]string) map[string]string { return calendar.Labels(own, s.Name, call.At) })
+	if err != nil {
+		return call, engine.Fired{}, err
+	}
+	call.Flow.Members, call.Flow.Edges, call.Flow.Mode = len(plan.Members), plan.Edges, plan.Mode
+	refused := f.send(ctx, d.Item, call.Flow.ID, plan)
+	code := flowfabric.CodeOf(refused)
+	switch {
+	case refused == nil:
+		answer, err := f.cfg.Schedules.FireSchedule(ctx, call)
+		if err == nil && answer.Outcome == engine.FireWanted {
+			err = fmt.Errorf("flow %s was staged and is not there", call.Flow.ID)
+		}
+		return call, answer, err
+	case !slices.Contains(refusals, code):
+		return call, engine.Fired{}, refused
+	}
+	missed := call
+	missed.Flow, missed.At = engine.StagedFlow{}, time.Time{}
+	if missed.Missed.Count > 0 { // of another reason: what was missed before it comes first
+		missed.Next = call.At
+	} else {
+		missed.Missed = engine.MissedInstants{From: call.At, To: call.At, Count: 1, Reason: code}
+	}
+	answer, err := f.cfg.Schedules.FireSchedule(ctx, missed)
+	if missed.Missed.From.Equal(call.At) { // what is told is a refusal, as of an execution
+		answer.Outcome, answer.Refusal, missed.Missed = engine.FireRefused, refused, engine.MissedInstants{}
+	}
+	return missed, answer, err
+}
+
+// refusals are the codes with which the server refuses a flow for what it is. The same flow would be refused again; the next instant may not.
+var refusals = []string{"invalid_input", "invalid_policy", "invalid_capabilities", "invalid_tag_key", "payload_too_large", "too_many_routes", "lane_closed",
+	"idempotency_conflict", "flow_conflict", "result_purged", "flow_already_terminal", "fan_in_too_large", "flow_too_large"}
+
+// send stages a flow. Members that are there already are left alone.
+func (f *firing) send(ctx context.Context, x recurrence.Item, id flowfabric.FlowID, plan flowplan.Plan) error {
+	batches := engine.Batches(plan.Members)
+	_, err := f.cfg.Schedules.CreateFlow(ctx, engine.NewFlow{ID: id, Namespace: x.Namespace, Kind: x.Kind, Creator: x.Creator, Digest: plan.Digest,
+		Tags: plan.Tags, Members: batches[0]})
+	for _, batch := range batches[1:] {
+		if err != nil {
+			break
+		}
+		_, err = f.cfg.Schedules.StageFlow(ctx, id, nil, batch)
+	}
+	return err
 }

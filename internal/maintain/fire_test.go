@@ -69,6 +69,14 @@ func (b *timetable) Schedules(_ context.Context, _ uint16, q engine.ScheduleQuer
 	return engine.SchedulePage{Now: time.Now(), Schedules: due[:min(100, len(due))], More: len(due) > 100}, nil
 }
 
+func (b *timetable) CreateFlow(context.Context, engine.NewFlow) (engine.FlowCreated, error) {
+	return engine.FlowCreated{}, flowfabric.ErrInvalidInput
+}
+
+func (b *timetable) StageFlow(context.Context, flowfabric.FlowID, *uint64, []engine.FlowMember) (engine.FlowCreated, error) {
+	return engine.FlowCreated{}, flowfabric.ErrInvalidInput
+}
+
 func (b *timetable) FireSchedule(ctx context.Context, f engine.Firing) (engine.Fired, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,7 +96,7 @@ func (b *timetable) FireSchedule(ctx context.Context, f engine.Firing) (engine.F
 	for i := range b.records {
 		if s := &b.records[i]; s.Name == f.Name && s.Next.Equal(f.Seen) {
 			s.Next = f.Next
-			return engine.Fired{Outcome: engine.FireCreated}, nil
+			return engine.Fired{Outcome: engine.FireCreated, Next: f.Next}, nil
 		}
 	}
 	return engine.Fired{Already: true}, nil

@@ -3,6 +3,7 @@ package toxic_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -17,8 +18,11 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/calendar"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
@@ -32,6 +36,27 @@ const (
 	spans     = 40 // times the clock is moved on
 	span      = 50 * time.Second
 )
+
+// threeNodes is the item of a flow, see template.
+var threeNodes = schedule.Item{Nodes: 3, Namespace: "default", Kind: "report"}
+
+// template is a flow of three nodes, as a schedule stores it.
+func template(t *testing.T) []byte {
+	t.Helper()
+	work := handler.Define[int, int]("k")
+	f := flow.New("report")
+	a := flow.Add(f, "a", work, 1)
+	flow.Add(f, "c", work, 3, flow.After(a, flow.Add(f, "b", work, 2)))
+	plan, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)), flowplan.Defaults{Namespace: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := plan.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
 
 // process is one of several that share a store: an engine behind a proxy of its own, and a maintenance loop that is stopped and
 // started.
@@ -72,6 +97,12 @@ func TestSchedulesOfManyProcesses(t *testing.T) {
 	a.put("last", schedule.Definition{Spec: schedule.Every(time.Second, time.Time{})})
 	a.put("skip", schedule.Definition{Spec: schedule.Cron("*/7 * * * * *", ""), CatchUp: schedule.CatchUpSkip})
 	a.put("solo", schedule.Definition{Spec: schedule.Every(3*time.Second, time.Time{}), CatchUp: schedule.CatchUpAll, Overlap: schedule.OverlapSkip})
+	a.put("jitter", schedule.Definition{Spec: schedule.Every(2*time.Second, time.Time{}), CatchUp: schedule.CatchUpAll, Jitter: time.Second})
+	a.put("runs", schedule.Definition{Spec: schedule.Every(time.Second, time.Time{}), CatchUp: schedule.CatchUpAll, Runs: 777})
+	a.put("until", schedule.Definition{Spec: schedule.Every(time.Second, time.Time{}), CatchUp: schedule.CatchUpAll, Until: a.now("until").Add(777 * time.Second)})
+	a.put("flow", schedule.Definition{Spec: schedule.Every(5*time.Second, time.Time{}), CatchUp: schedule.CatchUpAll, Item: threeNodes})
+	a.put("flow last", schedule.Definition{Spec: schedule.Every(5*time.Second, time.Time{}), Item: threeNodes})
+	a.put("flow runs", schedule.Definition{Spec: schedule.Every(5*time.Second, time.Time{}), CatchUp: schedule.CatchUpAll, Runs: 111, Item: threeNodes})
 	for range spans {
 		a.disturb()
 		a.advance(span)
@@ -154,13 +185,18 @@ func (a *agenda) stop(p *process) {
 // put makes a schedule whose first instant is to come.
 func (a *agenda) put(name string, d schedule.Definition) {
 	a.t.Helper()
-	d.Item = schedule.Item{Namespace: "default", Lane: "default", Kind: "k"}
+	var input []byte
+	if d.Item.Nodes > 0 {
+		input = template(a.t)
+	} else {
+		d.Item = schedule.Item{Namespace: "default", Lane: "default", Kind: "k"}
+	}
 	text, err := calendar.Encode(d)
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	next := d.Spec.Next(a.now(name))
-	if _, err := a.audit.PutSchedule(a.ctx, engine.SchedulePut{Name: name, Definition: text, Next: next}); err != nil {
+	if _, err := a.audit.PutSchedule(a.ctx, engine.SchedulePut{Name: name, Definition: text, Input: input, Next: next, Limit: d.Runs}); err != nil {
 		a.t.Fatal(err)
 	}
 	a.names, a.specs[name], a.first[name] = append(a.names, name), d, next
@@ -249,17 +285,19 @@ func (a *agenda) account() {
 	for _, name := range a.names {
 		page := a.page(name)
 		s, d, instants, fired := page.Schedules[0], a.specs[name], uint64(0), uint64(0)
-		for at := a.first[name]; at.Before(s.Next); at = d.Spec.Next(at) {
+		for at := a.first[name]; at.Before(s.Next) || s.Next.IsZero() && !at.IsZero() && (d.Runs == 0 || fired < d.Runs); at = d.Next(at) {
 			instants++
-			id := flowfabric.MakeExecutionID(ids.Scheduled(s.Partition, name, s.Incarnation, at))
 			switch {
-			case executions[id]:
+			case a.ran(executions, s, at, d.Item.Nodes):
 				fired++
 			case d.CatchUp == schedule.CatchUpAll && d.Overlap == "":
 				a.t.Fatalf("%s: the instant %s was not submitted", name, at)
 			}
 		}
-		submitted += int(fired)
+		submitted += int(fired) * max(1, d.Item.Nodes)
+		if over := d.Runs > 0 || !d.Until.IsZero(); over != s.Next.IsZero() || d.Runs > 0 && fired != d.Runs {
+			a.t.Errorf("%s: next at %s after %d of %d runs, until %s", name, s.Next, fired, d.Runs, d.Until)
+		}
 		if d.CatchUp == schedule.CatchUpAll && d.Overlap == "" {
 			exact += int(instants)
 		}
@@ -284,6 +322,31 @@ func (a *agenda) account() {
 			a.t.Errorf("partition %d:\n%s", p, strings.Join(bad[:min(len(bad), 10)], "\n"))
 		}
 	}
+}
+
+// ran tells whether an instant was submitted. A flow was, if it was released with all of its members; one that was not and is there
+// is forgotten, since it never runs.
+func (a *agenda) ran(executions map[flowfabric.ExecutionID]bool, s engine.Schedule, at time.Time, nodes int) bool {
+	a.t.Helper()
+	if nodes == 0 {
+		return executions[flowfabric.MakeExecutionID(ids.Scheduled(s.Partition, s.Name, s.Incarnation, at))]
+	}
+	id := flowfabric.FlowID(flowfabric.MakeExecutionID(ids.ScheduledFlow(s.Partition, s.Name, s.Incarnation, s.Revision, at)))
+	record, err := a.audit.DescribeFlow(a.ctx, id)
+	switch {
+	case errors.Is(err, flowfabric.ErrFlowNotFound):
+		return false
+	case err != nil:
+		a.t.Fatal(err)
+	case record.ReleasedAt.IsZero():
+		for _, node := range []string{"a", "b", "c"} {
+			delete(executions, id.Member(node))
+		}
+		return false
+	case record.Members != nodes:
+		a.t.Errorf("%s: the flow of %s was released with %d members", s.Name, at, record.Members)
+	}
+	return executions[id.Member("a")] && executions[id.Member("b")] && executions[id.Member("c")]
 }
 
 // executions are all that exist.

@@ -4,12 +4,13 @@
 --   mf mt mn mr  the last run of missed instants: first, last, how many, why; m:<why> how many in all
 --   pz 1 = paused             pa paused at             pb by whom             ra resumed at   rb by whom
 --   ct created at             up updated at            by who updated it
+--   lw the last flow; lx is a flow if it is the same
 -- Revisions grow over all schedules of a partition, removed ones too, and are times, so that a failover repeats none.
 local schedule = {}
 
 -- read returns all fields but the definition and the input, nil when there is none.
 function schedule.read(ctx, name)
-  local fields = { 'rv', 'ic', 'nx', 'lf', 'lx', 'fc', 'mc', 'mf', 'mt', 'mn', 'mr', 'pz', 'pa', 'pb', 'ra', 'rb', 'ct', 'up', 'by' }
+  local fields = { 'rv', 'ic', 'nx', 'lf', 'lx', 'fc', 'mc', 'mf', 'mt', 'mn', 'mr', 'pz', 'pa', 'pb', 'ra', 'rb', 'ct', 'up', 'by', 'lw' }
   local v = redis.call('HMGET', keys.schedule(ctx.r, name), unpack(fields))
   if not v[1] then return nil end
   local c = {}
@@ -55,9 +56,11 @@ function schedule.miss(ctx, name, c, m)
   redis.call('HSET', key, field, reply.int(math.min(tonumber(redis.call('HGET', key, field) or '0') + m.count, most)))
 end
 
--- file sets when a schedule is due next, '' for never, and whether the tick looks for it.
-function schedule.file(ctx, name, c, at)
+-- file sets when a schedule is due next, '' for never, and whether the tick looks for it. One that has fired as often as limit ('' without
+-- end) is never due again. It returns what was set.
+function schedule.file(ctx, name, c, at, limit)
   local key = keys.schedule(ctx.r, name)
+  if limit ~= '' and tonumber(c.fc or '0') >= tonumber(limit) then at = '' end
   if at == '' then
     redis.call('HDEL', key, 'nx')
   else
@@ -70,4 +73,5 @@ function schedule.file(ctx, name, c, at)
     root.need(ctx, tonumber(at))
     root.filed(ctx, tonumber(at))
   end
+  return at
 end

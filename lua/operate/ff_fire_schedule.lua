@@ -1,11 +1,14 @@
 -- ff_fire_schedule: moves a schedule from the due time its caller saw on to the next one ('' for never): counts the instants between that
--- are missed, and submits one, at, unless that is '' . The item is one of ff_create_execution whose input is the schedule's. With solo it is not submitted
--- while the schedule's last execution has not ended. What is refused or not submitted is counted as missed, with the
--- reason. If the schedule is not as its caller saw it any more, nothing happens: so every instant is dealt with once.
+-- are missed, and submits one, at, unless that is '' . The item is one of ff_create_execution whose input is the schedule's. Or it is a
+-- flow that was staged with so many members and edges: it is released as by ff_flow_seal, so that it runs if the schedule moves on and
+-- not otherwise. Without a mode, or while it lacks some, the outcome is wanted, and nothing happens. With solo nothing is submitted while the schedule's last
+-- execution or flow has not ended. What is refused or not submitted is counted as missed, with the reason. A schedule that has fired
+-- as often as limit ('' without end) is not due any more: the next of the reply is when it is due now, 0 for never. If the schedule is not as its caller saw it any more,
+-- nothing happens: so every instant is dealt with once.
 -- Flags:   none
 -- Go:      Engine.FireSchedule
--- Args:    protocol name revision seen next missed first last why at solo [namespace lane kind capabilities priority delay deadline policy timeout creator tags {key value} count {id digest payload}]
--- Replies: OK outcome detail; ALREADY_SATISFIED revision next
+-- Args:    protocol name revision seen next missed first last why limit at solo flow members edges mode [namespace lane kind capabilities priority delay deadline policy timeout creator tags {key value} count {id digest payload}]
+-- Replies: OK outcome detail next; ALREADY_SATISFIED revision next
 -- Errors:  invalid_input schedule_not_found partition_missing partition_frozen protocol_mismatch
 local ff_fire = {}
 
@@ -17,22 +20,37 @@ function ff_fire.judge(ctx, q, argv)
   local seen = args.int(q.seen, 0, most)
   if not seen then return 'seen' end
   if q.next ~= '' and not args.int(q.next, seen + 1, most) then return 'next: later than seen' end
+  if q.limit ~= '' and not args.int(q.limit, 1, most) then return 'limit: at least 1' end
   local missed = schedule.missed(argv, 6)
   if not missed then return 'missed: count, first, last, reason' end
   if q.at == '' then
     if missed.count == 0 then return 'at: nothing is fired, and nothing missed' end
-    if argv[12] then return 'item: nothing is fired' end
+    if argv[17] or q.flow ~= '' then return 'item: nothing is fired' end
   else
     if not args.int(q.at, seen, ctx.now) then return 'at: from seen to now' end
     if q.next ~= '' and tonumber(q.next) <= tonumber(q.at) then return 'next: later than at' end
   end
   if q.solo ~= '0' and q.solo ~= '1' then return 'solo: 0 or 1' end
+  return q.flow ~= '' and ff_fire.judge_flow(q, argv) or nil
+end
+
+-- judge_flow returns what is wrong with the arguments of a flow, or nil.
+function ff_fire.judge_flow(q, argv)
+  if not args.uuid(q.flow) then return 'flow id' end
+  if not args.int(q.members, 1, 10000) then return 'members: 1..10000' end
+  if not args.int(q.edges, 0, 60000) then return 'edges: 0..60000' end
+  if q.mode ~= '' and not flow.modes[q.mode] then return 'mode: seal, grow, open or nothing' end
+  if argv[17] then return 'item: a flow is fired' end
   return nil
 end
 
--- running tells whether the schedule's last execution has not ended.
+-- running tells whether the schedule's last execution, or flow, has not ended.
 function ff_fire.running(ctx, c)
   if not c.lx then return false end
+  if c.lw == c.lx then
+    local h = graph.head(ctx, c.lx)
+    return h and not h.en
+  end
   local s = record.read(ctx, c.lx).state
   return s and string.sub(s, 1, 1) ~= 'T'
 end
@@ -49,13 +67,37 @@ function ff_fire.decide(ctx, c, item, solo)
   return 'created', item.id
 end
 
+-- staged answers what becomes of a flow, as decide does of an item: wanted when it is not there as a whole, or was only asked about.
+function ff_fire.staged(ctx, c, q)
+  if q.solo == '1' and c.lx ~= q.flow and ff_fire.running(ctx, c) then return 'overlap', c.lx, 'overlap' end
+  local h = graph.head(ctx, q.flow)
+  if not h then return 'wanted', q.flow end
+  if h.rl then return 'known', q.flow end
+  if h.st ~= 'F0' then return 'refused', 'flow_already_terminal ' .. h.st, 'flow_already_terminal' end
+  if q.mode == '' or graph.count(h, 'nn') < tonumber(q.members) or graph.count(h, 'ne') < tonumber(q.edges) then return 'wanted', q.flow end
+  return 'created', q.flow
+end
+
+-- submit writes what is fired: the item, or the flow that is released.
+function ff_fire.submit(ctx, q, item)
+  if item then
+    create.write(ctx, item)
+    indexes.apply(ctx)
+  else
+    flow.release(ctx, graph.head(ctx, q.flow), q.mode)
+    flow.apply(ctx)
+  end
+  create.close(ctx)
+end
+
 local function ff_fire_schedule(ctx, argv)
-  local q = args.named(argv, 2, { 'name', 'revision', 'seen', 'next', 'missed', 'first', 'last', 'why', 'at', 'solo' })
+  local q = args.named(argv, 2, { 'name', 'revision', 'seen', 'next', 'missed', 'first', 'last', 'why', 'limit', 'at', 'solo', 'flow',
+    'members', 'edges', 'mode' })
   local wrong = ff_fire.judge(ctx, q, argv)
   if wrong then return reply.err('invalid_input', wrong) end
   local name, at, item = q.name, q.at, nil
-  if at ~= '' then
-    local items, bad = create.parse(argv, 12)
+  if at ~= '' and q.flow == '' then
+    local items, bad = create.parse(argv, 17)
     if not items then return bad end
     if #items > 1 then return reply.err('invalid_input', 'item: one') end
     item = items[1]
@@ -64,23 +106,25 @@ local function ff_fire_schedule(ctx, argv)
   if not c then return reply.err('schedule_not_found', name) end
   if c.rv ~= q.revision or c.nx ~= q.seen or c.pz then return reply.already(c.rv, c.nx or '0') end
   local key, outcome, detail, why = keys.schedule(ctx.r, name), 'missed', '', nil
-  if at ~= '' then
+  if item then
     item.payload = redis.call('HGET', key, 'in') or ''
     outcome, detail, why = ff_fire.decide(ctx, c, item, q.solo == '1')
+  elseif at ~= '' then
+    outcome, detail, why = ff_fire.staged(ctx, c, q)
+    if outcome == 'wanted' then return reply.ok(outcome, detail, c.nx) end
   end
 
   schedule.miss(ctx, name, c, schedule.missed(argv, 6))
   if why then
     schedule.miss(ctx, name, c, { count = 1, first = at, last = at, why = why })
   elseif outcome == 'created' or outcome == 'known' then
-    redis.call('HSET', key, 'lf', at, 'lx', item.id)
+    redis.call('HSET', key, 'lf', at, 'lx', detail)
+    if not item then redis.call('HSET', key, 'lw', detail) end
   end
   if outcome == 'created' then
-    redis.call('HINCRBY', key, 'fc', 1)
-    create.write(ctx, item)
-    indexes.apply(ctx)
-    create.close(ctx)
+    c.fc = redis.call('HINCRBY', key, 'fc', 1)
+    ff_fire.submit(ctx, q, item)
   end
-  schedule.file(ctx, name, c, q.next)
-  return reply.ok(outcome, detail)
+  local due = schedule.file(ctx, name, c, q.next, q.limit)
+  return reply.ok(outcome, detail, due ~= '' and due or '0')
 end

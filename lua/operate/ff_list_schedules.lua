@@ -1,15 +1,16 @@
 -- ff_list_schedules: schedules of a partition: those that are due ("due", oldest first, but for the name first ones), all in the order of names after one
--- ("all"), or one ("one"). At most limit, and about 512 KiB; more tells whether some are left. The input stays; in is its length.
+-- ("all"), or one ("one"). At most limit, and about 512 KiB; more tells whether some are left. payload is the input of one that is read
+-- "whole"; of others it stays, and input is its length. lastflow is the last flow: it is lastid if that is a flow.
 -- Flags:   no-writes
 -- Go:      Engine.Schedules
 -- Args:    protocol which name limit
--- Replies: OK now more count {name revision incarnation next lastdue lastid fired missed from to run why paused pausedat pausedby resumedat resumedby created updated by input definition reasons {why count}}
+-- Replies: OK now more count {name revision incarnation next lastdue lastid fired missed from to run why paused pausedat pausedby resumedat resumedby created updated by input definition lastflow payload reasons {why count}}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_schedules = {}
 
 -- names lists what may be shown, one more than the limit.
 function ff_schedules.names(ctx, which, name, limit)
-  if which == 'one' then return { name } end
+  if which == 'one' or which == 'whole' then return { name } end
   local most = reply.int(limit + 1)
   if which == 'due' then
     return redis.call('ZRANGEBYSCORE', keys.schedules(ctx.r), '-inf', ctx.t, 'LIMIT', name, most)
@@ -17,12 +18,12 @@ function ff_schedules.names(ctx, which, name, limit)
   return redis.call('ZRANGEBYLEX', keys.schedule_names(ctx.r), name == '' and '-' or '(' .. name, '+', 'LIMIT', '0', most)
 end
 
--- add appends one record, and returns its size; nil when there is none.
-function ff_schedules.add(ctx, name, out)
+-- add appends one record, with its input if it is whole, and returns its size; nil when there is none.
+function ff_schedules.add(ctx, name, out, whole)
   local key, wanted = keys.schedule(ctx.r, name), {}
   local all, c, reasons = redis.call('HKEYS', key), {}, {}
   for i = 1, #all do
-    if all[i] ~= 'in' then wanted[#wanted + 1] = all[i] end
+    if whole or all[i] ~= 'in' then wanted[#wanted + 1] = all[i] end
     if string.sub(all[i], 1, 2) == 'm:' then reasons[#reasons + 1] = all[i] end
   end
   if #wanted == 0 then return nil end
@@ -31,7 +32,7 @@ function ff_schedules.add(ctx, name, out)
   table.sort(reasons)
   local slots = { name, c.rv or '0', c.ic or '0', c.nx or '0', c.lf or '0', c.lx or '', c.fc or '0', c.mc or '0', c.mf or '0',
     c.mt or '0', c.mn or '0', c.mr or '', c.pz or '0', c.pa or '0', c.pb or '', c.ra or '0', c.rb or '', c.ct or '0', c.up or '0',
-    c.by or '', c.il or '0', c.df or '', reply.int(#reasons) }
+    c.by or '', c.il or '0', c.df or '', c.lw or '', c['in'] or '', reply.int(#reasons) }
   for i = 1, #slots do out[#out + 1] = slots[i] end
   for i = 1, #reasons do
     out[#out + 1] = string.sub(reasons[i], 3)
@@ -42,9 +43,10 @@ end
 
 local function ff_list_schedules(ctx, argv)
   local which, name, limit = argv[2], argv[3], args.int(argv[4], 1, 100)
-  if which ~= 'due' and which ~= 'all' and which ~= 'one' then return reply.err('invalid_input', 'which: due, all or one') end
+  local one = which == 'one' or which == 'whole'
+  if which ~= 'due' and which ~= 'all' and not one then return reply.err('invalid_input', 'which: due, all, one or whole') end
   if which == 'due' and not args.int(name, 0, 10000) then return reply.err('invalid_input', 'name: how many are left out') end
-  if not name or (name ~= '' or which == 'one') and not args.name(name, 64) then return reply.err('invalid_input', 'name') end
+  if not name or (name ~= '' or one) and not args.name(name, 64) then return reply.err('invalid_input', 'name') end
   if not limit then return reply.err('invalid_input', 'limit: 1..100') end
   local all, out, count, bytes, more = ff_schedules.names(ctx, which, name, limit), { 1, 'OK', ctx.t, '0', '0' }, 0, 0, false
   for i = 1, #all do
@@ -52,7 +54,7 @@ local function ff_list_schedules(ctx, argv)
       more = true
       break
     end
-    local size = ff_schedules.add(ctx, all[i], out)
+    local size = ff_schedules.add(ctx, all[i], out, which == 'whole')
     if size then
       count, bytes = count + 1, bytes + size
     end

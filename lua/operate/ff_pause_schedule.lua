@@ -23,6 +23,6 @@ local function ff_pause_schedule(ctx, argv)
     redis.call('HDEL', key, 'pz')
     redis.call('HSET', key, 'ra', ctx.t, 'rb', by)
   end
-  schedule.file(ctx, name, c, c.nx or '')
+  schedule.file(ctx, name, c, c.nx or '', '')
   return reply.ok(ctx.t)
 end

@@ -1,0 +1,293 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/schedule"
+)
+
+// scheduleBody is what is submitted when.
+type scheduleBody struct {
+	Cron        string            `json:"cron,omitempty" jsonschema:"minute hour day month weekday"`
+	Zone        string            `json:"zone,omitempty" jsonschema:"of the cron expression, such as Europe/Berlin; default UTC"`
+	EveryMs     int64             `json:"every_ms,omitempty" jsonschema:"instead of cron"`
+	Until       *time.Time        `json:"until,omitempty" jsonschema:"no run after this time; default without end"`
+	MaxRuns     uint64            `json:"max_runs,omitempty" jsonschema:"it ends after so many runs since its creation; 0: without end"`
+	JitterMs    int64             `json:"jitter_ms,omitempty" jsonschema:"each run starts up to so much later, at most 24 h and halfway to the next run"`
+	FirstRunNow bool              `json:"first_run_now,omitempty" jsonschema:"run once at the creation as well; a schedule that exists is not run by it"`
+	Kind        string            `json:"kind" jsonschema:"of the execution, or with nodes of the flow"`
+	Input       json.RawMessage   `json:"input,omitempty"`
+	Nodes       []nodeBody        `json:"nodes,omitempty" jsonschema:"each run submits a flow of these nodes; lane, priority, times and retries are then said of the nodes"`
+	Namespace   string            `json:"namespace,omitempty"`
+	Lane        string            `json:"lane,omitempty"`
+	Priority    int               `json:"priority,omitempty"`
+	DeadlineMs  int64             `json:"deadline_ms,omitempty"`
+	TimeoutMs   int64             `json:"timeout_ms,omitempty"`
+	Retries     *int              `json:"retries,omitempty"`
+	Tags        map[string]string `json:"tags,omitempty"`
+	Overlap     string            `json:"overlap,omitempty" jsonschema:"allow (default) or skip, while the last one has not ended"`
+	CatchUp     string            `json:"catch_up,omitempty" jsonschema:"last (default), all or skip: which of the instants that were missed are run"`
+}
+
+type scheduleMade struct {
+	Revision uint64     `json:"revision"`
+	Changed  bool       `json:"changed"`
+	Next     *time.Time `json:"next,omitempty" jsonschema:"absent: it is over"`
+}
+
+func (c *call) putSchedule() error {
+	var b scheduleBody
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	name := c.r.PathValue("key")
+	if len(c.who.Namespaces) > 0 { // another's schedule is not changed
+		if s, err := c.h.admin.GetSchedule(c.ctx(), name); err == nil && !c.who.may(s.Definition.Item.Namespace) {
+			return &problem{Status: http.StatusConflict, Code: "schedule_changed", Field: "key", Detail: "the name is taken elsewhere"}
+		}
+	}
+	d, err := c.declaration(name, b, "")
+	if err != nil {
+		return err
+	}
+	set, err := d.Put(c.ctx(), c.h.client)
+	if err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, scheduleMade{set.Revision, !set.Already, utc(set.Next)})
+}
+
+// declaration is what a body says; at is where the body is in that of the request.
+func (c *call) declaration(name string, b scheduleBody, at string) (none client.ScheduleDeclaration, err error) {
+	var spec schedule.Spec
+	switch {
+	case (b.Cron == "") == (b.EveryMs == 0):
+		return none, invalid(at+"/cron", "want either cron or every_ms")
+	case b.Cron != "":
+		zone := b.Zone
+		if zone == "" {
+			zone = "UTC"
+		}
+		spec = schedule.Cron(b.Cron, zone)
+	default:
+		spec = schedule.Every(ms(b.EveryMs), time.Time{})
+	}
+	namespace, err := c.namespace(b.Namespace)
+	if err != nil {
+		return none, err
+	}
+	shared := []client.ScheduleFlowOption{flowfabric.Tags(b.Tags), flowfabric.Creator(c.who.Name)}
+	opts := []client.ScheduleOption{flowfabric.Tags(b.Tags), flowfabric.Creator(c.who.Name), flowfabric.Priority(b.Priority)}
+	if namespace != "" {
+		opts, shared = append(opts, flowfabric.Namespace(namespace)), append(shared, flowfabric.Namespace(namespace))
+	}
+	for _, o := range b.times() {
+		opts, shared = append(opts, o), append(shared, o)
+	}
+	if len(b.Nodes) > 0 {
+		if b.Input != nil || b.Lane != "" || b.Priority != 0 || b.DeadlineMs != 0 || b.TimeoutMs != 0 || b.Retries != nil {
+			return none, invalid(at+"/nodes", "input, lane, priority, deadline_ms, timeout_ms and retries belong to the nodes")
+		}
+		f, err := graphOf(b.Kind, b.Nodes, at+"/nodes")
+		if err != nil {
+			return none, err
+		}
+		return client.DeclareFlowSchedule(name, spec, f, shared...), nil
+	}
+	if b.Input == nil {
+		b.Input = json.RawMessage("null")
+	}
+	return client.DeclareSchedule(name, spec, handler.Define[[]byte, []byte](b.Kind), []byte(b.Input), append(opts, b.work()...)...), nil
+}
+
+// times are the options about when it runs.
+func (b scheduleBody) times() []client.SchedulingOption {
+	opts := []client.SchedulingOption{client.MaxRuns(b.MaxRuns), client.Jitter(ms(b.JitterMs))}
+	if b.Until != nil {
+		opts = append(opts, client.Until(*b.Until))
+	}
+	if b.FirstRunNow {
+		opts = append(opts, client.FirstRunNow())
+	}
+	if b.Overlap != "" {
+		opts = append(opts, client.Overlap(schedule.Overlap(b.Overlap)))
+	}
+	if b.CatchUp != "" {
+		opts = append(opts, client.CatchUp(schedule.CatchUp(b.CatchUp)))
+	}
+	return opts
+}
+
+// work are the options of the execution.
+func (b scheduleBody) work() (opts []client.ScheduleOption) {
+	if b.Lane != "" {
+		opts = append(opts, flowfabric.Lane(b.Lane))
+	}
+	if b.DeadlineMs != 0 {
+		opts = append(opts, flowfabric.Deadline(ms(b.DeadlineMs)))
+	}
+	if b.TimeoutMs != 0 {
+		opts = append(opts, flowfabric.Timeout(ms(b.TimeoutMs)))
+	}
+	if b.Retries != nil {
+		opts = append(opts, flowfabric.Retries(*b.Retries))
+	}
+	return opts
+}
+
+// ownedBody is all that an owner declares.
+type ownedBody struct {
+	Schedules map[string]scheduleBody `json:"schedules" jsonschema:"by name; the owner's other schedules are removed"`
+}
+
+type ownedMade struct {
+	Created   []string `json:"created,omitempty"`
+	Updated   []string `json:"updated,omitempty"`
+	Unchanged []string `json:"unchanged,omitempty"`
+	Removed   []string `json:"removed,omitempty"`
+}
+
+func (c *call) syncSchedules() error {
+	var b ownedBody
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	if err := c.everywhere(); err != nil {
+		return err
+	}
+	var all []client.ScheduleDeclaration
+	for name, s := range b.Schedules {
+		d, err := c.declaration(name, s, "/schedules/"+name)
+		if err != nil {
+			return err
+		}
+		all = append(all, d)
+	}
+	done, err := c.h.client.SyncSchedules(c.ctx(), c.r.PathValue("key"), all...)
+	if _, taken := errors.AsType[*client.ScheduleOwnerError](err); taken {
+		return &problem{Status: http.StatusConflict, Code: "schedule_owned", Field: "/schedules", Detail: err.Error()}
+	}
+	if err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, ownedMade(done))
+}
+
+type scheduleList struct {
+	Items []scheduleItem `json:"items"`
+}
+
+type scheduleItem struct {
+	Name      string      `json:"name"`
+	Namespace string      `json:"namespace,omitempty"`
+	Lane      string      `json:"lane,omitempty"`
+	Kind      string      `json:"kind,omitempty"`
+	Spec      string      `json:"spec,omitempty"`
+	Error     string      `json:"error,omitempty" jsonschema:"why it cannot be read"`
+	Nodes     int         `json:"nodes,omitempty" jsonschema:"of the flow that each run submits; absent: it is an execution"`
+	Owner     string      `json:"owner,omitempty" jsonschema:"who declares it"`
+	Until     *time.Time  `json:"until,omitempty"`
+	MaxRuns   uint64      `json:"max_runs,omitempty"`
+	RunsLeft  *uint64     `json:"runs_left,omitempty" jsonschema:"of max_runs"`
+	JitterMs  int64       `json:"jitter_ms,omitempty"`
+	Ended     string      `json:"ended,omitempty" jsonschema:"why it has no next run: runs, until, or spec, which has no further instant"`
+	Next      *time.Time  `json:"next,omitempty"`
+	NextRuns  []time.Time `json:"next_runs,omitempty"`
+	LastDue   *time.Time  `json:"last_due,omitempty"`
+	LastID    string      `json:"last_execution,omitempty"`
+	LastFlow  string      `json:"last_flow,omitempty"`
+	Fired     uint64      `json:"fired"`
+	Missed    uint64      `json:"missed"`
+	Paused    bool        `json:"paused"`
+	PausedBy  string      `json:"paused_by,omitempty"`
+}
+
+func (c *call) schedules() error {
+	list, err := c.h.admin.Schedules(c.ctx())
+	if err != nil {
+		return err
+	}
+	out := scheduleList{Items: []scheduleItem{}}
+	for _, s := range list {
+		if !c.who.may(s.Definition.Item.Namespace) {
+			continue
+		}
+		out.Items = append(out.Items, itemOf(s))
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
+
+func itemOf(s admin.ScheduleInfo) scheduleItem {
+	d := s.Definition
+	x := scheduleItem{Name: s.Name, Namespace: d.Item.Namespace, Lane: d.Item.Lane, Kind: d.Item.Kind, Nodes: d.Item.Nodes, Owner: d.Owner, Until: utc(d.Until),
+		MaxRuns: d.Runs, JitterMs: d.Jitter.Milliseconds(), Ended: string(s.Ended()), Next: utc(s.Next), LastDue: utc(s.LastDue), Fired: s.Fired, Missed: s.Missed,
+		Paused: s.Paused, PausedBy: s.PausedBy}
+	if left, limited := s.RunsLeft(); limited {
+		x.RunsLeft = &left
+	}
+	if s.Err != nil {
+		x.Error = s.Err.Error()
+	} else {
+		x.Spec = d.Spec.String()
+		for _, at := range s.NextRuns(5) {
+			x.NextRuns = append(x.NextRuns, at.UTC())
+		}
+	}
+	if !s.LastID.IsZero() {
+		x.LastID = s.LastID.String()
+	}
+	if !s.LastFlow.IsZero() {
+		x.LastFlow = s.LastFlow.String()
+	}
+	return x
+}
+
+// schedule is the one that the path names, if the principal may see it.
+func (c *call) schedule() (string, error) {
+	name := c.r.PathValue("key")
+	s, err := c.h.admin.GetSchedule(c.ctx(), name)
+	c.acting("", s.Definition.Item.Namespace)
+	if err == nil && !c.who.may(s.Definition.Item.Namespace) {
+		err = &problem{Status: http.StatusNotFound, Code: "schedule_not_found", Detail: "no schedule has this name"}
+	}
+	return name, err
+}
+
+func (c *call) changeSchedule(do func(name string) error) error {
+	if c.r.Method == http.MethodPost {
+		if err := c.body(&nothing{}); err != nil {
+			return err
+		}
+	}
+	name, err := c.schedule()
+	if err == nil {
+		err = do(name)
+	}
+	if err != nil {
+		return err
+	}
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (c *call) pauseSchedule() error {
+	return c.changeSchedule(func(name string) error { return c.h.admin.PauseSchedule(c.ctx(), name, c.by()) })
+}
+
+func (c *call) resumeSchedule() error {
+	return c.changeSchedule(func(name string) error { return c.h.admin.ResumeSchedule(c.ctx(), name, c.by()) })
+}
+
+func (c *call) removeSchedule() error {
+	return c.changeSchedule(func(name string) error {
+		_, err := c.h.admin.RemoveSchedule(c.ctx(), name, nil, c.by())
+		return err
+	})
+}
