@@ -225,6 +225,10 @@ var methods = []method{
 		x, token := s.suspended()
 		return second(c.DeliverSignal(s.ctx, x.ID(), token.Waitpoint(), token.Digest(), suspend.SentSignal{Name: "go", Payload: []byte(`"on"`)}))
 	}},
+	{"Client.Send", true, func(s *stage, c *client.Client) error {
+		return second(c.Send(s.ctx, s.waiting().ID(), "user", "hello"))
+	}},
+	{"Client.Messages", true, func(s *stage, c *client.Client) error { return second(c.Messages(s.ctx, s.waiting().ID(), 0)) }},
 	{"Client.ReadQuestion", true, func(s *stage, c *client.Client) error {
 		x, token := s.suspended()
 		return second(c.ReadQuestion(s.ctx, x.ID(), token.Waitpoint(), token.Digest()))
@@ -451,6 +455,9 @@ var methods = []method{
 		return admin.New(c).SetFlowTags(s.ctx, s.submitted().ID(), map[string]string{"a.b": "c"})
 	}},
 
+	{"Execution.Send", true, func(s *stage, c *client.Client) error {
+		return second(mine(c, s.waiting()).Send(s.ctx, "user", "hello"))
+	}},
 	{"Execution.Get", true, func(s *stage, c *client.Client) error { return second(mine(c, s.waiting()).Get(s.ctx)) }},
 	{"Execution.Result", true, func(s *stage, c *client.Client) error { return second(mine(c, s.ended()).Result(s.ctx)) }},
 	{"Execution.ResultNow", true, func(s *stage, c *client.Client) error { return second(mine(c, s.ended()).ResultNow(s.ctx)) }},

@@ -115,6 +115,9 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 					if _, err := p.Signal(ctx, token, "on"); err != nil {
 						t.Fatalf("signal: %v", err)
 					}
+					if _, err := x.Send(ctx, "user", "hello"); err != nil {
+						t.Fatalf("send: %v", err)
+					}
 				}
 			}
 		}
@@ -352,7 +355,11 @@ func do(ctx context.Context, task *handler.Task, in string) (string, error) {
 	}); err != nil {
 		return "", err
 	}
-	return suspend.Await[string](ctx, task, "go")
+	out, err := suspend.Await[string](ctx, task, "go")
+	if err == nil {
+		_, err = suspend.Receive[string](ctx, task, "user")
+	}
+	return out, err
 }
 
 // What is not a user's job is refused, by the server and not by good manners.
