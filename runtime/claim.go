@@ -43,7 +43,7 @@ type claimer struct {
 
 // claimStore is what a claimer asks of the server beside the claims themselves, which its keeper makes.
 type claimStore interface {
-	SetSubscription(ctx context.Context, partition uint16, classes []uint64, namespaces ...string) (digest string, err error)
+	SetSubscription(ctx context.Context, partition uint16, s engine.Subscription) (digest string, err error)
 	CompleteExecutions(ctx context.Context, partition uint16, items []engine.Completion, next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error)
 }
 
@@ -205,7 +205,7 @@ func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion, 
 func (c *claimer) declare(p *partition) error {
 	ctx, cancel := context.WithTimeout(c.ctx, roundTimeout)
 	defer cancel()
-	digest, err := c.store.SetSubscription(ctx, p.id, p.subscription, c.offer.Spaces()...)
+	digest, err := c.store.SetSubscription(ctx, p.id, c.offer.Subscribe(p.subscription))
 	if err == nil {
 		p.digest = digest
 	}

@@ -35,11 +35,11 @@ type partition struct {
 	subscription []uint64
 	gated        bool   // some of it has had gates; changed under scheduler.mu
 	digest       string // "" until the subscription is stored
-	rotation     uint64
+	rotation     uint64 // grows with each claim; it begins elsewhere in each partition, so that lanes have their turns over all of them, too
 }
 
 func newPartition(id uint16) *partition {
-	return &partition{id: id, backoff: newBackoff(100*time.Millisecond, 5*time.Second)}
+	return &partition{id: id, rotation: uint64(id), backoff: newBackoff(100*time.Millisecond, 5*time.Second)}
 }
 
 // learn merges the table delta of a reply.
@@ -50,7 +50,7 @@ func (p *partition) learn(reply engine.ClaimReply) {
 }
 
 func newOffer(cfg Config, kinds []string) offer.Offer {
-	return offer.New(append([]string{cfg.Namespace}, cfg.Namespaces...), cfg.Lanes, kinds, cfg.Capabilities)
+	return offer.New(append([]string{cfg.Namespace}, cfg.Namespaces...), cfg.Lanes, kinds, cfg.Capabilities).Weighing(cfg.LaneWeights)
 }
 
 // newBackoff is the one shape of backoff in this package: doubling, ±50 %, for ever.

@@ -45,7 +45,7 @@ type part struct {
 func newPool(g *Gateway, o offer.Offer) *pool {
 	p := &pool{g: g, offer: o, admitter: admit.New(admit.Config{Engine: g.engine, Logger: g.log})}
 	for i := range g.engine.Partitions() {
-		p.parts = append(p.parts, &part{id: i, hot: true, turn: make(chan struct{}, 1)})
+		p.parts = append(p.parts, &part{id: i, hot: true, rotation: uint64(i), turn: make(chan struct{}, 1)})
 	}
 	return p
 }
@@ -211,7 +211,7 @@ func (p *pool) learn(x *part, reply engine.ClaimReply) bool {
 func (p *pool) declare(x *part) error {
 	ctx, cancel := context.WithTimeout(p.g.life, callTimeout)
 	defer cancel()
-	digest, err := p.g.engine.SetSubscription(ctx, x.id, x.subscription, p.offer.Spaces()...)
+	digest, err := p.g.engine.SetSubscription(ctx, x.id, p.offer.Subscribe(x.subscription))
 	if err == nil {
 		x.digest = digest
 	}

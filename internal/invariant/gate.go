@@ -19,13 +19,16 @@ var (
 
 // gateTables verifies what a partition knows of gates and shares besides its routes.
 func (l *look) gateTables() {
-	level, spaces := 0, map[string]bool{}
+	level, spaces, lanes := 0, map[string]bool{}, map[string]bool{}
 	for id, row := range l.Hashes[":routes"] {
 		if l.gates(id) != "" {
 			level = 1
 		}
 		space, _, _ := strings.Cut(row, "\x1f")
 		spaces[space] = true
+		if parts := strings.Split(row, "\x1f"); len(id) <= 9 && len(parts) == 5 {
+			lanes[parts[1]] = true
+		}
 	}
 	for scope, row := range l.Hashes[":attached"] {
 		level = max(level, 2)
@@ -41,6 +44,9 @@ func (l *look) gateTables() {
 	}
 	if first := l.Root["space"]; first != "" && l.Root["spaces"] == "" && (len(spaces) > 1 || len(spaces) == 1 && !spaces[first]) {
 		l.wrong("there are several namespaces, the first was %q, and the root does not tell", first)
+	}
+	if l.Root["mixed"] == "" && len(lanes) > 1 {
+		l.wrong("there are %d lanes, and the root does not tell", len(lanes))
 	}
 	for name, row := range l.Hashes[":shares"] {
 		if !shareRow.MatchString(row) {

@@ -69,7 +69,7 @@ func (p Partition) News() string          { return string(p) + ":news" }        
 
 func (p Partition) Queue(route string) string     { return string(p) + ":q:" + route }
 func (p Partition) Interest(digest string) string { return string(p) + ":int:" + digest }
-func (p Partition) Spaces(digest string) string   { return string(p) + ":ins:" + digest }  // string: namespaces of an interest
+func (p Partition) Spaces(digest string) string   { return string(p) + ":ins:" + digest }  // string: namespaces and weights of lanes of an interest
 func (p Partition) Ring(class string) string      { return string(p) + ":ring:" + class }  // zset: namespaces with work by turn
 func (p Partition) Gring(class string) string     { return string(p) + ":gring:" + class } // zset: likewise, work with gates
 func (p Partition) Turns(class, namespace string) string {

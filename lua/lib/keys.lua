@@ -46,7 +46,7 @@ function keys.news(r) return r .. ':news' end           -- channel: the feed has
 -- One per route, interest or session.
 function keys.queue(r, route) return r .. ':q:' .. route end          -- zset: execution by score
 function keys.interest(r, digest) return r .. ':int:' .. digest end   -- set: classes, as ready has them
-function keys.spaces(r, digest) return r .. ':ins:' .. digest end     -- string: namespaces of an interest; empty for all
+function keys.spaces(r, digest) return r .. ':ins:' .. digest end     -- string: namespaces, none for all, and weights of lanes
 function keys.ring(r, class) return r .. ':ring:' .. class end        -- zset: namespaces with work in the order of their turns
 function keys.gring(r, class) return r .. ':gring:' .. class end      -- zset: likewise, work with gates
 function keys.turns(r, class, namespace) return r .. ':turns:' .. class .. ':' .. namespace end -- zset: routes with gates and work
