@@ -427,7 +427,7 @@ func grants(ctx context.Context, t *testing.T, e *engine.Engine, partition uint1
 	for _, r := range table.Routes {
 		routes = append(routes, r.ID)
 	}
-	q.Subscription, err = e.SetSubscription(ctx, partition, routes)
+	q.Subscription, err = e.SetSubscription(ctx, partition, engine.Subscription{Classes: routes})
 	no(t, err)
 	q.Table = table.Table
 	reply, err := e.ClaimNext(ctx, q)

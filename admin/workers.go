@@ -65,6 +65,7 @@ type WorkerInfo struct {
 	Namespace    string
 	Namespaces   []string // besides Namespace; "*" is every one
 	Lanes        []string
+	LaneWeights  map[string]int // how its lanes share it, where a weight is not 1
 	Kinds        []string
 	Capabilities []string
 	Concurrency  int

@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/gateway"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/offer"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -43,6 +44,7 @@ type workerBody struct {
 	Name         string            `json:"name,omitempty" jsonschema:"for people, 1..24 of A-Z a-z 0-9 . _ -; default http"`
 	Kinds        []string          `json:"kinds" jsonschema:"kinds of executions that it handles, 1..256"`
 	Lanes        []string          `json:"lanes,omitempty" jsonschema:"default: default"`
+	LaneWeights  map[string]int    `json:"lane_weights,omitempty" jsonschema:"how its lanes share its claims while several have work: 1..1000 for a lane of lanes, default 1"`
 	Namespaces   []string          `json:"namespaces,omitempty" jsonschema:"default: those of the token, or default; * is all, for tokens that may see all"`
 	Capabilities []string          `json:"capabilities,omitempty" jsonschema:"that executions may ask for"`
 	Concurrency  int               `json:"concurrency,omitempty" jsonschema:"how many it runs at once, for people; default 1"`
@@ -147,7 +149,7 @@ const maxKnown = 10_000
 
 func newSession(id, token string, info engine.WorkerInfo) *workerSession {
 	return &workerSession{id: id, info: info, token: token, lease: time.Duration(info.LeaseMs) * time.Millisecond,
-		offer: offer.New(append([]string{info.Namespace}, info.Namespaces...), info.Lanes, info.Kinds, info.Capabilities)}
+		offer: offer.New(append([]string{info.Namespace}, info.Namespaces...), info.Lanes, info.Kinds, info.Capabilities).Weighing(info.LaneWeights)}
 }
 
 // tokenOf is what a session of a principal is registered under: another one cannot use it.
@@ -220,6 +222,14 @@ func (b *workerBody) info(c *call) (engine.WorkerInfo, error) {
 			return none, &problem{Status: http.StatusForbidden, Code: "forbidden", Field: "/namespaces", Detail: c.who.Name + " may do nothing in namespace " + strconv.Quote(name)}
 		}
 	}
+	for _, lane := range slices.Sorted(maps.Keys(b.LaneWeights)) {
+		switch n := b.LaneWeights[lane]; {
+		case !slices.Contains(b.Lanes, lane):
+			return none, invalid("/lane_weights", "it names lane %.64q, which is not among lanes", lane)
+		case n < 1 || n > limits.MaxLaneWeight:
+			return none, invalid("/lane_weights", "lane %.64q has %d, want 1..%d", lane, n, limits.MaxLaneWeight)
+		}
+	}
 	capabilities, err := valid.Capabilities(b.Capabilities)
 	if err != nil {
 		return none, invalid("/capabilities", "%v", err)
@@ -239,7 +249,7 @@ func (b *workerBody) info(c *call) (engine.WorkerInfo, error) {
 	if len(b.Labels) > 32 {
 		return none, invalid("/labels", "there are %d, want at most 32", len(b.Labels))
 	}
-	return engine.WorkerInfo{Pool: b.Name, Namespace: b.Namespaces[0], Namespaces: b.Namespaces[1:], Lanes: b.Lanes, Kinds: b.Kinds, Capabilities: capabilities,
+	return engine.WorkerInfo{Pool: b.Name, Namespace: b.Namespaces[0], Namespaces: b.Namespaces[1:], Lanes: b.Lanes, LaneWeights: b.LaneWeights, Kinds: b.Kinds, Capabilities: capabilities,
 		Concurrency: max(1, b.Concurrency), Host: "api", Version: b.Version, Labels: b.Labels, StartedAt: time.Now(), LeaseMs: b.LeaseMs}, nil
 }
 

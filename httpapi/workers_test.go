@@ -548,7 +548,8 @@ func TestManyRemoteWorkers(t *testing.T) {
 func TestRemoteWorkerInput(t *testing.T) {
 	a := newAPI(t)
 	for _, bad := range []string{`{}`, `{"kinds":[]}`, `{"kinds":[""]}`, `{"kinds":["k"],"lease_ms":1}`, `{"kinds":["k"],"lease_ms":600001}`, `{"kinds":["k"],"name":"a~b"}`,
-		`{"kinds":["k"],"name":"` + strings.Repeat("n", 25) + `"}`, `{"kinds":["k"],"lanes":["` + strings.Repeat("l", 65) + `"]}`, `{"kinds":["k"],"concurrency":-1}`, `{"kind":"k"}`} {
+		`{"kinds":["k"],"name":"` + strings.Repeat("n", 25) + `"}`, `{"kinds":["k"],"lanes":["` + strings.Repeat("l", 65) + `"]}`, `{"kinds":["k"],"concurrency":-1}`,
+		`{"kinds":["k"],"lane_weights":{"default":0}}`, `{"kinds":["k"],"lane_weights":{"default":1001}}`, `{"kinds":["k"],"lanes":["a"],"lane_weights":{"default":2}}`, `{"kind":"k"}`} {
 		a.as("worker", "POST", "/v1/workers", bad, 400)
 	}
 	if p := into[problem](t, a.as("worker", "POST", "/v1/workers", `{"kinds":["k","\u0000"]}`, 400)); p.Field != "/kinds/1" {

@@ -43,7 +43,7 @@ type claimer struct {
 
 // claimStore is what a claimer asks of the server beside the claims themselves, which its keeper makes.
 type claimStore interface {
-	SetSubscription(ctx context.Context, partition uint16, classes []uint64, namespaces ...string) (digest string, err error)
+	SetSubscription(ctx context.Context, partition uint16, s engine.Subscription) (digest string, err error)
 	CompleteExecutions(ctx context.Context, partition uint16, items []engine.Completion, next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error)
 }
 
@@ -96,6 +96,7 @@ func (c *claimer) claim(p *partition, n int) (claims []*keeper.Held, again bool,
 	if c.learned(p, reply) {
 		return reply.Held, true, nil
 	}
+	c.sched.visited(p, brought(reply), reply.Registered)
 	found := len(reply.Held) > 0 || reply.More || reply.Duplicate
 	if found {
 		c.sched.open(p)
@@ -109,6 +110,15 @@ func (c *claimer) claim(p *partition, n int) (claims []*keeper.Held, again bool,
 		c.sched.pause(p, time.Now().Add(unregisteredPause))
 	}
 	return reply.Held, false, nil
+}
+
+// brought is what a claim brought.
+func brought(reply keeper.Reply) []*engine.Claim {
+	claims := make([]*engine.Claim, len(reply.Held))
+	for i, held := range reply.Held {
+		claims[i] = held.Claim()
+	}
+	return claims
 }
 
 // learned takes in what a claim says of routes, and tells whether the subscription is another now: then it has to be stored.
@@ -189,8 +199,10 @@ func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion, 
 	}
 	c.health.success()
 	c.metrics.claimed(len(reply.Held), true, time.Since(began))
+	learned := c.learned(p, reply)
+	c.sched.visited(p, brought(reply), reply.Registered)
 	switch {
-	case c.learned(p, reply), reply.More, reply.Duplicate:
+	case learned, reply.More, reply.Duplicate:
 		c.sched.open(p)
 	case reply.Registered:
 		c.sched.registered(p, time.Now())
@@ -205,7 +217,7 @@ func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion, 
 func (c *claimer) declare(p *partition) error {
 	ctx, cancel := context.WithTimeout(c.ctx, roundTimeout)
 	defer cancel()
-	digest, err := c.store.SetSubscription(ctx, p.id, p.subscription, c.offer.Spaces()...)
+	digest, err := c.store.SetSubscription(ctx, p.id, c.offer.Subscribe(p.subscription))
 	if err == nil {
 		p.digest = digest
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -58,6 +59,10 @@ type Config struct {
 	Namespaces []string
 	// Lanes that this worker serves: 1..64 bytes each. Default only "default".
 	Lanes []string
+	// LaneWeights say how the lanes of this worker share it while several have work: 1..1,000 for a lane of Lanes, 1 for one that is not named.
+	// A lane of weight 3 gets three executions for each of a lane of weight 1, whatever their priority and age. Default 1 for each lane, so a
+	// busy lane never starves another.
+	LaneWeights map[string]int
 	// Capabilities that this worker has; it is given executions that require a subset of them. At most 256
 	// tokens and 4,096 bytes joined. Default none.
 	Capabilities []string
@@ -170,6 +175,8 @@ func (cfg Config) Validate() error {
 		return outside("ReadyWindow", cfg.ReadyWindow, "1s or more")
 	case len(cfg.Namespaces) > maxNamespaces:
 		return outside("Namespaces", fmt.Sprintf("%d namespaces", len(cfg.Namespaces)), "at most 256, or \"*\"")
+	case len(cfg.LaneWeights) > limits.MaxLaneWeights:
+		return outside("LaneWeights", fmt.Sprintf("%d weights", len(cfg.LaneWeights)), "at most 256")
 	case len(cfg.AppVersion) > limits.MaxName:
 		return outside("AppVersion", fmt.Sprintf("%d bytes long", len(cfg.AppVersion)), "at most 64 bytes")
 	case len(cfg.Labels) > limits.MaxTags:
@@ -180,6 +187,14 @@ func (cfg Config) Validate() error {
 		return outside("Instance", strconv.Quote(cfg.Instance), "no \"~\"")
 	case !metricPrefix.MatchString(cfg.MetricPrefix):
 		return outside("MetricPrefix", strconv.Quote(cfg.MetricPrefix), "letters, digits and _ with _ at the end, at most 64")
+	}
+	for _, lane := range slices.Sorted(maps.Keys(cfg.LaneWeights)) {
+		switch n := cfg.LaneWeights[lane]; {
+		case !slices.Contains(cfg.Lanes, lane):
+			return fmt.Errorf("%w: Config.LaneWeights names lane %.70q, which is not in Config.Lanes: a worker shares only the lanes that it serves", flowfabric.ErrConfig, lane)
+		case n < 1 || n > limits.MaxLaneWeight:
+			return outside(fmt.Sprintf("LaneWeights[%q]", lane), n, "1..1000")
+		}
 	}
 	names := [][2]string{{"Namespace", cfg.Namespace}, {"Worker", cfg.Worker}, {"Instance", cfg.Instance}}
 	for i, namespace := range cfg.Namespaces {

@@ -31,15 +31,18 @@ type partition struct {
 	emptyPolls  int       // how often in a row that led to nothing: the routes are other workers'
 	ignorePolls time.Time // what polls see is ignored until then
 
+	urgent mark // what is to be claimed before other partitions have their turn
+	served mark // likewise, by the claim round under way
+
 	table        offer.Table
 	subscription []uint64
 	gated        bool   // some of it has had gates; changed under scheduler.mu
 	digest       string // "" until the subscription is stored
-	rotation     uint64
+	rotation     uint64 // grows with each claim; it begins elsewhere in each partition, so that lanes have their turns over all of them, too
 }
 
 func newPartition(id uint16) *partition {
-	return &partition{id: id, backoff: newBackoff(100*time.Millisecond, 5*time.Second)}
+	return &partition{id: id, rotation: uint64(id), backoff: newBackoff(100*time.Millisecond, 5*time.Second)}
 }
 
 // learn merges the table delta of a reply.
@@ -50,7 +53,7 @@ func (p *partition) learn(reply engine.ClaimReply) {
 }
 
 func newOffer(cfg Config, kinds []string) offer.Offer {
-	return offer.New(append([]string{cfg.Namespace}, cfg.Namespaces...), cfg.Lanes, kinds, cfg.Capabilities)
+	return offer.New(append([]string{cfg.Namespace}, cfg.Namespaces...), cfg.Lanes, kinds, cfg.Capabilities).Weighing(cfg.LaneWeights)
 }
 
 // newBackoff is the one shape of backoff in this package: doubling, ±50 %, for ever.

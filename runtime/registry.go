@@ -60,7 +60,7 @@ func newMembership(r *run, w *Worker, seeds *tokenSeeds) *membership {
 	host, _ := os.Hostname() // unknown is shown as nothing
 	return &membership{store: r.store, seeds: seeds, log: r.log, ctx: r.ctx, ttl: cfg.LeaseTTL, waiting: w.waiting, fatal: r.fatal,
 		name: cfg.Instance, token: rand.Text(), ended: func() {}, news: make(chan struct{}, 1), info: engine.WorkerInfo{
-			Pool: cfg.Worker, Namespace: cfg.Namespace, Namespaces: cfg.Namespaces, Lanes: cfg.Lanes, Kinds: w.registry.kinds(), Capabilities: cfg.Capabilities,
+			Pool: cfg.Worker, Namespace: cfg.Namespace, Namespaces: cfg.Namespaces, Lanes: cfg.Lanes, LaneWeights: cfg.LaneWeights, Kinds: w.registry.kinds(), Capabilities: cfg.Capabilities,
 			Concurrency: cfg.Concurrency, Host: host, PID: os.Getpid(), Version: cfg.AppVersion, Labels: cfg.Labels, StartedAt: time.Now(),
 		}}
 }

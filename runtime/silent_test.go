@@ -140,7 +140,7 @@ func (s *silent) ClaimNext(ctx context.Context, q engine.ClaimRequest) (engine.C
 	return reply, nil
 }
 
-func (s *silent) SetSubscription(ctx context.Context, _ uint16, _ []uint64, _ ...string) (string, error) {
+func (s *silent) SetSubscription(ctx context.Context, _ uint16, _ engine.Subscription) (string, error) {
 	return "aa", s.answer(ctx)
 }
 

@@ -90,7 +90,7 @@ func TestOwnerIsMarkedDead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if q.Subscription, err = w.engine.SetSubscription(w.ctx, p, []uint64{table.Routes[0].ID}); err != nil {
+	if q.Subscription, err = w.engine.SetSubscription(w.ctx, p, engine.Subscription{Classes: []uint64{table.Routes[0].ID}}); err != nil {
 		t.Fatal(err)
 	}
 	if reply, err := w.engine.ClaimNext(w.ctx, q); err != nil || len(reply.Claims) != 1 {

@@ -120,7 +120,7 @@ func (b *bench) subscription() {
 		routes = append(routes, row.ID)
 	}
 	if len(routes) > 0 {
-		b.claim.Subscription, err = b.e.SetSubscription(b.ctx, 0, routes)
+		b.claim.Subscription, err = b.e.SetSubscription(b.ctx, 0, engine.Subscription{Classes: routes})
 		b.no(err)
 	}
 	b.fences = map[flowfabric.ExecutionID]flowfabric.Fence{}

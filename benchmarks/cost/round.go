@@ -145,7 +145,7 @@ func (b *bench) prepare(ctx context.Context) error {
 		for _, row := range r.Routes {
 			routes = append(routes, row.ID)
 		}
-		l.claim.Subscription, err = b.e.SetSubscription(ctx, l.partition, routes)
+		l.claim.Subscription, err = b.e.SetSubscription(ctx, l.partition, engine.Subscription{Classes: routes})
 		return err
 	})
 }

@@ -119,7 +119,7 @@ func (b *bench) workLimited(n, work int) (claim, complete float64, served int, e
 			return 0, 0, 0, err
 		}
 		if q.Subscription == "" {
-			if q.Subscription, err = b.e.SetSubscription(b.ctx, 0, []uint64{1}); err != nil {
+			if q.Subscription, err = b.e.SetSubscription(b.ctx, 0, engine.Subscription{Classes: []uint64{1}}); err != nil {
 				return 0, 0, 0, err
 			}
 			q.Table = reply.Table

@@ -144,7 +144,7 @@ func (b *bench) work(n int, served map[string]int) (claim, complete float64, err
 			b.table[r.ID] = r.Namespace
 		}
 		if q.Subscription == "" {
-			if q.Subscription, err = b.e.SetSubscription(b.ctx, 0, []uint64{1}); err != nil {
+			if q.Subscription, err = b.e.SetSubscription(b.ctx, 0, engine.Subscription{Classes: []uint64{1}}); err != nil {
 				return 0, 0, err
 			}
 			q.Table = reply.Table

@@ -157,7 +157,7 @@ func (w *env) hold() {
 	}
 	for _, r := range table.Routes {
 		if r.Kind == "held" {
-			if request.Subscription, err = w.engine.SetSubscription(w.ctx, id.Partition(), []uint64{r.ID}); err != nil {
+			if request.Subscription, err = w.engine.SetSubscription(w.ctx, id.Partition(), engine.Subscription{Classes: []uint64{r.ID}}); err != nil {
 				w.Fatal(err)
 			}
 		}

@@ -75,7 +75,7 @@ func (w *env) close(id flowfabric.ExecutionID, why string) {
 	table, err := w.engine.ClaimNext(w.ctx, q)
 	must(err)
 	for _, r := range table.Routes {
-		q.Subscription, err = w.engine.SetSubscription(w.ctx, id.Partition(), []uint64{r.ID})
+		q.Subscription, err = w.engine.SetSubscription(w.ctx, id.Partition(), engine.Subscription{Classes: []uint64{r.ID}})
 		must(err)
 	}
 	q.Table = table.Table

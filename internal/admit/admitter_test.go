@@ -179,7 +179,7 @@ func TestUnknownGateStopsWork(t *testing.T) {
 
 func (w *env) subscription(k *worker) string {
 	w.Helper()
-	digest, err := w.e.SetSubscription(w.ctx, k.partition, k.routes)
+	digest, err := w.e.SetSubscription(w.ctx, k.partition, engine.Subscription{Classes: k.routes})
 	w.no(err)
 	return digest
 }

@@ -245,7 +245,7 @@ func (k *worker) try(max int) ([]engine.Claim, error) {
 	reply, err := k.gate.ClaimNext(k.ctx, engine.ClaimRequest{Partition: k.partition, Session: k.session, Number: k.number + 1, TTL: leaseTTL, Max: max,
 		Subscription: k.digest, Table: k.table})
 	if errors.Is(err, denied.UnknownSubscription) {
-		k.digest, err = k.e.SetSubscription(k.ctx, k.partition, k.routes)
+		k.digest, err = k.e.SetSubscription(k.ctx, k.partition, engine.Subscription{Classes: k.routes})
 		k.no(err)
 		return k.try(max)
 	}
@@ -265,7 +265,7 @@ func (k *worker) try(max int) ([]engine.Claim, error) {
 		k.digest = ""
 	}
 	if k.digest == "" {
-		k.digest, err = k.e.SetSubscription(k.ctx, k.partition, k.routes)
+		k.digest, err = k.e.SetSubscription(k.ctx, k.partition, engine.Subscription{Classes: k.routes})
 		k.no(err)
 		if len(reply.Claims) == 0 && !reply.Granted {
 			return k.try(max)

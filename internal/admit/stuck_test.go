@@ -185,7 +185,7 @@ func TestNobodySleepsBeforeTheOtherHalf(t *testing.T) {
 		create(time.Second, g)
 		create(0)
 		w.advance(2 * time.Second)
-		digest, err := w.e.SetSubscription(w.ctx, 0, []uint64{1, 2})
+		digest, err := w.e.SetSubscription(w.ctx, 0, engine.Subscription{Classes: []uint64{1, 2}})
 		w.no(err)
 		for i, want := range []string{"0 false", "1 false"} {
 			r, err := w.e.ClaimNext(w.ctx, engine.ClaimRequest{Partition: 0, Session: engine.NewSessionID("a"), Number: 1, TTL: time.Minute, Max: 5,

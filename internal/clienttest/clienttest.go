@@ -68,7 +68,7 @@ func Claim(ctx context.Context, t *testing.T, e *engine.Engine, id flowfabric.Ex
 	for _, r := range table.Routes {
 		routes = append(routes, r.ID)
 	}
-	if q.Subscription, err = e.SetSubscription(ctx, q.Partition, routes); err != nil {
+	if q.Subscription, err = e.SetSubscription(ctx, q.Partition, engine.Subscription{Classes: routes}); err != nil {
 		t.Fatal(err)
 	}
 	q.Table = table.Table
@@ -162,7 +162,7 @@ func (h *Hands) Claim() map[string]engine.Claim {
 	for _, r := range table.Routes {
 		routes = append(routes, r.ID)
 	}
-	q.Subscription, err = h.e.SetSubscription(h.ctx, h.partition, routes)
+	q.Subscription, err = h.e.SetSubscription(h.ctx, h.partition, engine.Subscription{Classes: routes})
 	h.No(err)
 	q.Table = table.Table
 	reply, err := h.e.ClaimNext(h.ctx, q)

@@ -97,7 +97,7 @@ func (v *vandal) gates() {
 	case 4:
 		v.set("HSET", root+":closings", pick(v.r, append(open, "78")), "quota acme cap")
 	case 5:
-		v.set([][]string{{"HDEL", root, "gates"}, {"HSET", root, "gates", "1"}, {"HSET", root, "gates", "x"}, {"HDEL", root, "spaces"}}[v.r.IntN(4)]...)
+		v.set([][]string{{"HDEL", root, "gates"}, {"HSET", root, "gates", "1"}, {"HSET", root, "gates", "x"}, {"HDEL", root, "spaces"}, {"HDEL", root, "mixed"}}[v.r.IntN(5)]...)
 	case 6:
 		v.set(append([]string{"XADD", root + ":outbox", "*"}, [][]string{{"q", "acme"}, {"z", "acme 1 1 1"}, {"b", "acme " + v.item().ID.UUID().String() + " lost"}}[v.r.IntN(3)]...)...)
 	case 7:

@@ -94,7 +94,7 @@ func topics() map[string][]scenario {
 		"golden":        goldenScenarios,
 		"lost replies":  lostScenarios,
 		"interleavings": interleaveScenarios,
-		"bell":          bellScenarios,
+		"bell":          slices.Concat(bellScenarios, urgentScenarios),
 		"errors":        errorScenarios,
 		"repeat":        repeatScenarios,
 		"fuzz":          fuzzScenarios,
@@ -122,7 +122,7 @@ func topics() map[string][]scenario {
 		"counting":      countingScenarios,
 		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios, limitScenarios, gateLifeScenarios, gateFlowScenarios),
 		"spend":         spendScenarios,
-		"fair":          slices.Concat(fairScenarios, ageingScenarios),
+		"fair":          slices.Concat(fairScenarios, turnScenarios, ageingScenarios),
 		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowOutcomeScenarios, flowEndScenarios, flowPurgeScenarios),
 	}
 }

@@ -159,7 +159,7 @@ var edgeCaseScenarios = []scenario{
 		k.nothing()
 		w.lives(key, 10*time.Minute)
 		w.set("EXPIRE", key, "5")
-		digest, err := w.e.SetSubscription(w.ctx, w.p, []uint64{1})
+		digest, err := w.e.SetSubscription(w.ctx, w.p, engine.Subscription{Classes: []uint64{1}})
 		w.no(err)
 		same(w, "digest", digest, k.subscription)
 		w.lives(key, 10*time.Minute)

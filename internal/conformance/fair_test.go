@@ -165,21 +165,6 @@ var fairScenarios = []scenario{
 		got := k.oneByOne(9)
 		same(w, "alike", words(strings.Count(got, "a"), strings.Count(got, "b"), strings.Count(got, "c")), "3 3 3")
 	}},
-	{name: "lanes are ordered by their best waiting execution, whatever its namespace", run: func(w *env) {
-		w.createN(4, namespace("a"), lane("slow"))
-		w.createN(4, namespace("b"), lane("slow"))
-		w.advance(time.Second)
-		w.createN(2, namespace("a"), lane("fast"), priority(1))
-		w.createN(2, namespace("b"), lane("fast"), priority(1))
-		k := w.worker("w1")
-		var lanes []string
-		for range 12 {
-			for _, c := range k.claim(1) {
-				lanes = append(lanes, k.routes[c.Route].Lane)
-			}
-		}
-		same(w, "lanes", words(slices.Compact(lanes)), "[fast slow]")
-	}},
 	{name: "claims within a completion are shared between namespaces, too", run: func(w *env) {
 		w.createN(20, namespace("flood"))
 		k := w.worker("w1")

@@ -284,7 +284,7 @@ var writings = []writing{
 		return words(len(r.Claims), r.Registered), err
 	}},
 	{"ff_set_interest", "interest", nothingFirst, func(w *env, e *engine.Engine, _ fixed) (string, error) {
-		return e.SetSubscription(w.ctx, w.p, []uint64{1, 7})
+		return e.SetSubscription(w.ctx, w.p, engine.Subscription{Classes: []uint64{1, 7}})
 	}},
 	{"ff_session_renew", "renew", func(w *env, s fixed) { w.pass(time.Second) }, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		r, err := e.RenewSession(w.ctx, w.p, s.worker.session, ttl, 0)

@@ -22,6 +22,8 @@ type worker struct {
 	can          func(engine.Route) bool
 	namespaces   []string // none: all
 	gates        bool     // takes work that asks budgets and quotas
+	turns        bool     // its claims have a rotation that grows
+	weights      map[string]int
 }
 
 func (w *env) worker(instance string) *worker {
@@ -30,8 +32,12 @@ func (w *env) worker(instance string) *worker {
 }
 
 func (k *worker) request(max int) engine.ClaimRequest {
-	return engine.ClaimRequest{Partition: k.w.p, Session: k.session, Number: k.number + 1, TTL: k.ttl, Max: max, Subscription: k.subscription,
+	q := engine.ClaimRequest{Partition: k.w.p, Session: k.session, Number: k.number + 1, TTL: k.ttl, Max: max, Subscription: k.subscription,
 		Table: k.table, Wait: true, Gates: k.gates}
+	if k.turns {
+		q.Rotation = k.number
+	}
+	return q
 }
 
 // learn stores the subscription that follows from the routes of a reply; it reports whether there was anything new.
@@ -51,7 +57,7 @@ func (k *worker) learn(r engine.ClaimReply) bool {
 	if len(r.Routes) == 0 && k.subscription != "" {
 		return false
 	}
-	digest, err := k.w.e.SetSubscription(k.w.ctx, k.w.p, mine, k.namespaces...)
+	digest, err := k.w.e.SetSubscription(k.w.ctx, k.w.p, engine.Subscription{Classes: mine, Namespaces: k.namespaces, Weights: k.weights})
 	k.w.no(err)
 	k.subscription = digest
 	return true

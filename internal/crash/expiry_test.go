@@ -131,7 +131,7 @@ func hoard(ctx context.Context, e *engine.Engine, p uint16, n, sessions int, lea
 	for i, r := range table.Routes {
 		routes[i] = r.ID
 	}
-	subscription, err := e.SetSubscription(ctx, p, routes)
+	subscription, err := e.SetSubscription(ctx, p, engine.Subscription{Classes: routes})
 	if err != nil {
 		return err
 	}

@@ -376,7 +376,7 @@ func TestDiagnoseClockSteps(t *testing.T) {
 			if made, err := e.CreateExecutions(t.Context(), partition, []NewExecution{x}); err != nil || made[0].Err != nil {
 				t.Fatal(err, made)
 			}
-			subscription, err := e.SetSubscription(t.Context(), partition, []uint64{1})
+			subscription, err := e.SetSubscription(t.Context(), partition, Subscription{Classes: []uint64{1}})
 			if err != nil {
 				t.Fatal(err)
 			}

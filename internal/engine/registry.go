@@ -33,6 +33,7 @@ type WorkerInfo struct {
 	Namespace    string            `json:"namespace,omitempty"`
 	Namespaces   []string          `json:"namespaces,omitempty"` // besides Namespace; "*" is every one
 	Lanes        []string          `json:"lanes,omitempty"`
+	LaneWeights  map[string]int    `json:"lane_weights,omitempty"`
 	Kinds        []string          `json:"kinds,omitempty"`
 	Capabilities []string          `json:"capabilities,omitempty"`
 	Concurrency  int               `json:"concurrency,omitempty"`

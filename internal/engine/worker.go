@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,17 +21,30 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
 
-// SetSubscription stores which classes of work a worker can serve, and of which namespaces, and returns the digest that claims name
-// (lua/worker/ff_set_interest.lua). At most 1,024 classes and 256 namespaces; order and repeats do not matter. No classes are allowed; no
-// namespaces means all of them. It expires 10 minutes after the last idle claim that used it.
-func (e *Engine) SetSubscription(ctx context.Context, partition uint16, classes []uint64, namespaces ...string) (digest string, err error) {
-	classes = slices.Compact(slices.Sorted(slices.Values(classes)))
-	namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
-	args := make([]string, 2, 4+len(namespaces)+len(classes))
+// Subscription is which work the claims of a worker ask for: at most 1,024 classes, which may be none, and 256 namespaces, of which none means
+// all. Weights are of lanes that share claims by other weights than 1: 1..1000 each, at most 256. Order and repeats do not matter.
+type Subscription struct {
+	Classes    []uint64
+	Namespaces []string
+	Weights    map[string]int
+}
+
+// SetSubscription stores which classes of work a worker can serve, of which namespaces, and the weights of its lanes. It returns the digest that claims name
+// (lua/worker/ff_set_interest.lua). It expires 10 minutes after the last idle claim that used it.
+func (e *Engine) SetSubscription(ctx context.Context, partition uint16, s Subscription) (digest string, err error) {
+	classes := slices.Compact(slices.Sorted(slices.Values(s.Classes)))
+	namespaces := slices.Compact(slices.Sorted(slices.Values(s.Namespaces)))
+	args := make([]string, 2, 5+len(namespaces)+len(classes)+2*len(s.Weights))
 	args = append(append(args, strconv.Itoa(len(namespaces))), namespaces...)
 	args = append(args, strconv.Itoa(len(classes)))
 	for _, id := range classes {
 		args = append(args, strconv.FormatUint(id, 10))
+	}
+	if len(s.Weights) > 0 {
+		args = append(args, strconv.Itoa(len(s.Weights)))
+		for _, lane := range slices.Sorted(maps.Keys(s.Weights)) {
+			args = append(args, lane, strconv.Itoa(s.Weights[lane]))
+		}
 	}
 	sum := sha256.Sum256([]byte(strings.Join(args[2:], ",")))
 	digest = hex.EncodeToString(sum[:12])

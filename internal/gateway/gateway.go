@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -43,7 +45,7 @@ type Engine interface {
 	admit.Engine
 	Partitions() uint16
 	Cluster() bool
-	SetSubscription(ctx context.Context, partition uint16, classes []uint64, namespaces ...string) (digest string, err error)
+	SetSubscription(ctx context.Context, partition uint16, s engine.Subscription) (digest string, err error)
 	ForwardRing(ctx context.Context, partition uint16, subscription string) (heard int, err error)
 	Poll(ctx context.Context, partitions []uint16) (states []engine.PollState, workers int, err error)
 	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(), fn func(channel, message string)) error
@@ -229,6 +231,9 @@ func keyOf(o offer.Offer) string {
 		}
 		slices.Sort(names)
 		b.WriteString(strings.Join(names, "\x1f") + "\x1e")
+	}
+	for _, lane := range slices.Sorted(maps.Keys(o.Weights)) {
+		b.WriteString(lane + "\x1f" + strconv.Itoa(o.Weights[lane]) + "\x1f")
 	}
 	return b.String()
 }

@@ -12,6 +12,7 @@ import (
 var (
 	attachedRow = regexp.MustCompile(`(?s)^([bq]:[\w.-]+(?:,[bq]:[\w.-]+)*) (\d{1,16}) .{0,64}$`)
 	shareRow    = regexp.MustCompile(`^\d{1,16}$`)
+	urgedRow    = regexp.MustCompile(`^\d{1,16} [1-9]\d{0,3} \d{1,18}$`)
 	weightRow   = regexp.MustCompile(`^[1-9]\d{0,3}$`)
 	noticeQuota = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}|@\d+\.\d+\.\d+@[\w.:/@+=%-]{1,128}) ([0-9a-f-]{36}) (\d{1,16}) ([01])$`)
 	noticeSpent = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}|@\d+\.\d+\.\d+@[\w.:/@+=%-]{1,128}) ([0-9a-f-]{36}) (failed|cancelled|expired|purged) \d{1,16}$`)
@@ -19,13 +20,16 @@ var (
 
 // gateTables verifies what a partition knows of gates and shares besides its routes.
 func (l *look) gateTables() {
-	level, spaces := 0, map[string]bool{}
+	level, spaces, lanes := 0, map[string]bool{}, map[string]bool{}
 	for id, row := range l.Hashes[":routes"] {
 		if l.gates(id) != "" {
 			level = 1
 		}
 		space, _, _ := strings.Cut(row, "\x1f")
 		spaces[space] = true
+		if parts := strings.Split(row, "\x1f"); len(id) <= 9 && len(parts) == 5 {
+			lanes[parts[1]] = true
+		}
 	}
 	for scope, row := range l.Hashes[":attached"] {
 		level = max(level, 2)
@@ -41,6 +45,12 @@ func (l *look) gateTables() {
 	}
 	if first := l.Root["space"]; first != "" && l.Root["spaces"] == "" && (len(spaces) > 1 || len(spaces) == 1 && !spaces[first]) {
 		l.wrong("there are several namespaces, the first was %q, and the root does not tell", first)
+	}
+	if l.Root["mixed"] == "" && len(lanes) > 1 {
+		l.wrong("there are %d lanes, and the root does not tell", len(lanes))
+	}
+	if urged := l.Root["urged"]; urged != "" && !urgedRow.MatchString(urged) {
+		l.wrong("the root says %q of urgent work", urged)
 	}
 	for name, row := range l.Hashes[":shares"] {
 		if !shareRow.MatchString(row) {

@@ -64,7 +64,7 @@ func TestGrantsAreNoOrphans(t *testing.T) {
 	running.Go(func() { _ = k.Run(loop) })
 	defer func() { stop(); running.Wait() }()
 
-	digest, err := e.SetSubscription(ctx, 0, []uint64{1, 2})
+	digest, err := e.SetSubscription(ctx, 0, engine.Subscription{Classes: []uint64{1, 2}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func (r *rig) submit(n int) {
 	if err != nil || len(table.Routes) != 1 {
 		r.Fatal(err, table)
 	}
-	if r.digest, err = r.direct.SetSubscription(r.ctx, 0, []uint64{table.Routes[0].ID}); err != nil {
+	if r.digest, err = r.direct.SetSubscription(r.ctx, 0, engine.Subscription{Classes: []uint64{table.Routes[0].ID}}); err != nil {
 		r.Fatal(err)
 	}
 }

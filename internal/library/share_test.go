@@ -39,8 +39,8 @@ func newSharing(t *testing.T) *sharing {
 	redis.RawSetString("call", s.l.NewFunction(s.call))
 	s.l.SetGlobal("redis", redis)
 	var b strings.Builder
-	for _, lib := range []string{"reply", "args", "pack", "keys", "route", "lane", "gate", "ready", "share"} {
-		b.WriteString(read("lib/" + lib + ".lua"))
+	for _, lib := range []string{"reply", "args", "pack", "keys", "route", "lane", "gate", "ready", "turns", "share"} {
+		b.WriteString(libSource(lib, Variant{}))
 	}
 	b.WriteString(`
 function context() return { r = 'r', t = '0', now = 0, spaces = '1', moves = {}, cache = {} } end
@@ -48,19 +48,21 @@ function offer(id) ready.offer(context(), id) end
 function drop(id) ready.drop(context(), id) end
 function serve(members, most, queue, interest)
   local ctx = context()
-  local turn, found, out = share.begin(ctx, { interest = interest, rotation = rotation, max = most }, members, false), {}, {}
+  local q = { interest = interest, rotation = rotation, max = most }
+  local turn, found, out = share.begin(ctx, q, members, false), {}, {}
   for i = 1, #turn.routes do
     local scores = queue(turn.routes[i], turn.each[i])
     turn.seen[i] = #scores
     for n = 1, #scores do found[#found + 1] = { id = '', score = scores[n], route = turn.routes[i] } end
   end
   table.sort(found, function(a, b) return a.score < b.score end)
-  if turn.lanes then share.add(turn, found) end
+  local order = turn.lanes and share.add(q, turn, found)
   for i = 1, #found do
     if #out == most then break end
-    local h = turn.lanes and share.following(turn) or found[i]
+    local h = order and turns.next(ctx, order, share.head) or found[i]
     if not dead[h.score] then
       share.take(turn, h)
+      if order then turns.took(order) end
       out[#out + 1] = h
     end
   end

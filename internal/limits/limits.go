@@ -24,13 +24,16 @@ const (
 	MaxCallTags        = 2000    // tags of all items of one call
 	MaxClaimBytes      = 512 << 10
 	MaxClasses         = 1024 // per partition
-	MaxName            = 64   // namespace, lane, kind, worker, instance
-	MaxInstance        = 48   // a session id adds a suffix and stays within 64
-	MaxReason          = 1024 // failure or cancel reason
-	MaxDeadReason      = 256  // reason of a session declared dead, or of a freeze
-	MaxCategory        = 64
-	MaxPriority        = 9000
-	MaxCategories      = 16
+
+	MaxLaneWeight  = 1000 // of a lane, in the claims of a worker
+	MaxLaneWeights = 256  // lanes of a worker that have one
+	MaxName        = 64   // namespace, lane, kind, worker, instance
+	MaxInstance    = 48   // a session id adds a suffix and stays within 64
+	MaxReason      = 1024 // failure or cancel reason
+	MaxDeadReason  = 256  // reason of a session declared dead, or of a freeze
+	MaxCategory    = 64
+	MaxPriority    = 9000
+	MaxCategories  = 16
 
 	MaxSignal            = 64 << 10 // payload bytes of a signal
 	MaxSignalName        = 128

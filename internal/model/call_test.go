@@ -298,7 +298,7 @@ func completion(c call, claims string) []string {
 }
 
 func request(q model.ClaimRequest) []string {
-	return []string{q.Session, strconv.FormatUint(q.Number, 10), text(q.TTL), strconv.Itoa(q.Max), q.Subscription, text(q.Table), bit(q.Wait), "0", "0"}
+	return []string{q.Session, strconv.FormatUint(q.Number, 10), text(q.TTL), strconv.Itoa(q.Max), q.Subscription, text(q.Table), bit(q.Wait), text(q.Rotation), "0"}
 }
 
 func submission(s model.Submission) []string {

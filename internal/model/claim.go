@@ -19,6 +19,7 @@ type ClaimRequest struct {
 	Subscription string // "" asks for the route table only
 	Table        int64  // version of the route table that the worker knows
 	Wait         bool   // be rung when work comes
+	Rotation     int64  // says which lane a claim begins with
 }
 
 var (
@@ -27,11 +28,11 @@ var (
 )
 
 func (q ClaimRequest) invalid() bool {
-	return len(q.Session) > 64 || q.Number < 1 || badTTL(q.TTL) || q.Max < 1 || q.Max > 100 || q.Table < 0 ||
+	return len(q.Session) > 64 || q.Number < 1 || badTTL(q.TTL) || q.Max < 1 || q.Max > 100 || q.Table < 0 || q.Rotation < 0 ||
 		q.Subscription != "" && !hex.MatchString(q.Subscription)
 }
 
-// Claim hands out what waits, best first, and opens the session when it finds work. Claim numbers
+// Claim hands out what waits, of its lanes by turns, of each the best first, and opens the session when it finds work. Claim numbers
 // count up; the last one again answers what is still held under it. Slots: duplicate, registered as a waiter, more
 // work is left, tick overdue, the table's version, and how many routes the worker did not know.
 func (p *Partition) Claim(q ClaimRequest) Reply {
@@ -60,7 +61,7 @@ func (p *Partition) Claim(q ClaimRequest) Reply {
 		return p.claimed(q, nil, false, false)
 	}
 	subscription, known := p.Subscriptions[q.Subscription]
-	picked, left := p.pick(subscription.Routes, q.Max)
+	picked, left := p.pick(subscription.Routes, q.Max, q.Rotation)
 	if !known && len(picked) == 0 {
 		return answer("interest_unknown")
 	}
@@ -100,25 +101,68 @@ func (p *Partition) unknown(version int64) (n int) {
 
 // pick chooses up to n of what waits in those of some routes whose lanes hand out. Of each route it looks at a few more heads than wanted, because
 // those whose deadline has passed stay for the tick. left reports whether anything stays in the queues.
-func (p *Partition) pick(routes []int, n int) (picked []string, left bool) {
-	var queues [][]string
+func (p *Partition) pick(routes []int, n int, rotation int64) (picked []string, left bool) {
+	lanes := map[string][][]string{} // queues
 	for _, route := range routes {
-		if q := p.queue(route); len(q) > 0 && p.lane(p.Routes[route].Route).handsOut() {
-			queues = append(queues, q)
+		r := p.Routes[route].Route
+		if q := p.queue(route); len(q) > 0 && p.lane(r).handsOut() {
+			lanes[r.Lane] = append(lanes[r.Lane], q)
 		}
 	}
-	var heads []string
 	total := 0
-	for _, q := range queues {
-		heads = append(heads, q[:min(len(q), n+4, 256/len(queues))]...)
-		total += len(q)
+	heads := map[string][]string{}
+	for lane, queues := range lanes {
+		for _, q := range queues {
+			heads[lane] = append(heads[lane], q[:min(len(q), n+4, 256/len(lanes)/len(queues))]...)
+			total += len(q)
+		}
+		slices.SortFunc(heads[lane], func(a, b string) int {
+			return cmp.Or(cmp.Compare(p.Executions[a].score(), p.Executions[b].score()), strings.Compare(a, b))
+		})
+		heads[lane] = slices.DeleteFunc(heads[lane], func(id string) bool { return p.Executions[id].overdue(p.Now) })
 	}
-	slices.SortFunc(heads, func(a, b string) int {
-		return cmp.Or(cmp.Compare(p.Executions[a].score(), p.Executions[b].score()), strings.Compare(a, b))
-	})
-	heads = slices.DeleteFunc(heads, func(id string) bool { return p.Executions[id].overdue(p.Now) })
-	picked = heads[:min(len(heads), n)]
+	names := slices.Sorted(maps.Keys(lanes))
+	for len(picked) < n && len(names) > 0 {
+		some, dry := p.round(names, heads, n-len(picked), rotation)
+		picked = append(picked, some...)
+		names = slices.DeleteFunc(names, func(lane string) bool { return lane == dry })
+	}
 	return picked, total > len(picked)
+}
+
+// round takes up to n heads of lanes in their turns, until one of them has none left when it has its turn: dry names it. They are all alike: how
+// many of them there are is how many places there are.
+func (p *Partition) round(names []string, heads map[string][]string, n int, rotation int64) (picked []string, dry string) {
+	places := len(names)
+	rest := n % places
+	first := int(rotation%int64(places)) * stride(places) % places
+	for i := range n {
+		on := i * stride(places)
+		if beyond := i - (n - rest); beyond >= 0 {
+			on = beyond * stride(rest) % rest * places / rest
+		}
+		lane := names[(first+on)%places]
+		if len(heads[lane]) == 0 {
+			return picked, lane
+		}
+		picked = append(picked, heads[lane][0])
+		heads[lane] = heads[lane][1:]
+	}
+	return picked, ""
+}
+
+// stride is near the golden section of n and has no divisor in common with it.
+func stride(n int) int {
+	s := max(1, n*618/1000)
+	for a, b := n, s; ; a, b = n, s {
+		for b > 0 {
+			a, b = b, a%b
+		}
+		if a == 1 {
+			return s
+		}
+		s++
+	}
 }
 
 // take makes a waiting execution an active one: a new attempt, or the paused one again. Epochs never go back (F2).

@@ -305,7 +305,7 @@ func (h *hand) policy(t *rapid.T) (p flowfabric.Policy) {
 
 func (h *hand) request(t *rapid.T) model.ClaimRequest {
 	q := model.ClaimRequest{Session: h.session(t), TTL: one(t, "ttl", int64(30_000), 30_000, 5000, 1000), Max: one(t, "max", 1, 2, 10),
-		Subscription: one(t, "interest", "aa", "aa", "aa", "bb", "cc", ""), Wait: rarely(t, "wait", 2), Number: 1}
+		Subscription: one(t, "interest", "aa", "aa", "aa", "bb", "cc", ""), Wait: rarely(t, "wait", 2), Number: 1, Rotation: int64(upto(t, "rotation", 6))}
 	if s := h.p.Sessions[q.Session]; s != nil {
 		q.Number = s.Last + one(t, "number", uint64(1), 1, 1, 0, 2)
 	} else if rarely(t, "late", 10) {

@@ -464,7 +464,7 @@ func (x *flows) claim(most int) int {
 			for i := range uint64(20) {
 				all = append(all, i+1)
 			}
-			x.digest, err = x.s.e.SetSubscription(x.ctx, partition, all)
+			x.digest, err = x.s.e.SetSubscription(x.ctx, partition, engine.Subscription{Classes: all})
 			x.no(err)
 			continue
 		}

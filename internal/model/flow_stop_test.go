@@ -77,7 +77,7 @@ func (x *shaped) staged() {
 func (x *shaped) take() {
 	x.t.Helper()
 	h := x.holders[0]
-	digest, err := x.s.e.SetSubscription(x.ctx, partition, []uint64{1})
+	digest, err := x.s.e.SetSubscription(x.ctx, partition, engine.Subscription{Classes: []uint64{1}})
 	x.no(err)
 	out, err := x.s.e.ClaimNext(x.ctx, engine.ClaimRequest{Partition: partition, Session: h.session, Number: h.number + 1, TTL: time.Hour, Max: 100,
 		Subscription: digest})

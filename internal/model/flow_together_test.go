@@ -62,7 +62,7 @@ func together(t *testing.T, s *server, seed uint64) {
 		c.ids = append(c.ids, m.id)
 	}
 	var err error
-	c.digest, err = s.e.SetSubscription(x.ctx, partition, []uint64{1, 2, 3, 4})
+	c.digest, err = s.e.SetSubscription(x.ctx, partition, engine.Subscription{Classes: []uint64{1, 2, 3, 4}})
 	x.no(err)
 	var all sync.WaitGroup
 	for i := range 8 {

@@ -78,7 +78,7 @@ func (l *life) calls() []func() {
 	}
 	return []func(){
 		func() {
-			digest, err := x.s.e.SetSubscription(x.ctx, partition, []uint64{1})
+			digest, err := x.s.e.SetSubscription(x.ctx, partition, engine.Subscription{Classes: []uint64{1}})
 			x.no(err)
 			out, err := x.s.e.ClaimNext(x.ctx, engine.ClaimRequest{Partition: partition, Session: l.session, Number: 1, TTL: lease * time.Millisecond, Max: 1,
 				Subscription: digest, Gates: true})

@@ -178,7 +178,7 @@ func (x *gateRun) create(p uint16) {
 	for i := range uint64(10) {
 		all = append(all, i+1)
 	}
-	x.digest[p], err = x.e.SetSubscription(x.ctx, p, all)
+	x.digest[p], err = x.e.SetSubscription(x.ctx, p, engine.Subscription{Classes: all})
 	x.no(err)
 }
 

@@ -18,6 +18,7 @@ type Offer struct {
 	Lanes        map[string]bool
 	Kinds        map[string]bool
 	Capabilities map[string]bool
+	Weights      map[string]int // of lanes, where they are not 1
 }
 
 // New makes an offer of names.
@@ -49,6 +50,18 @@ func (o Offer) Spaces() []string {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(o.Namespaces))
+}
+
+// Weighing is the offer with weights of lanes.
+func (o Offer) Weighing(weights map[string]int) Offer {
+	o.Weights = maps.Clone(weights)
+	maps.DeleteFunc(o.Weights, func(_ string, weight int) bool { return weight == 1 })
+	return o
+}
+
+// Subscribe is what is asked for of some classes, which [Offer.Subscription] has listed.
+func (o Offer) Subscribe(classes []uint64) engine.Subscription {
+	return engine.Subscription{Classes: classes, Namespaces: o.Spaces(), Weights: o.Weights}
 }
 
 // Subscription lists the classes of a table that the offer serves, in order.

@@ -43,7 +43,7 @@ end
 -- root: what is kept in the root for speed.
 function audit_root.looks.root(ctx)
   local r, most, special = ctx.r, 0, false
-  local h = redis.call('HMGET', r, 'table', 'routes', 'ring', 'lanes', 'gates', 'quiet')
+  local h = redis.call('HMGET', r, 'table', 'routes', 'ring', 'lanes', 'gates', 'quiet', 'mixed')
   local newest = redis.call('ZRANGE', keys.route_log(r), -1, -1, 'WITHSCORES')
   local version = newest[2] and audit.score(newest[2]) or 0
   -- Versions are times; one far ahead is a misplaced entry and no reason to raise the table's.
@@ -53,9 +53,15 @@ function audit_root.looks.root(ctx)
   end
   local ids = redis.call('ZRANGE', keys.route_log(r), '0', '-1')
   route.load(ctx, ids)
+  local first, mixed = nil, false
   for i = 1, #ids do
-    if route.read(ctx, ids[i]) ~= '' then most = math.max(most, audit.whole(ids[i]) or 0) end
+    if route.read(ctx, ids[i]) ~= '' then
+      most = math.max(most, audit.whole(ids[i]) or 0)
+      first = first or route.lane(ctx, ids[i])
+      mixed = mixed or route.lane(ctx, ids[i]) ~= first
+    end
   end
+  if mixed and not h[7] and audit.note(ctx, 'flag', 'root', 'mixed', 'there are several lanes') then redis.call('HSET', r, 'mixed', '1') end
   if most > (audit.whole(h[2] or '0') or 0) and
       audit.note(ctx, 'flag', 'root', 'routes', (h[2] or '') .. ', the newest route is ' .. reply.int(most)) then
     redis.call('HSET', r, 'routes', reply.int(most))

@@ -49,8 +49,10 @@ local function simply(ctx, h)
   return true
 end
 
--- heads picks up to max claimable executions of what is ready, best score first. Where there may be several namespaces, or gates, a turn
--- chooses among them; the fourth result is that turn. nil when the interest is not known any more.
+local function of_lane(ctx, l) return merge.next(ctx, l.m) end
+
+-- heads picks up to max claimable executions of what is ready: of the lanes by turns, of each the best score first. Where there may be several
+-- namespaces, or gates, a turn chooses among them; the fourth result is that turn. nil when the interest is not known any more.
 local function heads(ctx, q, members, gated)
   local found, cores, turn = {}, {}, nil
   for i = 1, #members do
@@ -64,14 +66,22 @@ local function heads(ctx, q, members, gated)
   local considered = math.min(#members, 64)
   -- A few more than wanted: heads whose deadline has passed stay for the tick and must not hide what is behind them.
   local each = math.max(1, math.min(q.max + 4, math.floor(256 / considered)))
-  local from = #members > 64 and q.rotation % #members * 64 or 0
-  local merged = not turn and considered > 1 and merge.open(ctx, members, from, considered, each, q.max + 4) or nil
+  local views = math.floor((#members + 63) / 64) -- that it takes to look at all
+  local from = #members > 64 and q.rotation % views * 64 or 0
+  local lanes, order, merged = nil, nil, nil
+  if not turn and considered > 1 and ctx.mixed then
+    lanes = merge.lanes(ctx, q, members, from, considered)
+    if lanes == false then return nil end
+    -- Whose turn it is moves on when all was looked at: else a lane could be looked at only when it is not its turn.
+    order = lanes and turns.begin(lanes, math.floor(q.rotation / views), q.max)
+  end
+  if not turn and considered > 1 and not order then merged = merge.open(ctx, members, from, considered, each, q.max + 4) end
   if turn then
     gather(ctx, turn, found)
     local ids = {}
     for n = 1, #found do ids[n] = found[n].id end
     record.load(ctx, ids)
-    if turn.lanes then share.add(turn, found) end
+    if turn.lanes then order = share.add(q, turn, found) end
   elseif considered == 1 then -- in order already, and formatting scores is the dearest part of reading them
     local route_id = members[1]
     local list = redis.call('ZRANGE', keys.queue(ctx.r, route_id), '0', reply.int(each - 1))
@@ -85,8 +95,15 @@ local function heads(ctx, q, members, gated)
   while #picked < q.max do
     i = i + 1
     local h
-    if merged then h = merge.next(ctx, merged) else h = found[i] and turn and turn.lanes and share.following(turn) or found[i] end
+    if order then
+      h = turns.next(ctx, order, turn and share.head or of_lane)
+    elseif merged then
+      h = merge.next(ctx, merged)
+    else
+      h = found[i]
+    end
     if not h then break end
+    local before = #picked
     local plain = q.plain and simply(ctx, h)
     local c = not plain and core.read(ctx, h.id)
     if plain then
@@ -104,8 +121,11 @@ local function heads(ctx, q, members, gated)
     else
       cores[#cores + 1] = { head = h, core = c }
     end
+    if order and #picked > before then turns.took(order) end
   end
-  if merged then seen = merged.taken + merged.n end -- at least; what comes behind is found by whoever takes them out
+  -- At least; what comes behind is found by whoever takes them out.
+  if merged then seen = merged.taken + merged.n end
+  for n = 1, lanes and #lanes or 0 do seen = seen + lanes[n].m.taken + lanes[n].m.n end
   return picked, cores, seen > #picked or #members > considered or turn and not turn.all or false, turn
 end
 
@@ -339,7 +359,7 @@ local function idle(ctx, q)
     redis.call('SADD', keys.digests(ctx.r), q.interest)
   end
   redis.call('EXPIRE', keys.interest(ctx.r, q.interest), 600)
-  if ctx.spaces or ctx.gates then redis.call('EXPIRE', keys.spaces(ctx.r, q.interest), 600) end
+  if ctx.spaces or ctx.gates or ctx.mixed then redis.call('EXPIRE', keys.spaces(ctx.r, q.interest), 600) end
 end
 
 -- ready lists what a claim looks at: work with gates or work without, by turns if there are both, which the third result
@@ -381,14 +401,14 @@ function claim.granted(ctx, q, list)
   end
 end
 
--- met wakes waiters for what this call made claimable and the claim did not take: later is how much of each route there was.
+-- met wakes waiters for what this call made claimable and the claim did not take: later is what there was of each route.
 local function met(ctx, later, claims)
   for i = 1, #claims do
     local route_id = claims[i].route
-    if later[route_id] then later[route_id] = later[route_id] - 1 end
+    if later[route_id] then later[route_id].n = later[route_id].n - 1 end
   end
-  for route_id, n in pairs(later) do
-    if n > 0 then doorbell.wake(ctx, route_id, n) end
+  for route_id, was in pairs(later) do
+    if was.n > 0 then urgent.wake(ctx, route_id, was.n, was.members) end
   end
 end
 

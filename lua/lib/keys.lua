@@ -42,11 +42,12 @@ function keys.weights(r) return r .. ':weights' end     -- hash: namespace and l
 function keys.budgets(r) return r .. ':budgets' end     -- zset: every budget, all of one score
 function keys.quotas(r) return r .. ':quotas' end       -- zset: every quota, all of one score
 function keys.news(r) return r .. ':news' end           -- channel: the feed has grown
+function keys.urgent(r) return r .. ':urgent' end       -- channel: work that should come next (urgent)
 
 -- One per route, interest or session.
 function keys.queue(r, route) return r .. ':q:' .. route end          -- zset: execution by score
 function keys.interest(r, digest) return r .. ':int:' .. digest end   -- set: classes, as ready has them
-function keys.spaces(r, digest) return r .. ':ins:' .. digest end     -- string: namespaces of an interest; empty for all
+function keys.spaces(r, digest) return r .. ':ins:' .. digest end     -- string: namespaces, none for all, and weights of lanes
 function keys.ring(r, class) return r .. ':ring:' .. class end        -- zset: namespaces with work in the order of their turns
 function keys.gring(r, class) return r .. ':gring:' .. class end      -- zset: likewise, work with gates
 function keys.turns(r, class, namespace) return r .. ':turns:' .. class .. ':' .. namespace end -- zset: routes with gates and work

@@ -52,6 +52,35 @@ function merge.open(ctx, members, from, count, each, want)
   return m
 end
 
+-- lanes begins with count classes' own routes of a list, from position from on, for each of their lanes: lanes with heads, each with a weight and
+-- what it has as m; of all of them about 256 heads are read at most. nil when they are of one lane, false when the interest is not known any more.
+function merge.lanes(ctx, q, members, from, count)
+  local classes, lanes, by = {}, {}, {}
+  for i = 1, count do classes[i] = members[(from + i - 1) % #members + 1] end
+  route.load(ctx, classes)
+  for i = 1, count do
+    local name = route.lane(ctx, classes[i])
+    local l = by[name]
+    if not l then
+      l = { name = name, classes = {} }
+      by[name], lanes[#lanes + 1] = l, l
+    end
+    l.classes[#l.classes + 1] = classes[i]
+  end
+  if #lanes < 2 then return nil end
+  local weights, some = ready.weights(ctx, q.interest), {}
+  if not weights then return false end
+  for i = 1, #lanes do lanes[i].weight = weights[lanes[i].name] or 1 end
+  for i = 1, #lanes do
+    local l = lanes[i]
+    local part, n = turns.part(lanes, l), #l.classes
+    local each = math.max(1, math.min(q.max + 4, math.floor(256 * part / n)))
+    l.m = merge.open(ctx, l.classes, 0, n, each, math.floor((q.max + 4) * part) + 1)
+    if l.m.n > 0 then some[#some + 1] = l end
+  end
+  return some
+end
+
 -- next takes the best head of all, nil when no route has another.
 function merge.next(ctx, m)
   if m.n == 0 then return nil end

@@ -117,17 +117,37 @@ function ready.lane(ctx, class, namespace, lane_name, open)
   return waiting
 end
 
+-- told reads what an interest says beside its classes: spaces, nil for all namespaces, and the weights of lanes. false when that is not
+-- known any more.
+local function told(ctx, digest)
+  ctx.cache.interests = ctx.cache.interests or {}
+  local all = ctx.cache.interests[digest]
+  if all ~= nil then return all end
+  local text = redis.call('GET', keys.spaces(ctx.r, digest))
+  all = text and { weights = {} } or false
+  if all then
+    local spaces, weights = string.match(text, '^([^\30]*)\30?(.*)$')
+    if spaces ~= '' then all.spaces = pack.split(spaces, '\31') end
+    if weights ~= '' then
+      local list = pack.split(weights, '\31')
+      for i = 1, #list, 2 do all.weights[list[i]] = args.int(list[i + 1], 1, 1000) end
+    end
+  end
+  ctx.cache.interests[digest] = all
+  return all
+end
+
 -- spaces lists the namespaces that an interest is restricted to: nil for all of them, false when that is not known any more.
 function ready.spaces(ctx, digest)
-  ctx.cache.interests = ctx.cache.interests or {}
-  local list = ctx.cache.interests[digest]
-  if list == nil then
-    local text = redis.call('GET', keys.spaces(ctx.r, digest))
-    list = text and (text == '' and 'all' or pack.split(text, '\31')) or false
-    ctx.cache.interests[digest] = list
-  end
-  if list == 'all' then return nil end
-  return list
+  local all = told(ctx, digest)
+  if all then return all.spaces end
+  return false
+end
+
+-- weights has the weights of lanes that an interest gives, 1 where it says nothing; false when that is not known any more.
+function ready.weights(ctx, digest)
+  local all = told(ctx, digest)
+  return all and all.weights
 end
 
 -- has tells whether a ring has any of a list of namespaces; nil stands for all.

@@ -7,6 +7,7 @@
 --   lanes   set when an operator said something about a lane
 --   gates   1 when a route has gates, 2 when something is attached to a scope, 3 when to a label; else false
 --   spaces  set when there is, or was, work of several namespaces
+--   mixed   set when there is, or was, work of several lanes; claims alone read it
 --   feed    what is recorded in the feed and until when, or false
 --   note    who asks and why, if the trail is to keep it
 -- A missing root is an error, never created on demand.
@@ -29,7 +30,7 @@ function root.enter(k, argv, claims, tick)
   if tick then
     h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces', 'owner', 'ring', 'quiet')
   elseif claims then
-    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces', 'table')
+    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces', 'table', 'mixed')
   else
     h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces')
   end
@@ -40,7 +41,9 @@ function root.enter(k, argv, claims, tick)
   local ctx = { r = r, now = now, t = reply.int(now), wake = h[3] and tonumber(h[3]), lanes = h[4], feed = h[5],
     gates = h[6], ticked = h[7], spaces = h[8], note = note, table = claims and tonumber(h[9] or '0'), moves = {}, cache = {} }
   root.current = ctx
-  if tick then
+  if claims then
+    ctx.mixed = h[10]
+  elseif tick then
     ctx.owner = h[9]
     ctx.ring = h[10]
     ctx.quiet = h[11] and tonumber(h[11])

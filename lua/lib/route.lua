@@ -133,7 +133,23 @@ function route.announce(ctx, class)
   ctx.moves.routes_added = true
 end
 
+-- lane is the lane of a class or of any other route, '' when there is none.
+function route.lane(ctx, id)
+  local _, name = route.split(route.read(ctx, id))
+  return name or ''
+end
+
+-- mix notes that classes are of several lanes: those that there are, are all of one lane as long as the root does not tell.
+local function mix(ctx, row)
+  local _, name = route.split(row)
+  local first = redis.call('ZRANGE', keys.route_log(ctx.r), '0', '0')[1]
+  if not first or route.lane(ctx, first) == name then return end
+  redis.call('HSET', ctx.r, 'mixed', '1')
+  ctx.mixed = '1'
+end
+
 local function add_class(ctx, row)
+  mix(ctx, row)
   local class = reply.int(redis.call('HINCRBY', ctx.r, 'routes', 1))
   store(ctx, class, row)
   route.announce(ctx, class)

@@ -30,15 +30,36 @@ local function read(ring, spaces, n)
   return found, false
 end
 
--- foremost takes n of too many rings: those in which somebody has been given least, and of equal ones others with each rotation. Who serves some
--- namespaces only looks at other rings with each rotation.
+-- alike orders rings so that each lane comes once before any comes again: counts of different lanes cannot be compared. It returns how many lanes
+-- there are.
+local function alike(ctx, rings, place)
+  local seen, rank, lanes = {}, {}, 0
+  route.load(ctx, rings)
+  for i = 1, #rings do
+    local name = route.lane(ctx, rings[i])
+    if not seen[name] then seen[name], lanes = 0, lanes + 1 end
+    seen[name] = seen[name] + 1
+    rank[rings[i]] = seen[name]
+  end
+  table.sort(rings, function(a, b)
+    if rank[a] ~= rank[b] then return rank[a] < rank[b] end
+    return place[a][2] < place[b][2]
+  end)
+  return lanes
+end
+
+-- foremost takes n of too many rings, of each lane as many: those in which somebody has been given least, and of equal ones others with each rotation. Who
+-- serves some namespaces only looks at other rings with each rotation. It returns how many lanes the rings are of.
 local function foremost(ctx, q, rings, n, gated, spaces)
   local turn, out, place = q.rotation % 16777216 * n, {}, {}
-  for i = 1, #rings do out[i] = rings[(turn + i - 1) % #rings + 1] end
+  for i = 1, #rings do
+    out[i] = rings[(turn + i - 1) % #rings + 1]
+    place[out[i]] = { 0, i }
+  end
   if not spaces then
     for i = 1, #out do
       local head = redis.call('ZRANGE', (gated and keys.gring or keys.ring)(ctx.r, out[i]), '0', '0', 'WITHSCORES')
-      place[out[i]] = { head[2] and args.score(head[2]) or 0, i }
+      place[out[i]][1] = head[2] and args.score(head[2]) or 0
     end
     table.sort(out, function(a, b)
       local x, y = place[a], place[b]
@@ -46,21 +67,25 @@ local function foremost(ctx, q, rings, n, gated, spaces)
       return x[2] < y[2]
     end)
   end
+  local lanes = ctx.mixed and alike(ctx, out, place) or 1
   for i = #out, n + 1, -1 do out[i] = nil end
-  return out
+  return out, lanes
 end
 
 -- chosen lists the namespaces that a claim looks at, by class, at most 64 classes, and whether those are all that have work, and about
--- how many others have some. false when the interest is not known any more.
+-- how many others have some; the fourth result is the rotation of lanes. false when the interest is not known any more.
 local function chosen(ctx, q, members, gated)
   local spaces, rings, classes, list, all, weight = ready.spaces(ctx, q.interest), {}, nil, {}, true, 0
+  local rotation, lanes = q.rotation, 1
   if spaces == false then return false end
   for i = 1, #members do
     local class, plain = ready.class(members[i])
     if not plain then rings[#rings + 1] = class end -- that has the classes' own routes, too
   end
   local n = math.min(#rings, 64, spaces and math.max(1, math.floor(1024 / #spaces)) or 64)
-  if #rings > n then classes = foremost(ctx, q, rings, n, gated, spaces) else classes = rings end
+  if #rings > n then classes, lanes = foremost(ctx, q, rings, n, gated, spaces) else classes = rings end
+  -- Not all lanes are looked at: whose turn it is moves on when all were, else one could be looked at only when it is not its turn.
+  if lanes > n then rotation = math.floor(rotation / math.floor((lanes + n - 1) / n)) end
   route.load(ctx, classes)
   for i = 1, n do
     local class = classes[i]
@@ -75,7 +100,7 @@ local function chosen(ctx, q, members, gated)
       end
     end
   end
-  return list, all and n == #rings, weight
+  return list, all and n == #rings, weight, rotation
 end
 
 -- find finds the routes of what was chosen: the one without gates, or the next of those with gates.
@@ -103,8 +128,8 @@ local function find(ctx, list, gated)
 end
 
 -- compete sorts what was chosen by namespace and lane, with counts and weights, and says how many heads are read of each route: about twice
--- as many as are wanted in all, half of them for all namespaces alike, half by weight.
-local function compete(ctx, turn, max)
+-- as many as are wanted in all, half of them for all lanes alike, half by weight, and likewise for the namespaces of a lane.
+local function compete(ctx, turn, max, shares)
   local all, by, lanes, fields = {}, {}, {}, {}
   for i = 1, #turn.chosen do
     local x = turn.chosen[i]
@@ -113,30 +138,34 @@ local function compete(ctx, turn, max)
     if not g then
       local l = lanes[x.lane]
       if not l then
-        l = { name = x.lane, groups = {} }
+        l = { name = x.lane, groups = {}, weight = shares[x.lane] or 1, sum = 0 }
         lanes[x.lane], lanes[#lanes + 1] = l, l
       end
-      g = { name = name, lane = l, at = 1, taken = 0, heads = {}, n = 0, place = x.place }
+      g = { name = name, lane = l, at = 1, taken = 0, heads = {}, n = 0, place = x.place, count = 0 }
       by[name], all[#all + 1], l.groups[#l.groups + 1] = g, g, g
     end
     x.group, g.n, g.place = g, g.n + #x.routes, math.min(g.place, x.place)
     for k = 1, #x.routes do turn.group[x.routes[k]] = g end
   end
-  local sum, names, some = 0, {}, math.max(max, 64)
+  local sum, names = 0, {}
   for i = 1, #all do names[i] = all[i].name end
   local weights = #all > 1 and redis.call('HMGET', keys.weights(ctx.r), unpack(names)) or {}
   for i = 1, #all do
     all[i].weight = args.int(weights[i] or nil, 1, 1000) or 1
     sum = sum + all[i].weight
+    all[i].lane.sum = all[i].lane.sum + all[i].weight
   end
+  for i = 1, #lanes do lanes[i].some = math.max(max, 64) * turns.part(lanes, lanes[i]) end
   turn.weight = sum + turn.others
   for i = 1, #turn.chosen do
     local x = turn.chosen[i]
-    local each = math.max(1, math.min(max + 4, math.floor((some / #all + some * x.group.weight / sum) / x.group.n) + 1))
+    local g, l = x.group, x.group.lane
+    local each = math.max(1, math.min(max + 4, math.floor((l.some / #l.groups + l.some * g.weight / l.sum) / g.n) + 1))
     for k = 1, #x.routes do turn.routes[#turn.routes + 1], turn.each[#turn.each + 1] = x.routes[k], each end
   end
-  if #all == #lanes and turn.all then return end
-  turn.lanes = lanes
+  turn.counts = #all > #lanes or not turn.all
+  if turn.counts or #lanes > 1 then turn.lanes = lanes end
+  if not turn.counts then return end
   for i = 1, #lanes do fields[i] = lanes[i].name end
   for i = 1, #all do fields[#fields + 1] = all[i].name end
   local v = redis.call('HMGET', keys.shares(ctx.r), unpack(fields))
@@ -153,50 +182,50 @@ local function compete(ctx, turn, max)
   end
 end
 
--- begin chooses at which routes a claim looks, and how many heads of each it reads. Without lanes none of them competes with another. false when the
--- interest is not known any more.
+-- begin chooses at which routes a claim looks, and how many heads of each it reads. Without lanes there is one, and with no counts none of a lane
+-- competes with another. false when the interest is not known any more.
 function share.begin(ctx, q, members, gated)
-  local list, all, others = chosen(ctx, q, members, gated)
+  local list, all, others, rotation = chosen(ctx, q, members, gated)
   if not list then return false end
   find(ctx, list, gated)
-  local turn = { chosen = list, all = all, others = others, routes = {}, each = {}, group = {}, seen = {} }
-  compete(ctx, turn, q.max)
+  local turn = { chosen = list, all = all, others = others, rotation = rotation, routes = {}, each = {}, group = {}, seen = {} }
+  compete(ctx, turn, q.max, ready.weights(ctx, q.interest))
   return turn
 end
 
--- add takes up heads, which come best first.
-function share.add(turn, found)
+-- add takes up heads, which come best first, and returns the turns of the lanes that have some.
+function share.add(q, turn, found)
+  local some = {}
   for i = 1, #found do
-    local heads = turn.group[found[i].route].heads
-    heads[#heads + 1] = found[i]
+    local g = turn.group[found[i].route]
+    g.heads[#g.heads + 1] = found[i]
+    if not g.lane.waits then
+      g.lane.waits = true
+      some[#some + 1] = g.lane
+    end
   end
+  return turns.begin(some, turn.rotation, q.max)
 end
 
--- scan looks for the best head of a lane, and for the namespace that comes next.
+-- scan looks for the namespace of a lane that comes next.
 local function scan(l)
-  local pick, first, least = nil, nil, nil
+  local pick, first = nil, nil
   for n = 1, #l.groups do
     local g = l.groups[n]
     local head = g.heads[g.at]
     if head then
       local score = head.score
-      if not least or score < least then least = score end
       if not pick or g.count < pick.count or g.count == pick.count and score < first then pick, first = g, score end
     end
   end
-  l.pick, l.least, l.scanned = pick, least, true
+  l.pick, l.scanned = pick, true
 end
 
--- following returns the head that comes next: of the lane with the best head, of the namespace that had least; nil when there is none.
-function share.following(turn)
-  local l = nil
-  for i = 1, #turn.lanes do
-    local other = turn.lanes[i]
-    if not other.scanned then scan(other) end
-    if other.pick and (not l or other.least < l.least) then l = other end
-  end
-  if not l then return nil end
+-- head returns the head of a lane that comes next: of the namespace that had least; nil when there is none.
+function share.head(_, l)
+  if not l.scanned then scan(l) end
   local g = l.pick
+  if not g then return nil end
   g.at, l.scanned = g.at + 1, false
   return g.heads[g.at - 1]
 end
@@ -205,7 +234,7 @@ end
 function share.take(turn, h)
   local g = turn.group[h.route]
   g.taken = g.taken + 1
-  if not turn.lanes then return end
+  if not turn.counts then return end
   local l = g.lane
   l.count, l.last = math.max(l.count, g.count), math.max(l.last or 0, g.count + g.step)
   g.count, l.taken = g.count + g.step, (l.taken or 0) + 1
@@ -269,7 +298,7 @@ local function placed(ctx, turn)
     if x.turns and x.group.taken > 0 then
       for k = 1, #x.routes do redis.call('ZADD', x.turns, 'XX', ctx.t, x.routes[k]) end
     end
-    if turn.lanes and x.group.count ~= x.place then
+    if turn.counts and x.group.count ~= x.place then
       local moves = rings[x.ring] or { 'XX' }
       rings[x.ring] = moves
       moves[#moves + 1], moves[#moves + 2] = reply.int(x.group.count), x.namespace
@@ -280,7 +309,7 @@ end
 
 -- charge books what was handed out.
 function share.charge(ctx, turn)
-  if not turn.lanes then return placed(ctx, turn) end
+  if not turn.counts then return placed(ctx, turn) end
   hold(ctx, turn)
   local sets, added, far = {}, 0, nil
   for i = 1, #turn.lanes do

@@ -1,9 +1,10 @@
--- ff_set_interest: stores which classes of work a kind of worker can serve, under a digest, and of which namespaces: none given means all.
+-- ff_set_interest: stores which classes of work a kind of worker can serve, under a digest, and of which namespaces: none given means all,
+-- and what weights of lanes its claims have (1..1000); a lane that is not named has the weight 1.
 -- Class 0 exists nowhere; it keeps the set of a worker that can serve nothing yet from vanishing. Expires 10 minutes after the
 -- last idle claim that used it.
 -- Flags:   allow-oom
 -- Go:      Engine.SetSubscription
--- Args:    protocol digest count {namespace} count {class}
+-- Args:    protocol digest count {namespace} count {class} [count {lane weight}]
 -- Replies: OK digest
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local function ff_set_interest(ctx, argv)
@@ -13,11 +14,20 @@ local function ff_set_interest(ctx, argv)
   end
   if not spaces then return reply.err('invalid_input', 'count: 0..256 namespaces') end
   local classes, behind = args.list(argv, at, 0, 1024)
-  if not classes or argv[behind] then return reply.err('invalid_input', 'count: 0..1024 classes') end
+  if not classes then return reply.err('invalid_input', 'count: 0..1024 classes') end
+  local lanes, last = {}, behind
+  if argv[behind] then lanes, last = args.rows(argv, behind, 0, 256, { 'lane', 'weight' }) end
+  if not lanes or argv[last] then return reply.err('invalid_input', 'count: 0..256 weights of lanes') end
   local first, own = route.space(ctx), #spaces == 0
   for i = 1, #spaces do
     if not args.name(spaces[i], 64) then return reply.err('invalid_input', 'namespace') end
     own = own or spaces[i] == first
+  end
+  local told = table.concat(spaces, '\31')
+  for i = 1, #lanes do
+    if not args.name(lanes[i].lane, 64) then return reply.err('invalid_input', 'lane') end
+    if not args.int(lanes[i].weight, 1, 1000) then return reply.err('invalid_input', 'weight: 1..1000') end
+    told = told .. (i == 1 and '\30' or '\31') .. lanes[i].lane .. '\31' .. lanes[i].weight
   end
   local members = { '0' }
   for i = 1, #classes do
@@ -31,6 +41,6 @@ local function ff_set_interest(ctx, argv)
     redis.call('SADD', key, unpack(members, i, math.min(i + 499, #members)))
   end
   redis.call('EXPIRE', key, 600)
-  redis.call('SET', keys.spaces(ctx.r, digest), table.concat(spaces, '\31'), 'EX', 600)
+  redis.call('SET', keys.spaces(ctx.r, digest), told, 'EX', 600)
   return reply.ok(digest)
 end

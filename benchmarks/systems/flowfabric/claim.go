@@ -60,7 +60,7 @@ func (c *claimant) open(ctx context.Context) error {
 	for _, r := range reply.Routes {
 		routes = append(routes, r.ID)
 	}
-	c.subscription, err = c.store.engine.SetSubscription(ctx, c.at, routes)
+	c.subscription, err = c.store.engine.SetSubscription(ctx, c.at, engine.Subscription{Classes: routes})
 	return err
 }
 
