@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/handler/middleware"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -51,6 +52,27 @@ func quota(ctx context.Context, a *admin.Admin) error {
 func submit(ctx context.Context, c *client.Client, tenant string, in Draft) (*client.Execution[Article], error) {
 	return client.Submit(ctx, c, Generate, in,
 		flowfabric.LimitKey(tenant, flowfabric.Limit{Concurrency: 2, Rate: 100, Per: time.Minute}))
+}
+
+// careful lets this worker send 10 mails a second, and keeps work from a mail server that fails.
+func careful() []handler.Middleware {
+	mails := middleware.Kinds("mail", "newsletter") // they use the same server
+	return []handler.Middleware{
+		middleware.CircuitBreaker(middleware.Breaker{Failures: 5, Open: 30 * time.Second, Key: mails}),
+		middleware.RateLimit(middleware.Rate{Starts: 10, Per: time.Second, Key: mails}),
+	}
+}
+
+func TestLocalLimits(t *testing.T) {
+	mail := handler.Define[Draft, Article]("mail", handler.NoRetry())
+	ctx, c := start(t, runtime.Config{Middleware: careful()}, handler.Bind(mail, func(context.Context, *handler.Task, Draft) (Article, error) { return Article{"sent"}, nil }))
+	exec, err := client.Submit(ctx, c, mail, Draft{"tides"})
+	must(t, err)
+	got, err := exec.Result(ctx)
+	must(t, err)
+	if got.Text != "sent" {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestLimits(t *testing.T) {
