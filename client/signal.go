@@ -24,7 +24,7 @@ type signaller interface {
 	suspend.Deliverer
 	ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, s suspend.SentSignal) (suspend.Delivered, error)
 	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
-	ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (*suspend.Question, error)
+	ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (suspend.Asked, error)
 }
 
 // defaultSignal is the name of a signal that was given none, and the source type of what a client sends.
@@ -118,19 +118,19 @@ func (c *Client) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, w
 	return d, err
 }
 
-// ReadQuestion is what the holder of a token is asked ([suspend.Ask]), of which digest is suspend.Token.Digest; nil if that is no question, or
-// if nothing waits for the waitpoint yet. It changes nothing, and suspend.HTTPHandler calls it. Errors: flowfabric.ErrInvalidToken for a token
+// ReadQuestion is what the holder of a token, of which digest is suspend.Token.Digest, may know: the question ([suspend.Ask]), and the answer
+// that stands. It changes nothing, and suspend.HTTPHandler calls it. Errors: flowfabric.ErrInvalidToken for a token
 // that opens nothing here, whatever the reason; ErrTokenExpired; ErrNoTokenKeys; ErrTransport.
-func (c *Client) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (*suspend.Question, error) {
+func (c *Client) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (suspend.Asked, error) {
 	if err := c.admit("question of", id); err != nil {
-		return nil, err
+		return suspend.Asked{}, err
 	}
 	if id.Partition() >= c.store.Partitions() {
-		return nil, link.Signalled("question of", id, flowfabric.NewError("question", flowfabric.CodeOf(flowfabric.ErrInvalidToken)))
+		return suspend.Asked{}, link.Signalled("question of", id, flowfabric.NewError("question", flowfabric.CodeOf(flowfabric.ErrInvalidToken)))
 	}
 	q, err := c.store.ReadQuestion(ctx, id, waitpoint, digest)
 	if err != nil {
-		return nil, link.Signalled("question of", id, err)
+		return suspend.Asked{}, link.Signalled("question of", id, err)
 	}
 	return q, nil
 }

@@ -43,8 +43,8 @@ func (f *fakeStore) ReadSuspension(context.Context, flowfabric.ExecutionID) (sus
 	}}, f.ask("suspension")
 }
 
-func (f *fakeStore) ReadQuestion(_ context.Context, _ flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (*suspend.Question, error) {
-	return nil, f.ask(waitpoint.String() + " " + digest)
+func (f *fakeStore) ReadQuestion(_ context.Context, _ flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (suspend.Asked, error) {
+	return suspend.Asked{}, f.ask(waitpoint.String() + " " + digest)
 }
 
 var (

@@ -129,7 +129,7 @@ func ExampleHTTPHandler() {
 	}))
 	defer stop()
 	mux := http.NewServeMux()
-	mux.Handle("/answers", suspend.HTTPHandler(suspend.HTTPConfig{Deliver: c, Page: func(suspend.Token) suspend.Page {
+	mux.Handle("/answers", suspend.HTTPHandler(suspend.HTTPConfig{Deliver: c, Page: func(*http.Request, suspend.Token) suspend.Page {
 		return suspend.Page{Title: "Release v2?", Choices: []suspend.Choice{{Name: "approve", Label: "Approve"}, {Name: "reject", Label: "Reject"}}}
 	}}))
 	web := httptest.NewServer(mux)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // HTTPConfig says how [HTTPHandler] answers. Only Deliver is required.
@@ -23,9 +25,16 @@ type HTTPConfig struct {
 	Deliver Deliverer
 	// Page is what people see who open a link. It is called for every token that looks like one, before anybody has checked
 	// it, so it must show nothing that only the holder of a good one may know. With a Page, programs may post its answers
-	// only. Without a Page, and if Deliver is a *client.Client, the holder of a good token sees the stored question ([Ask]), which costs a read
-	// of the store. Default otherwise "Your answer is needed" with Approve and Reject; programs may then also post signals of other names.
-	Page func(Token) Page
+	// only. Without a Page, and if Deliver is a *client.Client, the holder of a good token sees the stored question ([Ask]).
+	// Default otherwise "Your answer is needed" with Approve and Reject; programs may then also post signals of other names.
+	Page func(*http.Request, Token) Page
+	// By says who makes a request, from the application's own login. It is asked before anything is shown or taken, and its name wins over what a
+	// form or a program says: it is the source of the signal and Answer.By. An empty name leaves that to the form. An error refuses the
+	// request: with 401 if it wraps [ErrSignIn], else with 403; its text is only logged. Posts of other sites are refused then, because a
+	// login may be borrowed. A name has at most 256 bytes in one line. Default nobody is known.
+	By func(*http.Request) (name string, err error)
+	// Texts are the words of the page, for example in the language that Accept-Language asks for. Default English.
+	Texts func(*http.Request) Texts
 	// ClosedStatus is the status for a signal that came too late, because the waitpoint is closed or the execution has ended:
 	// 200, so that senders who repeat until they see success stop, or 409. Default 200.
 	ClosedStatus int
@@ -33,6 +42,9 @@ type HTTPConfig struct {
 	// every ten seconds at most), and of each refusal (at level debug). Default slog.Default().
 	Logger *slog.Logger
 }
+
+// ErrSignIn is what HTTPConfig.By returns, or wraps, for a request of nobody known.
+var ErrSignIn = errors.New("not signed in")
 
 // Page is what people see who open a link: a question and the answers to choose from. All of it is plain text; line
 // breaks in Text are kept.
@@ -79,12 +91,14 @@ func Link(base string, t Token) string {
 //
 //	GET, HEAD   the page, or with "Accept: application/json" its title, text and choices. It never acts, so mail scanners and
 //	            link previews do no harm. Every token that looks like one gets a page; what a wait asks ([Ask]) is on it only
-//	            after the store has judged the token.
+//	            after the store has judged the token. Then an answered link shows the answer instead of the buttons: what was decided, by
+//	            whom, when, and the comment. That costs a read of the store, and needs a *client.Client as Deliver.
 //	POST        a form (token, choice, comment, by) or JSON (token, name, payload, idempotency_key, source, source_type,
 //	            correlation, category). JSON needs the token and a payload, which may be null; name is "signal" by default.
 //
 // The token may come as the query parameter token, as the field token, or as Authorization: Bearer; twice only if equal. It
-// is the whole right to answer: there are no cookies, so there is nothing for a forged request of another site to borrow.
+// is the whole right to answer, unless HTTPConfig.By refuses: there are no cookies of this handler, so there is nothing for a forged request of
+// another site to borrow.
 //
 // A JSON post answers the page if HTTPConfig.Page is set, if a question is stored, if its name is one of the choices, or if its payload has a choice. It must then
 // be what the form would send: name is a choice of the page, and payload an [Answer] with that choice. Anything else is refused, and
@@ -96,7 +110,9 @@ func Link(base string, t Token) string {
 // several people, give each a waitpoint of their own ([Count] with [Waitpoints]).
 //
 //	200  {"status":"delivered"|"duplicate", "signal", "effect", "open"}, or {"status":"closed"} for one that came too late
-//	400  a field is missing or not valid     401  no token, or one that opens nothing: always the same bytes, but for a token
+//	200  of a GET: {"status":"question", "title", "text", "choices"}, {"status":"answered", …, "answer"}, or {"status":"closed"}
+//	400  a field is missing or not valid     401  not signed in (HTTPConfig.By), or no token, or one that opens nothing: always the same bytes, but for a token
+//	403  HTTPConfig.By refuses
 //	405  neither GET, HEAD nor POST               whose key was rotated out, whose holder is told to get a new link
 //	409  too late, with ClosedStatus 409     413  a payload over 64 KiB     415  neither JSON nor a form
 //	429  the waitpoint has its maximum of signals     500, 503  the store cannot answer now; nothing is known to have been done
@@ -115,12 +131,13 @@ func HTTPHandler(cfg HTTPConfig) http.Handler {
 	if cfg.ClosedStatus != http.StatusOK && cfg.ClosedStatus != http.StatusConflict {
 		panic("suspend.HTTPHandler: HTTPConfig.ClosedStatus is neither 200 nor 409")
 	}
-	return &callback{cfg: cfg}
+	return &callback{cfg: cfg, cross: http.NewCrossOriginProtection()}
 }
 
 // callback is the handler.
 type callback struct {
-	cfg HTTPConfig
+	cfg   HTTPConfig
+	cross *http.CrossOriginProtection
 
 	mu      sync.Mutex
 	refused int // tokens since the last warning
@@ -143,80 +160,153 @@ func (h *callback) warn() {
 
 func (h *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	guard(w.Header())
-	var a *reply
-	switch r.Method {
-	case http.MethodGet, http.MethodHead:
-		a = h.show(r)
-	case http.MethodPost:
-		a = h.act(w, r)
-	default:
-		w.Header().Set("Allow", "GET, HEAD, POST")
-		a = refused(http.StatusMethodNotAllowed, "method_not_allowed", "This does not work", "Only GET, HEAD and POST are answered here.")
+	x := &exchange{h: h, r: r, texts: english}
+	if h.cfg.Texts != nil {
+		x.texts = h.cfg.Texts(r).complete()
 	}
-	if a.status == http.StatusUnauthorized {
+	a := x.answer(w)
+	if a.status == http.StatusUnauthorized && a.body.Error != codeSignIn {
 		h.warn()
 	}
 	a.write(w, r)
 }
 
+// exchange is one request, and what is known of it.
+type exchange struct {
+	h     *callback
+	r     *http.Request
+	texts Texts
+	name  string // of who makes it, "" if HTTPConfig.By knows nobody
+}
+
+// answer does what the request asks for.
+func (x *exchange) answer(w http.ResponseWriter) *reply {
+	var do func() *reply
+	switch x.r.Method {
+	case http.MethodGet, http.MethodHead:
+		do = x.show
+	case http.MethodPost:
+		do = func() *reply { return x.act(w) }
+	default:
+		w.Header().Set("Allow", "GET, HEAD, POST")
+		return x.refused(http.StatusMethodNotAllowed, "method_not_allowed", func(t Texts) (string, string) {
+			return t.DoesNotWork, "Only GET, HEAD and POST are answered here."
+		})
+	}
+	if a := x.identify(); a != nil {
+		return a
+	}
+	return do()
+}
+
+// Codes of refusals of a request for who makes it.
+const (
+	codeSignIn    = "not_signed_in"
+	codeForbidden = "forbidden"
+)
+
+// identify asks who makes the request.
+func (x *exchange) identify() *reply {
+	if x.h.cfg.By == nil {
+		return nil
+	}
+	if err := x.h.cross.Check(x.r); err != nil {
+		return x.refused(http.StatusForbidden, codeForbidden, func(t Texts) (string, string) { return t.DoesNotWork, t.OtherSite })
+	}
+	name, err := x.h.cfg.By(x.r)
+	switch {
+	case errors.Is(err, ErrSignIn):
+		return x.refused(http.StatusUnauthorized, codeSignIn, func(t Texts) (string, string) { return t.SignIn, t.SignInFirst })
+	case err != nil:
+		x.h.cfg.Logger.Debug("flowfabric: an answer page is refused by HTTPConfig.By", "error", err)
+		return x.refused(http.StatusForbidden, codeForbidden, func(t Texts) (string, string) { return t.NotAllowed, t.AskWhoMay })
+	}
+	if err := checkText("name", name, limits.MaxSignalSource); err != nil {
+		x.h.cfg.Logger.Error("flowfabric: the name from HTTPConfig.By is not valid", "error", err)
+		return x.refused(http.StatusInternalServerError, "internal", func(t Texts) (string, string) { return t.Wrong, t.TryLater })
+	}
+	x.name = name
+	return nil
+}
+
 // show answers without acting.
-func (h *callback) show(r *http.Request) *reply {
-	t, a := onlyToken(queryTokens(r), bearerTokens(r))
+func (x *exchange) show() *reply {
+	t, a := x.onlyToken(queryTokens(x.r), bearerTokens(x.r))
 	if a != nil {
 		return a
 	}
-	p, _ := h.page(r.Context(), t)
-	return question(p, t)
+	known := x.asked(t)
+	p, _ := x.page(t, known)
+	switch {
+	case known != nil && known.Answer != nil:
+		return x.answered(p, known.Answer)
+	case known != nil && !known.Open:
+		return x.closed(http.StatusOK)
+	}
+	return x.question(p, t)
 }
 
-// page is what to show for a token, with defaults; own tells that it is a page of this waitpoint, whose answers alone may be posted.
-func (h *callback) page(ctx context.Context, t Token) (p Page, own bool) {
-	if h.cfg.Page != nil {
-		p, own = h.cfg.Page(t), true
-	} else if q := h.asked(ctx, t); q != nil {
+// page is what to show for a token, with defaults; own tells that it is a page of this waitpoint, whose answers alone may be posted. known is what
+// the store says of the token, nil for nothing.
+func (x *exchange) page(t Token, known *Asked) (p Page, own bool) {
+	if x.h.cfg.Page != nil {
+		p, own = x.h.cfg.Page(x.r, t), true
+	} else if known != nil && known.Question != nil {
+		q := known.Question
 		p, own = Page{Title: q.Title, Text: q.Text, Choices: q.Choices}, true
 	}
-	p.Title = cmp.Or(p.Title, "Your answer is needed")
+	p.Title = cmp.Or(p.Title, x.texts.Title)
 	if len(p.Choices) == 0 {
-		p.Choices = defaultChoices()
+		p.Choices = x.texts.choices()
 	}
 	return p, own
 }
 
-// questions tells the holder of a token what is asked; a *client.Client does.
-type questions interface {
-	ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (*Question, error)
+// posted is the page that a post answers.
+func (x *exchange) posted(t Token) (p Page, own bool) {
+	if x.h.cfg.Page != nil {
+		return x.page(t, nil)
+	}
+	return x.page(t, x.asked(t))
 }
 
-// asked is the stored question for a good token. One that opens nothing gets the same page as one without a question, and a store that is
+// questions tells the holder of a token what is asked; a *client.Client does.
+type questions interface {
+	ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (Asked, error)
+}
+
+// asked is what the store says to a good token. One that opens nothing gets the same page as one without a question, and a store that is
 // away, too: the answer is judged where it is delivered.
-func (h *callback) asked(ctx context.Context, t Token) *Question {
-	reader, ok := h.cfg.Deliver.(questions)
+func (x *exchange) asked(t Token) *Asked {
+	reader, ok := x.h.cfg.Deliver.(questions)
 	if !ok {
 		return nil
 	}
-	q, err := reader.ReadQuestion(ctx, t.Execution(), t.Waitpoint(), t.Digest())
+	known, err := reader.ReadQuestion(x.r.Context(), t.Execution(), t.Waitpoint(), t.Digest())
 	if err != nil {
-		h.cfg.Logger.Debug("flowfabric: no question is shown", "execution", t.Execution().String(), "waitpoint", t.Waitpoint().String(), "error", err)
+		x.h.cfg.Logger.Debug("flowfabric: no question is shown", "execution", t.Execution().String(), "waitpoint", t.Waitpoint().String(), "error", err)
+		return nil
 	}
-	return q
+	return &known
 }
 
 // act reads a post and delivers what it says.
-func (h *callback) act(w http.ResponseWriter, r *http.Request) *reply {
-	kind := mediaType(r)
+func (x *exchange) act(w http.ResponseWriter) *reply {
+	kind := mediaType(x.r)
 	if kind != typeForm && kind != typeJSON {
 		w.Header().Set("Accept-Post", typeJSON+", "+typeForm)
-		return refused(http.StatusUnsupportedMediaType, "unsupported_media_type", "This does not work", "The body must be "+typeJSON+" or "+typeForm+".")
+		return x.refused(http.StatusUnsupportedMediaType, "unsupported_media_type", func(t Texts) (string, string) {
+			return t.DoesNotWork, "The body must be " + typeJSON + " or " + typeForm + "."
+		})
 	}
-	body, a := readBody(w, r)
+	body, a := x.readBody(w)
 	if a != nil {
 		return a
 	}
 	if kind == typeJSON {
-		return h.actJSON(r, body)
+		return x.actJSON(body)
 	}
-	return h.actForm(r, body)
+	return x.actForm(body)
 }
 
 // guard sets the headers of every answer. The address may carry a token, so it must not be stored or passed on.

@@ -5,8 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -29,56 +27,62 @@ const (
 )
 
 // actForm delivers what a person decides.
-func (h *callback) actForm(r *http.Request, body []byte) *reply {
+func (x *exchange) actForm(body []byte) *reply {
 	fields, err := url.ParseQuery(string(body))
 	if err != nil {
-		return invalid("The form could not be read.")
+		return x.invalid("The form could not be read.")
 	}
-	t, a := onlyToken(fields["token"], bearerTokens(r), queryTokens(r))
+	t, a := x.onlyToken(fields["token"], bearerTokens(x.r), queryTokens(x.r))
 	if a != nil {
 		return a
 	}
-	p, _ := h.page(r.Context(), t)
+	p, _ := x.posted(t)
 	answer, problem := readAnswer(fields, p)
-	if problem != "" {
-		a := invalid(problem)
-		a.page = form(p, t)
-		a.page.Problem, a.page.Answer = problem, answer
+	if x.name != "" {
+		answer.By = x.name
+	}
+	if problem == nil {
+		problem = answer.problem()
+	}
+	if problem != nil {
+		a := x.invalid(problem(english))
+		a.page = x.form(p, t)
+		a.page.Problem, a.page.Answer = problem(x.texts), answer
 		return a
 	}
 	payload, err := json.Marshal(answer)
 	if err != nil {
-		return h.failed(t, err)
+		return x.failed(t, err)
 	}
 	s := SentSignal{ID: decision(t, answer.Choice, fields.Get("nonce")), Name: answer.Choice, SourceType: pageType, Source: answer.By,
 		IdempotencyKey: pageKey, DedupTTL: limits.MaxDedupTTL, Encoding: "json", Payload: payload}
 	if err := s.Validate(); err != nil {
-		return h.failed(t, err)
+		return x.failed(t, err)
 	}
-	return h.decide(r, t, p, s)
+	return x.decide(t, p, s)
 }
 
 // decide delivers a decision and says which one stands.
-func (h *callback) decide(r *http.Request, t Token, p Page, s SentSignal) *reply {
-	d, a := h.deliver(r, t, s)
+func (x *exchange) decide(t Token, p Page, s SentSignal) *reply {
+	d, a := x.deliver(t, s)
 	if a == nil && d.Duplicate && ignored(d.Effect) { // what came first does not stand, and must not keep others out
 		s.IdempotencyKey = pageKey + ":" + hex.EncodeToString(mark(t, s.Name))
-		d, a = h.deliver(r, t, s)
+		d, a = x.deliver(t, s)
 	}
 	if a != nil {
 		return a
 	}
 	switch label := p.label(s.Name); {
 	case ignored(d.Effect):
-		return delivered(d, "Not accepted", fmt.Sprintf("“%s” was received, but it is not among the answers that are waited for.", label))
+		return x.delivered(d, x.texts.NotAccepted, answerIn(x.texts.NotWaitedFor, label))
 	case d.Duplicate:
-		stands := "An answer was already recorded"
+		stands := x.texts.SomeStands
 		if i := slices.IndexFunc(p.Choices, func(c Choice) bool { return decided(t, c.Name, d.Signal) }); i >= 0 {
-			stands += ": “" + p.label(p.Choices[i].Name) + "”"
+			stands = answerIn(x.texts.OtherStands, p.label(p.Choices[i].Name))
 		}
-		return delivered(d, "Already answered", stands+". It stands, and yours was not recorded.")
+		return x.delivered(d, x.texts.AlreadyAnswered, stands)
 	default:
-		return delivered(d, "Thank you", fmt.Sprintf("Your answer “%s” was recorded.", label))
+		return x.delivered(d, x.texts.ThankYou, answerIn(x.texts.Recorded, label))
 	}
 }
 
@@ -87,11 +91,14 @@ func ignored(effect string) bool {
 	return effect == waithook.EffectNone || effect == waithook.EffectUnmatched
 }
 
-// readAnswer reads the fields of the form. problem says to a person what to change.
-func readAnswer(fields url.Values, p Page) (a Answer, problem string) {
+// problem says, in a language, what is wrong.
+type problem func(Texts) string
+
+// readAnswer reads the fields of the form. What is wrong with its texts is for Answer.problem to say.
+func readAnswer(fields url.Values, p Page) (a Answer, wrong problem) {
 	for _, name := range []string{"choice", "comment", "by"} {
 		if len(fields[name]) > 1 {
-			return a, "The form has the field " + name + " twice."
+			return a, func(Texts) string { return "The form has the field " + name + " twice." }
 		}
 	}
 	text := func(name string) string {
@@ -99,20 +106,22 @@ func readAnswer(fields url.Values, p Page) (a Answer, problem string) {
 	}
 	a = Answer{Choice: fields.Get("choice"), Comment: text("comment"), By: text("by")}
 	if !p.offers(a.Choice) {
-		return a, "Please choose one of the answers."
+		return a, func(t Texts) string { return t.ChooseOne }
 	}
-	return a, a.problem()
+	return a, nil
 }
 
-// problem says what is wrong with the texts of an answer, "" for nothing.
-func (a Answer) problem() string {
+// problem says what is wrong with the texts of an answer, nil for nothing.
+func (a Answer) problem() problem {
 	switch {
 	case len(a.Comment) > maxComment:
-		return fmt.Sprintf("The comment is too long: it has %d bytes, at most %d are possible.", len(a.Comment), maxComment)
+		return func(t Texts) string {
+			return strings.ReplaceAll(t.CommentTooLong, "{bytes}", strconv.Itoa(len(a.Comment)))
+		}
 	case checkText("name", a.By, limits.MaxSignalSource) != nil:
-		return fmt.Sprintf("The name must be a single line of at most %d bytes.", limits.MaxSignalSource)
+		return func(t Texts) string { return t.NameTooLong }
 	}
-	return ""
+	return nil
 }
 
 // offers tells whether a choice is on the page.

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
+	"strings"
 )
 
 // callbackBody is what a program posts.
@@ -66,36 +66,63 @@ func (p Page) problem(own bool, s SentSignal) string {
 	case json.Unmarshal(s.Payload, &a) != nil || a.Choice != s.Name:
 		return fmt.Sprintf(`The payload must be an object with "choice": %q, like the field name, and maybe the strings comment and by.`, s.Name)
 	}
-	return a.problem()
+	if wrong := a.problem(); wrong != nil {
+		return wrong(english)
+	}
+	return ""
+}
+
+// signed makes an identified sender the source of a signal, and of the answer in its payload.
+func signed(s SentSignal, name string) SentSignal {
+	s.Source, s.SourceType = name, pageType
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(s.Payload, &fields) != nil || fields["choice"] == nil {
+		return s
+	}
+	for field := range fields {
+		if strings.EqualFold(field, "by") {
+			delete(fields, field)
+		}
+	}
+	by, err1 := json.Marshal(name)
+	fields["by"] = by
+	payload, err2 := json.Marshal(fields)
+	if err1 == nil && err2 == nil { // maps of what was decoded always encode
+		s.Payload = payload
+	}
+	return s
 }
 
 // actJSON delivers what a program posts.
-func (h *callback) actJSON(r *http.Request, body []byte) *reply {
+func (x *exchange) actJSON(body []byte) *reply {
 	b, ok := parseCallback(body)
 	if !ok {
-		return invalid(badBody)
+		return x.invalid(badBody)
 	}
-	t, a := onlyToken([]string{b.Token}, bearerTokens(r), queryTokens(r))
+	t, a := x.onlyToken([]string{b.Token}, bearerTokens(x.r), queryTokens(x.r))
 	if a != nil {
 		return a
 	}
 	s := b.signal()
-	p, own := h.page(r.Context(), t)
+	p, own := x.posted(t)
 	if problem := p.problem(own, s); problem != "" {
-		return invalid(problem)
+		return x.invalid(problem)
 	}
-	for _, key := range r.Header.Values("Idempotency-Key") {
+	for _, key := range x.r.Header.Values("Idempotency-Key") {
 		if s.IdempotencyKey != "" && key != s.IdempotencyKey {
-			return invalid("The request has two different idempotency keys.")
+			return x.invalid("The request has two different idempotency keys.")
 		}
 		s.IdempotencyKey = key
 	}
-	if err := s.Validate(); err != nil {
-		return h.failed(t, err)
+	if x.name != "" {
+		s = signed(s, x.name)
 	}
-	d, a := h.deliver(r, t, s)
+	if err := s.Validate(); err != nil {
+		return x.failed(t, err)
+	}
+	d, a := x.deliver(t, s)
 	if a != nil {
 		return a
 	}
-	return delivered(d, "Thank you", "The signal was delivered.")
+	return x.delivered(d, x.texts.ThankYou, x.texts.SignalSent)
 }

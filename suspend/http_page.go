@@ -1,11 +1,18 @@
 package suspend
 
-import "html/template"
+import (
+	"html/template"
+	"strings"
+)
 
-// view is what the template shows: a question with its form, or a heading with a message.
+// view is what the template shows: a question with its form or its answer, or a heading with a message.
 type view struct {
+	T Texts
 	Page
-	Token   string // "" shows no form
+	Name    string      // of who answers, if it is known
+	Stands  *jsonAnswer // the answer, instead of a form
+	When    string      // it came
+	Token   string      // "" shows no form
 	Nonce   string
 	Problem string // what to change in the form
 	Answer  Answer // what was typed before
@@ -14,7 +21,12 @@ type view struct {
 }
 
 // form shows the question of a page, with a nonce of its own.
-func form(p Page, t Token) *view { return &view{Page: p, Token: t.Reveal(), Nonce: newNonce()} }
+func (x *exchange) form(p Page, t Token) *view {
+	return &view{T: x.texts, Page: p, Name: x.name, Token: t.Reveal(), Nonce: newNonce()}
+}
+
+// As names who answers.
+func (v view) As() string { return strings.ReplaceAll(v.T.AnsweringAs, "{name}", v.Name) }
 
 const pageStyle = `
 :root { color-scheme: light dark; --ink: #1b1f24; --dim: #57606a; --paper: #f4f5f7; --card: #fff; --line: #8c959f; --main: #0b57d0;
@@ -38,6 +50,9 @@ textarea { min-height: 6rem; resize: vertical; }
   border: 2px solid var(--main); border-radius: .4rem; cursor: pointer; }
 .choices button:first-child { color: var(--on-main); background: var(--main); }
 :focus-visible { outline: 3px solid var(--main); outline-offset: 2px; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .4rem 1rem; margin: 0; }
+dt { font-weight: 600; }
+dd { margin: 0; white-space: pre-line; }
 [role=alert] { color: var(--bad); font-weight: 600; }
 @media (max-width: 30rem) { main { margin: 0 auto; padding: 1.1rem; } }
 `
@@ -46,20 +61,34 @@ textarea { min-height: 6rem; resize: vertical; }
 // token travels in the body and leaves the address bar. The first button does nothing and cannot be pressed: it is the one that
 // Enter in a field would press, and nobody should approve by Enter.
 var pageTemplate = template.Must(template.New("page").Parse(`<!DOCTYPE html>
-<html lang="en">
+<html lang="{{.T.Lang}}"{{if ne .T.Dir "ltr"}} dir="{{.T.Dir}}"{{end}}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{{if .Token}}{{.Title}}{{else}}{{.Heading}}{{end}}</title>
+<title>{{if or .Token .Stands}}{{.Title}}{{else}}{{.Heading}}{{end}}</title>
 <style>` + pageStyle + `</style>
 </head>
 <body>
 <main>
-{{- if .Token}}
+{{- if or .Token .Stands}}
 <h1>{{.Title}}</h1>
 {{- with .Text}}
 <p>{{.}}</p>
 {{- end}}
+{{- end}}
+{{- if .Stands}}
+<p role="status">{{.T.Answered}}</p>
+<dl>
+<dt>{{.T.Decision}}</dt><dd>{{.Stands.Label}}</dd>
+{{- with .Stands.By}}
+<dt>{{$.T.DecidedBy}}</dt><dd>{{.}}</dd>
+{{- end}}
+<dt>{{.T.DecidedAt}}</dt><dd><time datetime="{{.Stands.At.Format "2006-01-02T15:04:05Z07:00"}}">{{.When}}</time></dd>
+{{- with .Stands.Comment}}
+<dt>{{$.T.Comment}}</dt><dd>{{.}}</dd>
+{{- end}}
+</dl>
+{{- else if .Token}}
 {{- with .Problem}}
 <p role="alert">{{.}}</p>
 {{- end}}
@@ -67,11 +96,15 @@ var pageTemplate = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 <button type="submit" disabled hidden></button>
 <input type="hidden" name="token" value="{{.Token}}">
 <input type="hidden" name="nonce" value="{{.Nonce}}">
-<label for="comment">Comment <span>(optional)</span></label>
+<label for="comment">{{.T.Comment}} <span>{{.T.Optional}}</span></label>
 <textarea id="comment" name="comment" maxlength="2000">{{.Answer.Comment}}</textarea>
-<label for="by">Your name <span>(optional)</span></label>
+{{- if .Name}}
+<p>{{.As}}</p>
+{{- else}}
+<label for="by">{{.T.Name}} <span>{{.T.Optional}}</span></label>
 <input id="by" name="by" maxlength="80" autocomplete="name" value="{{.Answer.By}}">
-<div class="choices" role="group" aria-label="Your answer">
+{{- end}}
+<div class="choices" role="group" aria-label="{{.T.YourAnswer}}">
 {{- range .Choices}}
 <button type="submit" name="choice" value="{{.Name}}">{{if .Label}}{{.Label}}{{else}}{{.Name}}{{end}}</button>
 {{- end}}

@@ -2,10 +2,12 @@ package suspend
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
@@ -19,7 +21,7 @@ type reply struct {
 
 // jsonReply is an answer for programs.
 type jsonReply struct {
-	Status  string       `json:"status"`            // question, delivered, duplicate, closed or error
+	Status  string       `json:"status"`            // question, answered, delivered, duplicate, closed or error
 	Error   string       `json:"error,omitempty"`   // a code
 	Message string       `json:"message,omitempty"` // for whoever reads it
 	Signal  string       `json:"signal,omitempty"`  // the id of the signal that stands
@@ -28,11 +30,20 @@ type jsonReply struct {
 	Title   string       `json:"title,omitempty"`
 	Text    string       `json:"text,omitempty"`
 	Choices []jsonChoice `json:"choices,omitempty"`
+	Answer  *jsonAnswer  `json:"answer,omitempty"` // that stands
 }
 
 type jsonChoice struct {
 	Name  string `json:"name"`
 	Label string `json:"label"`
+}
+
+type jsonAnswer struct {
+	Choice  string    `json:"choice"`
+	Label   string    `json:"label"`
+	Comment string    `json:"comment,omitempty"`
+	By      string    `json:"by,omitempty"`
+	At      time.Time `json:"at"`
 }
 
 func (a reply) write(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +60,9 @@ func (a reply) write(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", kind)
 	switch a.status {
 	case http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", "Bearer")
+		if a.body.Error != codeSignIn {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+		}
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "5")
 	}
@@ -57,48 +70,74 @@ func (a reply) write(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body.Bytes()) // who does not read it, does not get it
 }
 
-// refused is an answer that nothing was done, under a heading for people.
-func refused(status int, code, heading, message string) *reply {
-	return &reply{status: status, body: jsonReply{Status: "error", Error: code, Message: message}, page: &view{Heading: heading, Message: message}}
+// refused is an answer that nothing was done; say gives the heading for people, and the message, which programs get in English.
+func (x *exchange) refused(status int, code string, say func(Texts) (heading, message string)) *reply {
+	_, message := say(english)
+	return &reply{status: status, body: jsonReply{Status: "error", Error: code, Message: message}, page: x.says(say(x.texts))}
 }
 
-func invalid(message string) *reply {
-	return refused(http.StatusBadRequest, flowfabric.CodeOf(flowfabric.ErrInvalidInput), "This does not work", message)
+// says is a page with a heading and a message.
+func (x *exchange) says(heading, message string) *view {
+	return &view{T: x.texts, Heading: heading, Message: message}
 }
 
-func tooLarge() *reply {
-	return refused(http.StatusRequestEntityTooLarge, flowfabric.CodeOf(flowfabric.ErrPayloadTooLarge), "That is too much",
-		"The payload has more than 65536 bytes.")
+func (x *exchange) invalid(message string) *reply {
+	return x.refused(http.StatusBadRequest, flowfabric.CodeOf(flowfabric.ErrInvalidInput), func(t Texts) (string, string) { return t.DoesNotWork, message })
+}
+
+func (x *exchange) tooLarge() *reply {
+	return x.refused(http.StatusRequestEntityTooLarge, flowfabric.CodeOf(flowfabric.ErrPayloadTooLarge), func(t Texts) (string, string) { return t.TooMuch, t.TooLarge })
 }
 
 // unauthorized is the one answer for every token that opens nothing, also for none: who has no good token learns nothing.
-func unauthorized() *reply {
-	return refused(http.StatusUnauthorized, flowfabric.CodeOf(flowfabric.ErrInvalidToken), "This link does not work",
-		"It may be incomplete, or a newer one has replaced it. Please ask whoever sent it for a new link.")
+func (x *exchange) unauthorized() *reply {
+	return x.refused(http.StatusUnauthorized, flowfabric.CodeOf(flowfabric.ErrInvalidToken), func(t Texts) (string, string) { return t.BadLink, t.AskForAnother })
+}
+
+// closed is the answer that nothing is taken any more.
+func (x *exchange) closed(status int) *reply {
+	return &reply{status: status, body: jsonReply{Status: "closed"}, page: x.says(x.texts.Closed, x.texts.NotNeeded)}
 }
 
 // delivered is the answer that a signal was taken, now or before.
-func delivered(d Delivered, heading, message string) *reply {
+func (x *exchange) delivered(d Delivered, heading, message string) *reply {
 	status := "delivered"
 	if d.Duplicate {
 		status = "duplicate"
 	}
-	return &reply{status: http.StatusOK, page: &view{Heading: heading, Message: message},
+	return &reply{status: http.StatusOK, page: x.says(heading, message),
 		body: jsonReply{Status: status, Signal: d.Signal.String(), Effect: d.Effect, Open: &d.Open}}
 }
 
 // question is the answer to a GET.
-func question(p Page, t Token) *reply {
-	a := &reply{status: http.StatusOK, body: jsonReply{Status: "question", Title: p.Title, Text: p.Text}, page: form(p, t)}
+func (x *exchange) question(p Page, t Token) *reply {
+	return &reply{status: http.StatusOK, body: p.json("question"), page: x.form(p, t)}
+}
+
+// json is a page for programs.
+func (p Page) json(status string) jsonReply {
+	body := jsonReply{Status: status, Title: p.Title, Text: p.Text}
 	for _, c := range p.Choices {
-		a.body.Choices = append(a.body.Choices, jsonChoice{c.Name, p.label(c.Name)})
+		body.Choices = append(body.Choices, jsonChoice{c.Name, p.label(c.Name)})
 	}
-	return a
+	return body
+}
+
+// answered is the answer to a GET of a link that was used.
+func (x *exchange) answered(p Page, s *StoredSignal) *reply {
+	var a Answer
+	if err := json.Unmarshal(s.Payload, &a); err != nil {
+		a = Answer{} // of a sender who says it in another way
+	}
+	stands := jsonAnswer{Choice: s.Name, Label: p.label(s.Name), Comment: a.Comment, By: cmp.Or(a.By, s.Source), At: s.AcceptedAt.UTC()}
+	body := p.json("answered")
+	body.Answer = &stands
+	return &reply{status: http.StatusOK, body: body, page: &view{T: x.texts, Page: p, Stands: &stands, When: x.texts.Time(stands.At)}}
 }
 
 // deliver brings a signal to the store.
-func (h *callback) deliver(r *http.Request, t Token, s SentSignal) (Delivered, *reply) {
-	d, err := h.cfg.Deliver.DeliverSignal(r.Context(), t.Execution(), t.Waitpoint(), t.Digest(), s)
+func (x *exchange) deliver(t Token, s SentSignal) (Delivered, *reply) {
+	d, err := x.h.cfg.Deliver.DeliverSignal(x.r.Context(), t.Execution(), t.Waitpoint(), t.Digest(), s)
 	if err == nil {
 		return d, nil
 	}
@@ -106,16 +145,16 @@ func (h *callback) deliver(r *http.Request, t Token, s SentSignal) (Delivered, *
 		// The signal was checked before it was sent. So the server says what this waitpoint wants of it, or the caller in between
 		// says that there is no such partition, which only a token that opens nothing can name.
 		if answer, ok := errors.AsType[*flowfabric.Error](err); ok {
-			h.log(t, http.StatusBadRequest, err)
-			return d, invalid(answer.Slot(0))
+			x.h.log(t, http.StatusBadRequest, err)
+			return d, x.invalid(answer.Slot(0))
 		}
 		err = flowfabric.ErrInvalidToken
 	}
-	return d, h.failed(t, err)
+	return d, x.failed(t, err)
 }
 
 // failed answers an error. Neither error nor answer has the token in it.
-func (h *callback) failed(t Token, err error) *reply {
+func (x *exchange) failed(t Token, err error) *reply {
 	is := func(targets ...error) bool {
 		for _, target := range targets {
 			if errors.Is(err, target) {
@@ -127,24 +166,23 @@ func (h *callback) failed(t Token, err error) *reply {
 	var a *reply
 	switch {
 	case is(flowfabric.ErrInvalidToken, flowfabric.ErrMissingToken):
-		a = unauthorized()
+		a = x.unauthorized()
 	case is(flowfabric.ErrTokenExpired):
-		a = refused(http.StatusUnauthorized, flowfabric.CodeOf(err), "This link has expired", "Please ask whoever sent it for a new link.")
+		a = x.refused(http.StatusUnauthorized, flowfabric.CodeOf(err), func(t Texts) (string, string) { return t.ExpiredLink, t.AskForNew })
 	case is(flowfabric.ErrWaitpointClosed, flowfabric.ErrNotSignalable):
-		a = &reply{status: h.cfg.ClosedStatus, body: jsonReply{Status: "closed"}, page: &view{Heading: "Already closed",
-			Message: "This was already answered, or an answer is not needed any more. Nothing was recorded."}}
+		a = x.closed(x.h.cfg.ClosedStatus)
 	case is(flowfabric.ErrSignalLimit):
-		a = refused(http.StatusTooManyRequests, flowfabric.CodeOf(err), "Too many answers", "Nothing more is taken here.")
+		a = x.refused(http.StatusTooManyRequests, flowfabric.CodeOf(err), func(t Texts) (string, string) { return t.TooManyAnswers, t.NothingMore })
 	case is(flowfabric.ErrPayloadTooLarge):
-		a = tooLarge()
+		a = x.tooLarge()
 	case is(flowfabric.ErrInvalidInput):
-		a = invalid(strings.TrimPrefix(err.Error(), flowfabric.ErrInvalidInput.Error()+": "))
+		a = x.invalid(strings.TrimPrefix(err.Error(), flowfabric.ErrInvalidInput.Error()+": "))
 	case flowfabric.ClassOf(err) == flowfabric.ClassBug:
-		a = refused(http.StatusInternalServerError, "internal", "Something is wrong", "Please try again later.")
+		a = x.refused(http.StatusInternalServerError, "internal", func(t Texts) (string, string) { return t.Wrong, t.TryLater })
 	default: // no token keys, no connection, no memory: it may pass, or an operator must repair it
-		a = refused(http.StatusServiceUnavailable, "unavailable", "Not available at the moment", "Please try again later.")
+		a = x.refused(http.StatusServiceUnavailable, "unavailable", func(t Texts) (string, string) { return t.NotAvailable, t.TryLater })
 	}
-	h.log(t, a.status, err)
+	x.h.log(t, a.status, err)
 	return a
 }
 

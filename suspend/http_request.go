@@ -31,13 +31,13 @@ func mediaType(r *http.Request) string {
 }
 
 // readBody reads what may be read of the body.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *reply) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+func (x *exchange) readBody(w http.ResponseWriter) ([]byte, *reply) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, x.r.Body, maxBody))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return nil, tooLarge()
+		return nil, x.tooLarge()
 	}
 	if err != nil {
-		return nil, invalid("The body could not be read.")
+		return nil, x.invalid("The body could not be read.")
 	}
 	return body, nil
 }
@@ -56,17 +56,17 @@ func bearerTokens(r *http.Request) (tokens []string) {
 
 // onlyToken reads the token of a request, which may be in several places, and there the same. Whatever is wrong with it is
 // answered alike.
-func onlyToken(places ...[]string) (Token, *reply) {
+func (x *exchange) onlyToken(places ...[]string) (Token, *reply) {
 	found := slices.DeleteFunc(slices.Concat(places...), func(text string) bool { return text == "" })
 	if len(found) == 0 {
-		return Token{}, unauthorized()
+		return Token{}, x.unauthorized()
 	}
 	if slices.ContainsFunc(found, func(text string) bool { return text != found[0] }) {
-		return Token{}, invalid("The request has two different tokens.")
+		return Token{}, x.invalid("The request has two different tokens.")
 	}
 	t, err := ParseToken(found[0])
 	if err != nil {
-		return Token{}, unauthorized()
+		return Token{}, x.unauthorized()
 	}
 	return t, nil
 }

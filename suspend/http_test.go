@@ -138,7 +138,7 @@ func TestLink(t *testing.T) {
 // Looking changes nothing, however often.
 func TestGetShowsAndNeverActs(t *testing.T) {
 	token, d := aToken(t), &desk{}
-	h := HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, Page: func(got Token) Page {
+	h := HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, Page: func(_ *http.Request, got Token) Page {
 		if got != token {
 			t.Error("the page is asked about another token")
 		}
@@ -433,10 +433,10 @@ func TestJSONPostsThatAreRefused(t *testing.T) {
 // What programs post where people are asked is one of the answers, whole: whatever is taken uses the waitpoint up.
 func TestJSONAnswers(t *testing.T) {
 	token := aToken(t)
-	asks := func(Token) Page { return Page{Choices: []Choice{{"ship", "Ship it"}, {"hold", ""}}} }
+	asks := func(*http.Request, Token) Page { return Page{Choices: []Choice{{"ship", "Ship it"}, {"hold", ""}}} }
 	type body = map[string]any
 	for what, x := range map[string]struct {
-		page func(Token) Page
+		page func(*http.Request, Token) Page
 		body body
 		says string // "" when it is taken
 	}{

@@ -24,6 +24,17 @@ type Question struct {
 	Assignee string   `json:"assignee,omitempty"` // ≤ 128 bytes: who should answer. It is for lists to filter by, and keeps nobody from answering
 }
 
+// Asked is what the holder of a waitpoint's token may know of it.
+type Asked struct {
+	// Question of the wait that the waitpoint belongs to; nil without [Ask], before anything waits for the waitpoint, and once the execution waits for
+	// something else.
+	Question *Question
+	Open     bool // it takes signals
+	// Answer is the signal that stands as its answer, nil if there is none yet. While the waitpoint is open only a decision on the page of [HTTPHandler]
+	// counts. The payload is missing where the store has forgotten it, for example after a replay from scratch.
+	Answer *StoredSignal
+}
+
 // Asking gives a wait of [Wait] or [On] a question. It is only shown: which signals answer is for the condition to say. [Ask] is the usual way.
 func Asking(q Question) Option { return func(o *options) { o.question = &q } }
 

@@ -63,11 +63,11 @@ type asker struct {
 	asked Question
 }
 
-func (a *asker) ReadQuestion(_ context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (*Question, error) {
+func (a *asker) ReadQuestion(_ context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (Asked, error) {
 	if id != a.token.Execution() || waitpoint != a.token.Waitpoint() || digest != a.token.Digest() {
-		return nil, flowfabric.ErrInvalidToken
+		return Asked{}, flowfabric.ErrInvalidToken
 	}
-	return &a.asked, nil
+	return Asked{Question: &a.asked, Open: true}, nil
 }
 
 // The page shows a stored question to the holder of its token, and takes its choices alone; the holder of another token sees the usual page.
@@ -91,7 +91,7 @@ func TestPageShowsTheStoredQuestion(t *testing.T) {
 	if r := postJSON(h, asJSON(t, "token", token.Reveal(), "name", "ship", "payload", map[string]any{"choice": "ship"})); r.Code != http.StatusOK {
 		t.Errorf("%d %s", r.Code, r.body)
 	}
-	if page := (request{method: "GET", target: Link("/", token)}).to(HTTPHandler(HTTPConfig{Deliver: a, Logger: quiet, Page: func(Token) Page { return Page{Title: "Own"} }})); !strings.Contains(page.body, "Own") {
+	if page := (request{method: "GET", target: Link("/", token)}).to(HTTPHandler(HTTPConfig{Deliver: a, Logger: quiet, Page: func(*http.Request, Token) Page { return Page{Title: "Own"} }})); !strings.Contains(page.body, "Own") {
 		t.Errorf("%s", page.body)
 	}
 }

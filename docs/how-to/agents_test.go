@@ -91,8 +91,8 @@ func allowance(ctx context.Context, a *admin.Admin, tenant string) error {
 	}, 0)
 }
 
-// careful returns what there is when a limit is reached.
-func careful(ctx context.Context, t *handler.Task, cfg agent.Config) (string, error) {
+// cautious returns what there is when a limit is reached.
+func cautious(ctx context.Context, t *handler.Task, cfg agent.Config) (string, error) {
 	cfg.MaxTokens, cfg.MaxTime = 50_000, 10*time.Minute
 	result, err := agent.Run(ctx, t, cfg)
 	var limit *agent.LimitError
@@ -192,7 +192,7 @@ func TestAgents(t *testing.T) {
 func TestTalks(t *testing.T) {
 	stop := handler.Define[string, string]("careful")
 	ctx, c := start(t, runtime.Config{}, handler.Bind(Talk, (&Talker{agent.ModelFunc(canned)}).Handle), handler.Bind(stop, func(ctx context.Context, t *handler.Task, prompt string) (string, error) {
-		return careful(ctx, t, agent.Config{Model: agent.ModelFunc(canned), Prompt: prompt, Tools: []agent.Tool{search}, MaxTurns: 1})
+		return cautious(ctx, t, agent.Config{Model: agent.ModelFunc(canned), Prompt: prompt, Tools: []agent.Tool{search}, MaxTurns: 1})
 	}))
 	exec, err := client.Submit(ctx, c, Talk, "hello")
 	must(t, err)

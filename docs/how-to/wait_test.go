@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,8 +53,65 @@ func (p *Publisher) Handle(ctx context.Context, t *handler.Task, in Draft) (Verd
 func approvals(c *client.Client) http.Handler {
 	return suspend.HTTPHandler(suspend.HTTPConfig{
 		Deliver: c,
-		Page:    func(suspend.Token) suspend.Page { return suspend.Page{Title: "Publish this article?"} },
+		Page:    func(*http.Request, suspend.Token) suspend.Page { return suspend.Page{Title: "Publish this article?"} },
 	})
+}
+
+// signedIn serves the page to people who are signed in, in their language.
+func signedIn(c *client.Client, user func(*http.Request) (name string, mayApprove bool)) http.Handler {
+	return suspend.HTTPHandler(suspend.HTTPConfig{
+		Deliver: c,
+		By: func(r *http.Request) (string, error) {
+			name, may := user(r)
+			switch {
+			case name == "":
+				return "", suspend.ErrSignIn // 401
+			case !may:
+				return "", errors.New("not an editor") // 403
+			}
+			return name, nil // Answer.By, whatever the form says
+		},
+		Texts: func(r *http.Request) suspend.Texts {
+			if strings.HasPrefix(r.Header.Get("Accept-Language"), "de") {
+				return suspend.Texts{Lang: "de", Title: "Ihre Antwort wird gebraucht", Approve: "Genehmigen", Reject: "Ablehnen"}
+			}
+			return suspend.Texts{} // English
+		},
+	})
+}
+
+func TestSignedIn(t *testing.T) {
+	ctx, c := start(t, runtime.Config{}, handler.Bind(Release, ReleaseVersion))
+	exec, err := client.Submit(ctx, c, Release, "v2")
+	must(t, err)
+	waiting, err := exec.AwaitSuspension(ctx)
+	must(t, err)
+	token, err := admin.New(c).ReissueToken(ctx, exec.ID(), waiting.Waitpoints[0].ID, flowfabric.By("test"))
+	must(t, err)
+	page := signedIn(c, func(r *http.Request) (string, bool) { return r.Header.Get("X-User"), r.Header.Get("X-User") == "anna" })
+	visit := func(user, method, body string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, suspend.Link("/answers", token), strings.NewReader(body))
+		r.Header.Set("X-User", user)
+		r.Header.Set("Accept-Language", "de-AT")
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		page.ServeHTTP(w, r)
+		return w
+	}
+	if a, b := visit("", "GET", ""), visit("otto", "GET", ""); a.Code != http.StatusUnauthorized || b.Code != http.StatusForbidden {
+		t.Errorf("%d, %d", a.Code, b.Code)
+	}
+	if a := visit("anna", "GET", ""); a.Code != http.StatusOK || !strings.Contains(a.Body.String(), `<html lang="de">`) {
+		t.Errorf("%d %s", a.Code, a.Body)
+	}
+	if a := visit("anna", "POST", "choice=ship&by=otto"); a.Code != http.StatusOK {
+		t.Errorf("%d %s", a.Code, a.Body)
+	}
+	_, err = exec.Result(ctx)
+	must(t, err)
+	if a := visit("anna", "GET", ""); !strings.Contains(a.Body.String(), "<dd>anna</dd>") {
+		t.Errorf("the answered link shows %s", a.Body)
+	}
 }
 
 var Release = handler.Define[string, string]("release")

@@ -53,7 +53,7 @@ func (w *site) close() {
 }
 
 // text is what the page asks, whoever opens it.
-func (s *show) text(suspend.Token) suspend.Page {
+func (s *show) text(*http.Request, suspend.Token) suspend.Page {
 	return suspend.Page{
 		Title:   "Release " + s.version,
 		Text:    "May it be deployed? The release needs the approval of " + strings.Join(approvers, " and ") + ".",
@@ -86,6 +86,11 @@ func (d *desk) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, wai
 		d.view.line("answer", "%s approves: %d of %d.", who, d.approved, len(approvers))
 	}
 	return done, nil
+}
+
+// ReadQuestion lets an answered link show its answer.
+func (d *desk) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (suspend.Asked, error) {
+	return d.client.ReadQuestion(ctx, id, waitpoint, digest)
 }
 
 // people waits until the pipeline is suspended, says so, and, if the demo is to run by itself, answers in their stead.

@@ -24,10 +24,29 @@ func (w *env) titled(id flowfabric.ExecutionID, m engine.Minted) string {
 	w.Helper()
 	q, err := w.e.ReadQuestion(w.ctx, id, m.ID, m.Digest)
 	w.no(err)
-	if q == nil {
+	if q.Question == nil {
 		return ""
 	}
-	return q.Title
+	return q.Question.Title
+}
+
+// stands is the answer that the holder of a waitpoint's token is told, and whether the waitpoint is open; "" for none.
+func (w *env) stands(id flowfabric.ExecutionID, m engine.Minted) (answer string, open bool) {
+	w.Helper()
+	q, err := w.e.ReadQuestion(w.ctx, id, m.ID, m.Digest)
+	w.no(err)
+	if q.Answer == nil {
+		return "", q.Open
+	}
+	if q.Answer.Waitpoint != m.ID || q.Answer.AcceptedAt.IsZero() {
+		w.Errorf("answer %+v", q.Answer)
+	}
+	return words(q.Answer.Name, q.Answer.Source, string(q.Answer.Payload)), q.Open
+}
+
+// clicked is a decision on the answer page.
+func clicked(name, by, payload string) suspend.SentSignal {
+	return suspend.SentSignal{Name: name, Source: by, IdempotencyKey: "page", Payload: []byte(payload)}
 }
 
 // What people are asked.
@@ -110,5 +129,61 @@ var questionScenarios = []scenario{
 		w.signal(id, m, "stop", waithook.EffectSatisfied)
 		w.tooLate("a second answer", id, m, "resumed")
 		same(w, "answer", string(k.one(id).Resume.Signals[0].Name), "stop")
+	}},
+	{name: "the answer that stands is told to those who have the token, also after later waits and the end", run: func(w *env) {
+		w.seed()
+		k, c := w.holder()
+		id := c.Fence.Execution
+		first := w.stopped(c.Fence, awaiting("first"), questioned(shipIt), waitFor(conditionOf(names(1, 1, "go", "stop")), minted("first")))
+		tell := func(what string, m engine.Minted, want string, wantOpen bool) {
+			w.Helper()
+			answer, open := w.stands(id, m)
+			same(w, what, words(answer, open), words(want, wantOpen))
+		}
+		tell("nobody answered", first, "", true)
+		w.send(id, first, suspend.SentSignal{Name: "maybe", Source: "bob", Payload: []byte("1")}, waithook.EffectNone)
+		tell("an answer that does not count", first, "", true)
+		large := `"` + strings.Repeat("x", 2000) + `"`
+		w.send(id, first, clicked("go", "ann", large), waithook.EffectSatisfied)
+		tell("answered", first, words("go", "ann", large), false)
+		w.unchanged("read by nobody", func() {
+			_, err := w.e.ReadQuestion(w.ctx, id, first.ID, minted("x").Digest)
+			w.is(err, flowfabric.ErrInvalidToken)
+		})
+		second := w.stopped(k.one(id).Fence, awaiting("second"), waitFor(conditionOf(names(1, 1, "yes")), minted("second")))
+		tell("after a later wait began", first, words("go", "ann", large), false)
+		w.send(id, second, suspend.SentSignal{Name: "perhaps", Payload: []byte("0")}, waithook.EffectNone)
+		w.send(id, second, suspend.SentSignal{Name: "yes", Payload: []byte("2")}, waithook.EffectSatisfied)
+		w.complete(k.one(id).Fence, "1")
+		tell("after the end", second, words("yes", "", "2"), false)
+		tell("of the first wait", first, words("go", "ann", large), false)
+	}},
+	{name: "while a waitpoint is open only a decision of the page stands", run: func(w *env) {
+		w.seed()
+		k, c := w.holder()
+		id := c.Fence.Execution
+		m := w.pend(c.Fence, "draft")
+		w.send(id, m, suspend.SentSignal{Name: "go", Source: "hook", Payload: []byte("0")}, waithook.EffectBuffered)
+		answer, open := w.stands(id, m)
+		same(w, "a callback", words(answer, open), words("", true))
+		w.send(id, m, clicked("go", "ann", "1"), waithook.EffectBuffered)
+		answer, open = w.stands(id, m)
+		same(w, "before the wait", words(answer, open), words("go", "ann", "1", true))
+		w.stopped(c.Fence, awaiting("draft"), onPending(m), func(q *engine.Suspension) { q.Condition = conditionOf(count(3, "s", "go", 1)) })
+		answer, open = w.stands(id, m)
+		same(w, "one of three", words(answer, open), words("go", "ann", "1", true))
+		w.send(id, m, suspend.SentSignal{Name: "go", Source: "bob", Payload: []byte("2")}, waithook.EffectSatisfied)
+		answer, open = w.stands(id, m)
+		same(w, "closed", words(answer, open), words("go", "ann", "1", false))
+		w.complete(k.one(id).Fence, "1")
+	}},
+	{name: "what closed without an answer has none", run: func(w *env) {
+		w.seed()
+		_, c := w.holder()
+		id := c.Fence.Execution
+		m := w.stopped(c.Fence, awaiting("it"), questioned(shipIt))
+		w.resume(id)
+		answer, open := w.stands(id, m)
+		same(w, "an operator resumed it", words(answer, open), words("", false))
 	}},
 }

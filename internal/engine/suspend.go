@@ -250,16 +250,23 @@ func (r *reader) question(text string) *suspend.Question {
 	return q
 }
 
-// ReadQuestion reads what the holder of a token is asked; nil if that is no question, or if nothing waits for the waitpoint yet
+// ReadQuestion reads what the holder of a token may know: the question, whether the waitpoint is open, and the answer that stands
 // (lua/read/ff_read_question.lua). digest is the SHA-256 of the token in 64 hex digits. ErrInvalidToken, whatever there is or is not;
 // ErrTokenExpired.
-func (e *Engine) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (*suspend.Question, error) {
+func (e *Engine) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (suspend.Asked, error) {
 	r, err := e.call(ctx, fnReadQuestion, id.Partition(), protocol, id.UUID().String(), waitpoint.String(), digest)
 	if err != nil {
-		return nil, err
+		return suspend.Asked{}, err
 	}
-	q := r.question(r.text())
-	return q, r.fail()
+	out := suspend.Asked{Question: r.question(r.text()), Open: waitpointStates[r.text()].Open()}
+	if text := r.text(); text != "" {
+		s, err := decodeSignal(text)
+		if err != nil {
+			r.stop("%w", err)
+		}
+		out.Answer = &s
+	}
+	return out, r.fail()
 }
 
 // ReadSignals reads what was delivered to a waitpoint, oldest first, 100 a call from offset; total is how many are kept, at most

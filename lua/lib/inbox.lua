@@ -37,6 +37,9 @@ end
 local takes = { appended_to_waitpoint = true, resume_condition_satisfied = true }
 inbox.buffered = 'buffered_for_pending_waitpoint'
 
+-- stood tells whether a signal with an effect counts, or may still.
+function inbox.stood(effect) return takes[effect] or effect == inbox.buffered end
+
 -- parts are id, waitpoint, idempotency key and effect of a stored signal, without those between.
 local skip = '[^\31]*\31'
 local parts = '^([^\31]*)\31([^\31]*)\31' .. skip .. skip .. skip .. skip .. skip .. skip .. '([^\31]*)\31' .. skip .. skip .. skip ..

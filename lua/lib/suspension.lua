@@ -152,6 +152,47 @@ function suspension.shut(ctx, c, id, u, e)
   return closed
 end
 
+-- decided tells a decision of people, which the answer page makes under this key, from other signals.
+local function decided(key) return key == 'page' or string.sub(key, 1, 5) == 'page:' end
+
+-- remembered finds a signal, by its id, in what an outcome told that was kept as a step.
+local two = '[^\31]*\31[^\31]*\31'
+local behind_parts = '^' .. two .. two .. two .. two .. '%d+()'
+
+local function remembered(text, sid)
+  local at = string.match(text or '', behind_parts)
+  while at do
+    local size, from = string.match(text, '^\31(%d+):()', at)
+    if not size then return nil end
+    at = from + tonumber(size)
+    if string.sub(text, from, from + 35) == sid then return string.sub(text, from, at - 1) end
+  end
+  return nil
+end
+
+-- answer is the signal that stands as the answer to a waitpoint, as it is stored, '' if there is none yet: the first one that was taken; while
+-- the waitpoint is open only a decision of the answer page counts, because others may follow. The payload comes from where it is kept: with
+-- the signal, with the suspension that took it, or with the step that remembers what that told.
+function suspension.answer(ctx, id, wid, w)
+  if w.signals == '0' then return '' end
+  local log, text, person = inbox.log(ctx, id, wid, 0, 1000), nil, false
+  for i = 1, #log do
+    local g = inbox.decode(log[i])
+    local page = decided(g.key)
+    if (page or not waitpoint.open(w)) and inbox.stood(g.effect) and (not text or page and not person) then text, person = log[i], page end
+  end
+  if not text or inbox.decode(text).payload ~= '' then return text or '' end
+  local u, sid = suspension.read(ctx, id), string.sub(text, 1, 36)
+  if w.suspension ~= u.id then
+    return remembered(redis.call('HGET', keys.steps(ctx.r, id), suspension.memo .. w.key), sid) or text
+  end
+  local taken = inbox.taken(ctx, id, u)
+  for i = 1, #taken do
+    if string.sub(taken[i], 1, 36) == sid then return taken[i] end
+  end
+  return text
+end
+
 -- told is how many bytes the next claim brings along; an execution that ended needs none.
 function suspension.told(u)
   return reply.int(512 + tonumber(u.matched_bytes or '0') + #(u.why or '') + #(u.name or ''))

@@ -1,10 +1,10 @@
--- ff_read_question: what the holder of a token is asked: the question of the suspension that its waitpoint belongs to, '' if that has none,
--- or if nothing waits for the waitpoint yet. The token is judged first, presented by its SHA-256; one that opens nothing gets the same answer
--- whatever there is, and leaves no trace.
+-- ff_read_question: what the holder of a token may know: the question of the suspension that its waitpoint belongs to, '' if that has none,
+-- or if nothing waits for the waitpoint yet; the state of the waitpoint; and the signal that stands as its answer, '' if there is none yet. The
+-- token is judged first, presented by its SHA-256; one that opens nothing gets the same answer whatever there is, and leaves no trace.
 -- Flags:   no-writes
 -- Go:      Engine.ReadQuestion
 -- Args:    protocol id waitpoint digest
--- Replies: OK question
+-- Replies: OK question state answer
 -- Errors:  invalid_input invalid_token token_expired hmac_secret_not_initialized partition_missing partition_frozen protocol_mismatch
 local function ff_read_question(ctx, argv)
   local id, wid, digest = args.id(argv[2]), args.id(argv[3]), argv[4]
@@ -14,5 +14,5 @@ local function ff_read_question(ctx, argv)
   local u, w = suspension.read(ctx, id), waitpoint.read(ctx, id, wid)
   local bad = token.verify(ctx, w, digest)
   if bad then return bad end
-  return reply.ok(w.suspension == u.id and u.question or '')
+  return reply.ok(w.suspension == u.id and u.question or '', w.state, suspension.answer(ctx, id, wid, w))
 end

@@ -68,7 +68,7 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.client.Close)
-	page := suspend.HTTPHandler(suspend.HTTPConfig{Deliver: s.client, Logger: silent, Page: func(suspend.Token) suspend.Page { return question }})
+	page := suspend.HTTPHandler(suspend.HTTPConfig{Deliver: s.client, Logger: silent, Page: func(*http.Request, suspend.Token) suspend.Page { return question }})
 	mux := http.NewServeMux()
 	mux.Handle("/answers/", http.StripPrefix("/answers", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
@@ -114,8 +114,10 @@ func (s *site) state(t *testing.T, x *client.Execution[suspend.Answer]) flowfabr
 func TestApprovalInABrowser(t *testing.T) {
 	s := newSite(t)
 	x, link := s.ask(t)
-	b := openBrowser(t)
-	b.do(chromedp.EmulateViewport(1100, 800), chromedp.Navigate(link), chromedp.WaitVisible(chromedp.CSS("button[value=reject]")))
+	b, other := openBrowser(t), openBrowser(t) // somebody else has the link, too
+	for _, b := range []*tab{b, other} {
+		b.do(chromedp.EmulateViewport(1100, 800), chromedp.Navigate(link), chromedp.WaitVisible(chromedp.CSS("button[value=reject]")))
+	}
 
 	b.want("document.title", question.Title)
 	b.want("document.querySelector('h1').innerText", question.Title)
@@ -153,14 +155,48 @@ func TestApprovalInABrowser(t *testing.T) {
 		t.Errorf("the handler got %+v, %v", answer, err)
 	}
 
-	for _, choice := range []string{"reject", "approve"} { // somebody else has the link, too
-		b.do(chromedp.Navigate(link), chromedp.Click(chromedp.CSS("button[value="+choice+"]")), chromedp.WaitVisible(chromedp.CSS("[role=status]")))
-		b.want("document.querySelector('h1').innerText", "Already answered")
-		b.want("document.querySelector('[role=status]').innerText", "An answer was already recorded: “Approve & release”. It stands, and yours was not recorded.")
-	}
-	b.shoot("already")
-	if s.posts.Load() != 3 {
+	other.do(chromedp.Click(chromedp.CSS("button[value=reject]")), chromedp.WaitVisible(chromedp.CSS("[role=status]")))
+	other.want("document.querySelector('h1').innerText", "Already answered")
+	other.want("document.querySelector('[role=status]').innerText", "An answer was already recorded: “Approve & release”. It stands, and yours was not recorded.")
+	other.shoot("already")
+	if s.posts.Load() != 2 {
 		t.Errorf("%d posts, want one for each click", s.posts.Load())
+	}
+
+	// The link shows the answer from now on.
+	b.do(chromedp.Navigate(link), chromedp.WaitVisible(chromedp.CSS("dl")))
+	b.want("document.title", question.Title)
+	b.want("document.querySelector('[role=status]').innerText", "This was answered. The answer stands.")
+	b.want("[...document.querySelectorAll('dt')].map(e => e.innerText + '=' + e.nextElementSibling.innerText.replace(/^20.*UTC$/, 'then')).join('|')",
+		"Answer=Approve & release|By=Zoë|At=then|Comment=Ship it")
+	b.want("document.querySelectorAll('form, button, input, textarea').length", "0")
+	b.want("Date.parse(document.querySelector('time').dateTime) > Date.now() - 600000", "true")
+	b.shoot("answered")
+	b.quiet()
+	other.quiet()
+}
+
+// The application's login says who answers, and its language what the page says.
+func TestApprovalWithALoginInAnotherLanguage(t *testing.T) {
+	s := newSite(t)
+	signed := suspend.HTTPHandler(suspend.HTTPConfig{Deliver: s.client, Logger: slog.New(slog.DiscardHandler),
+		By: func(*http.Request) (string, error) { return "زوي", nil },
+		Texts: func(*http.Request) suspend.Texts {
+			return suspend.Texts{Lang: "ar", Dir: "rtl", Approve: "موافق", Reject: "رفض", AnsweringAs: "{name}", ThankYou: "شكرا"}
+		}})
+	web := httptest.NewServer(signed)
+	t.Cleanup(web.Close)
+	x, link := s.ask(t)
+	b := openBrowser(t)
+	b.do(chromedp.EmulateViewport(1100, 800), chromedp.Navigate(web.URL+link[strings.Index(link, "?"):]), chromedp.WaitVisible(chromedp.CSS("button[value=reject]")))
+	b.want("document.documentElement.lang + document.documentElement.dir", "arrtl")
+	b.want("document.querySelectorAll('#by').length", "0")
+	b.want("getComputedStyle(document.querySelector('.choices')).direction", "rtl")
+	b.shoot("rtl")
+	b.do(chromedp.Click(chromedp.CSS("button[value=approve]")), chromedp.WaitVisible(chromedp.CSS("[role=status]"))) // a post of the page's own site passes
+	b.want("document.querySelector('h1').innerText", "شكرا")
+	if answer, err := x.Result(s.ctx); err != nil || answer.By != "زوي" {
+		t.Errorf("the handler got %+v, %v", answer, err)
 	}
 	b.quiet()
 }
