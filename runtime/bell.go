@@ -3,6 +3,10 @@ package runtime
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -27,7 +31,8 @@ type doorbell struct {
 	confirmed atomic.Int32
 	first     chan struct{} // closed when all were confirmed once, or given up waiting for
 	opened    atomic.Bool
-	channels  map[string]*partition
+	channels  map[string]*partition // that ring this instance
+	urgent    map[string]*partition // that tell all workers of urgent work
 }
 
 // subscriber is what a doorbell asks of the server.
@@ -37,9 +42,10 @@ type subscriber interface {
 }
 
 func newDoorbell(r *run) *doorbell {
-	d := &doorbell{store: r.store, sched: r.sched, keeper: r.keeper, ticks: r.ticks, log: r.log, metrics: r.metrics, total: 1, first: make(chan struct{}), channels: map[string]*partition{}}
+	d := &doorbell{store: r.store, sched: r.sched, keeper: r.keeper, ticks: r.ticks, log: r.log, metrics: r.metrics, total: 1, first: make(chan struct{}), channels: map[string]*partition{}, urgent: map[string]*partition{}}
 	for _, p := range r.sched.partitions {
 		d.channels[engine.BellChannel(p.id, r.cfg.Instance)] = p
+		d.urgent[engine.UrgentChannel(p.id)] = p
 	}
 	if r.store.Cluster() {
 		d.total = int32(len(r.sched.partitions))
@@ -53,16 +59,13 @@ func (d *doorbell) healthy() bool { return d.confirmed.Load() == d.total }
 // listen keeps all subscriptions alive until ctx ends.
 func (d *doorbell) listen(ctx context.Context) {
 	if d.total == 1 {
-		channels := make([]string, 0, len(d.channels))
-		for c := range d.channels {
-			channels = append(channels, c)
-		}
+		channels := slices.AppendSeq(slices.Collect(maps.Keys(d.channels)), maps.Keys(d.urgent))
 		d.keep(ctx, 0, channels, d.sched.partitions)
 		return
 	}
 	var each conc.WaitGroup
 	for channel, p := range d.channels {
-		each.Go(func() { d.keep(ctx, p.id, []string{channel}, []*partition{p}) })
+		each.Go(func() { d.keep(ctx, p.id, []string{channel, engine.UrgentChannel(p.id)}, []*partition{p}) })
 	}
 	each.Wait()
 }
@@ -115,12 +118,10 @@ func (d *doorbell) open() {
 func (d *doorbell) ring(channel, message string) {
 	p := d.channels[channel]
 	if p == nil {
+		d.told(d.urgent[channel], message)
 		return
 	}
 	switch message {
-	case "w":
-		d.metrics.wakeUps.WithLabelValues("work").Inc()
-		d.sched.ringWork(p, time.Now())
 	case "r":
 		d.metrics.wakeUps.WithLabelValues("routes").Inc()
 		d.sched.ring(p)
@@ -132,6 +133,20 @@ func (d *doorbell) ring(channel, message string) {
 		if d.ticks != nil {
 			d.ticks.Ring(p.id)
 		}
+	default:
+		if priority, work := strings.CutPrefix(message, "w"); work {
+			n, _ := strconv.Atoi(priority) // none for work that is not urgent
+			d.metrics.wakeUps.WithLabelValues("work").Inc()
+			d.sched.ringWork(p, time.Now(), n)
+		}
+	}
+}
+
+// told acts on what all workers are told of urgent work.
+func (d *doorbell) told(p *partition, message string) {
+	if m, ok := parseUrgent(message); ok && p != nil {
+		d.metrics.wakeUps.WithLabelValues("urgent").Inc()
+		d.sched.urge(p, m)
 	}
 }
 

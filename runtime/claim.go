@@ -96,6 +96,7 @@ func (c *claimer) claim(p *partition, n int) (claims []*keeper.Held, again bool,
 	if c.learned(p, reply) {
 		return reply.Held, true, nil
 	}
+	c.sched.visited(p, brought(reply), reply.More)
 	found := len(reply.Held) > 0 || reply.More || reply.Duplicate
 	if found {
 		c.sched.open(p)
@@ -109,6 +110,15 @@ func (c *claimer) claim(p *partition, n int) (claims []*keeper.Held, again bool,
 		c.sched.pause(p, time.Now().Add(unregisteredPause))
 	}
 	return reply.Held, false, nil
+}
+
+// brought is what a claim brought.
+func brought(reply keeper.Reply) []*engine.Claim {
+	claims := make([]*engine.Claim, len(reply.Held))
+	for i, held := range reply.Held {
+		claims[i] = held.Claim()
+	}
+	return claims
 }
 
 // learned takes in what a claim says of routes, and tells whether the subscription is another now: then it has to be stored.
@@ -189,8 +199,10 @@ func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion, 
 	}
 	c.health.success()
 	c.metrics.claimed(len(reply.Held), true, time.Since(began))
+	learned := c.learned(p, reply)
+	c.sched.visited(p, brought(reply), reply.More)
 	switch {
-	case c.learned(p, reply), reply.More, reply.Duplicate:
+	case learned, reply.More, reply.Duplicate:
 		c.sched.open(p)
 	case reply.Registered:
 		c.sched.registered(p, time.Now())

@@ -100,9 +100,11 @@ func (p *forwarder) send(ctx context.Context, forwards []forward) {
 	calls.Wait()
 }
 
-// ringWork is ring for a message that says there is work: until a claim round begins, the ring may be owed to another waiter.
-func (s *scheduler) ringWork(p *partition, now time.Time) {
+// ringWork is ring for a message that says there is work: until a claim round begins, the ring may be owed to another waiter. Priority is above 0
+// for work that is urgent.
+func (s *scheduler) ringWork(p *partition, now time.Time, priority int) {
 	s.mu.Lock()
+	s.put(p, mark{priority: priority})
 	if p.owed.IsZero() {
 		p.owed = now
 	}

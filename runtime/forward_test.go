@@ -34,7 +34,7 @@ func TestRingsThatAreOwed(t *testing.T) {
 			p.digest = "d"
 		}
 		for _, i := range partitions {
-			s.ringWork(s.partitions[i], now)
+			s.ringWork(s.partitions[i], now, 0)
 		}
 		return s
 	}
@@ -53,7 +53,7 @@ func TestRingsThatAreOwed(t *testing.T) {
 	fill(s)
 	expect("full", s, now, false, time.Hour, 2)
 	expect("forwarded once", s, now, false, time.Hour)
-	s.ringWork(s.partitions[2], now)
+	s.ringWork(s.partitions[2], now, 0)
 	expect("rung again", s, now, false, time.Hour, 2)
 
 	s = rung(1, 2)
@@ -65,10 +65,10 @@ func TestRingsThatAreOwed(t *testing.T) {
 	first, _, _ := s.pick(now)
 	expect("a claim round may bring its slot back", s, now, false, forwardPatience)
 	expect("a claim round that takes long", s, now.Add(forwardPatience), false, time.Hour, 3)
-	s.ringWork(s.partitions[0], now.Add(forwardPatience))
+	s.ringWork(s.partitions[0], now.Add(forwardPatience), 0)
 	expect("a ring that is younger", s, now.Add(forwardPatience), false, forwardPatience)
 	s.partitions[0].owed = time.Time{}
-	s.ringWork(first, now)
+	s.ringWork(first, now, 0)
 	expect("a partition that is being claimed from", s, now.Add(forwardPatience), false, time.Hour)
 	s.slots.enter(&job{}, now)
 	s.ended(first)
@@ -100,7 +100,7 @@ func TestOwedRingsWakeTheForwarder(t *testing.T) {
 		t.Errorf("%d wake-ups although nothing is owed", pokes)
 	}
 	s.slots.put(1)
-	s.ringWork(s.partitions[1], time.Now())
+	s.ringWork(s.partitions[1], time.Now(), 0)
 	p, _, _ = s.pick(time.Now()) // of partition 0, which is still hot
 	s.ended(p)
 	if pokes != 3 || p.id != 0 {

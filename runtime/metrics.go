@@ -25,7 +25,7 @@ type metrics struct {
 	executions   prometheus.Counter
 	claimSeconds prometheus.Histogram
 	waited       *prometheus.HistogramVec // kind; from creation to the first attempt
-	wakeUps      *prometheus.CounterVec   // message: work, routes, lost, timers, forwarded
+	wakeUps      *prometheus.CounterVec   // message: work, urgent, routes, lost, timers, forwarded
 	polls        *prometheus.CounterVec   // result: empty, found, error
 
 	grants      prometheus.Counter
@@ -95,7 +95,7 @@ func newMetrics(prefix string) *metrics {
 			Name: prefix + "claim_seconds", Help: "Duration of answered claim calls.", Buckets: callBuckets,
 		}),
 		waited:  times("start_latency_seconds", "From the creation of an execution to the claim of its first attempt, its delay included.", waitBuckets, "kind"),
-		wakeUps: vec("doorbell_total", "Doorbell messages by meaning: work, routes, lost, timers; and forwarded, rings for work that went to the next waiter for want of a slot.", "message"),
+		wakeUps: vec("doorbell_total", "Doorbell messages by meaning: work, urgent (work of high priority, told to all workers), routes, lost, timers; and forwarded, rings for work that went to the next waiter for want of a slot.", "message"),
 		polls:   vec("polls_total", "Fallback polls by result: empty, found (ready routes that no ring had announced), error.", "result"),
 
 		grants:     prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "grants_total", Help: "Executions with gates that were granted: they run once budgets and quotas let them pass."}),

@@ -31,6 +31,9 @@ type partition struct {
 	emptyPolls  int       // how often in a row that led to nothing: the routes are other workers'
 	ignorePolls time.Time // what polls see is ignored until then
 
+	urgent mark // what is to be claimed before other partitions have their turn
+	served mark // likewise, by the claim round under way
+
 	table        offer.Table
 	subscription []uint64
 	gated        bool   // some of it has had gates; changed under scheduler.mu

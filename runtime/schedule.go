@@ -39,10 +39,14 @@ type scheduler struct {
 	gathering time.Time // since when a claim waits for more slots; zero if none does
 
 	owing bool // some partition may be owed
+
+	marked int    // partitions that have a mark, see urgent.go
+	recent recent // what claims brought
 }
 
 func newScheduler(count uint16, slots *slots) *scheduler {
-	s := &scheduler{slots: slots, onOwed: func() {}, giveBack: func([]*job) {}, wake: make(chan struct{}, 1)}
+	s := &scheduler{slots: slots, onOwed: func() {}, giveBack: func([]*job) {}, wake: make(chan struct{}, 1),
+		recent: newRecent(int(count))}
 	for id := range count {
 		s.partitions = append(s.partitions, newPartition(id))
 	}
@@ -101,17 +105,18 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 			return nil, 0, young
 		}
 	}
-	pause, found := time.Hour, -1
+	pause, found := time.Hour, s.before(now, free == 0)
 	for i, p := range s.hot {
+		if found >= 0 {
+			break
+		}
 		if wait := p.notBefore.Sub(now); wait > 0 {
 			pause = min(pause, wait)
 			continue
 		}
-		if free == 0 && (p.dry || p.gated || p.failures > 0) {
-			continue // nothing to claim ahead
+		if s.claimable(p, now, free == 0) {
+			found = i
 		}
-		found = i
-		break
 	}
 	if found < 0 {
 		s.gathering = time.Time{}
@@ -132,6 +137,7 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	s.hot = append(s.hot[:found], s.hot[found+1:]...)
 	p.ahead, p.dry = free == 0, false
 	p.queued, p.claiming, p.rung, p.owed = false, true, false, time.Time{}
+	s.serve(p)
 	if p.stale { // a lossy failover may have given a lost id to another route: read the table anew
 		p.stale, p.table.Version, p.digest = false, 0, ""
 	}
@@ -143,14 +149,19 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	return p, n, 0
 }
 
+// claimable tells whether a hot partition may be claimed from, or only ahead of slots. Called with mu held.
+func (s *scheduler) claimable(p *partition, now time.Time, ahead bool) bool {
+	return !p.notBefore.After(now) && !(ahead && (p.dry || p.gated || p.failures > 0)) // nothing to claim ahead
+}
+
 // join lets a call that ends n members and goes to p anyhow claim as well, with the slots that were kept for it and those that are free, up to n
 // in all. registered tells whether the server will ring. If it will not, up to twice as many are taken, so that the claim can tell that nothing is
 // left and register. It is refused if there is no slot, while p is being claimed from, is in trouble, or is not known well enough for a claim, and
-// if p has work with gates. Such a claim waits for nobody and is not counted as a round, for it costs no call; it ends with left.
+// if p has work with gates, or if another partition has urgent work, which comes next. Such a claim waits for nobody and is not counted as a round, for it costs no call; it ends with left.
 func (s *scheduler) join(p *partition, kept, n int) (more int, registered, joined bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.claiming || p.stale || p.failures > 0 || p.digest == "" || p.gated {
+	if p.claiming || p.stale || p.failures > 0 || p.digest == "" || p.gated || s.elsewhere(p) {
 		return 0, false, false
 	}
 	registered = p.registered && !p.queued && !p.rung // a ring or a poll says that this may be over
@@ -165,6 +176,7 @@ func (s *scheduler) join(p *partition, kept, n int) (more int, registered, joine
 		s.hot = slices.DeleteFunc(s.hot, func(other *partition) bool { return other == p })
 	}
 	p.queued, p.claiming, p.rung, p.owed = false, true, false, time.Time{}
+	s.serve(p)
 	if s.owing { // it may have got the last slot
 		s.onOwed()
 	}
@@ -183,6 +195,7 @@ func (s *scheduler) ended(p *partition) {
 func (s *scheduler) left(p *partition) {
 	s.mu.Lock()
 	p.claiming = false
+	s.put(p, p.served)
 	if p.rung || !p.registered {
 		s.enqueue(p)
 	}
@@ -273,7 +286,7 @@ func (s *scheduler) gates(p *partition) {
 func (s *scheduler) dried(p *partition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.dry = !p.rung
+	p.dry = !p.rung && p.urgent.priority == 0
 }
 
 // failed records a claim round without an answer and returns how many that makes in a row.

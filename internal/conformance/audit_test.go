@@ -471,7 +471,7 @@ func (w *env) populate(n int) (without []string) {
 	idle.nothing()
 	w.tick()
 	w.advance(time.Millisecond) // what was created in this millisecond may or may not be in the counts
-	return append(without, "root wake", "root recounts")
+	return append(without, "root wake", "root recounts", "root urged")
 }
 
 // vandal damages indexes at random.

@@ -94,7 +94,7 @@ func topics() map[string][]scenario {
 		"golden":        goldenScenarios,
 		"lost replies":  lostScenarios,
 		"interleavings": interleaveScenarios,
-		"bell":          bellScenarios,
+		"bell":          slices.Concat(bellScenarios, urgentScenarios),
 		"errors":        errorScenarios,
 		"repeat":        repeatScenarios,
 		"fuzz":          fuzzScenarios,

@@ -391,14 +391,15 @@ var flowResolveScenarios = []scenario{
 		for what, c := range map[string]struct {
 			other, claimed string
 			max            int
-			rung, blind    bool
+			rung           string
+			blind          bool
 		}{
-			"the best": {claimed: "d", max: 1, rung: true},
+			"the best": {claimed: "d", max: 1, rung: "w1"},
 			"all":      {claimed: "d c b", max: 3},
 			"more important work of the same route comes first": {other: "node", claimed: "other d", max: 2}, // by which idle was rung
-			"more important work of another route comes first":  {other: "other", claimed: "other d", max: 2, rung: true},
+			"more important work of another route comes first":  {other: "other", claimed: "other d", max: 2, rung: "w1"},
 			"nothing is left beside other work":                 {other: "other", claimed: "other d c b", max: 4},
-			"the completer serves other routes":                 {blind: true, max: 3, rung: true},
+			"the completer serves other routes":                 {blind: true, max: 3, rung: "w2"},
 		} {
 			w.reset()
 			g := w.flow().node("a", nil)
@@ -433,8 +434,8 @@ var flowResolveScenarios = []scenario{
 				claimed = append(claimed, cmp.Or(x.Node, "other"))
 			}
 			same(w, what, strings.Join(claimed, " "), c.claimed)
-			if c.rung {
-				e.hears("w")
+			if c.rung != "" {
+				e.hears(c.rung)
 			} else {
 				e.silent()
 			}

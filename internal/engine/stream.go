@@ -276,7 +276,11 @@ func EventChannel(id flowfabric.ExecutionID) string {
 	return keys.Of(id.Partition()).Events(id.UUID())
 }
 
-// BellChannel is where a worker instance is rung: "w" work, "r" routes changed, "l" lost notices, "t" timers.
+// UrgentChannel is where all workers are told of work that should come next: "<priority> <route>".
+func UrgentChannel(partition uint16) string { return keys.Of(partition).Urgent() }
+
+// BellChannel is where a worker instance is rung: "w" work, with its priority behind it if it should come next, "r" routes changed, "l" lost
+// notices, "t" timers.
 func BellChannel(partition uint16, instance string) string {
 	return keys.Of(partition).Doorbell(instance)
 }

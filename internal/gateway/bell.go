@@ -2,6 +2,10 @@ package gateway
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -12,17 +16,23 @@ import (
 
 // start listens to the doorbells, and looks now and then at what they may have missed. Gateway.mu is held.
 func (g *Gateway) start() {
-	channels := map[string]uint16{}
+	channels := map[string]uint16{} // of doorbells, and of what all workers are told of urgent work
 	for p := range g.engine.Partitions() {
-		channels[engine.BellChannel(p, g.name)] = p
+		channels[engine.BellChannel(p, g.name)], channels[engine.UrgentChannel(p)] = p, p
 	}
-	all := make([]string, 0, len(channels))
-	for c := range channels {
-		all = append(all, c)
-	}
+	all := slices.Collect(maps.Keys(channels))
 	ring := func(channel, message string) {
-		if message == "w" || message == "r" {
-			g.ring(channels[channel], message == "w")
+		p := channels[channel]
+		priority, work := strings.CutPrefix(message, "w")
+		switch {
+		case channel == engine.UrgentChannel(p):
+			text, _, _ := strings.Cut(message, " ")
+			g.prefer(p, text)
+		case work:
+			g.prefer(p, priority)
+			g.ring(p, true)
+		case message == "r":
+			g.ring(p, false)
 		}
 	}
 	var left atomic.Int32
@@ -35,9 +45,9 @@ func (g *Gateway) start() {
 		left.Store(1)
 		g.tasks.Go(func() { g.listen(0, all, confirmed, ring) })
 	} else {
-		left.Store(int32(len(all)))
-		for c, p := range channels {
-			g.tasks.Go(func() { g.listen(p, []string{c}, confirmed, ring) })
+		left.Store(int32(g.engine.Partitions()))
+		for p := range g.engine.Partitions() {
+			g.tasks.Go(func() { g.listen(p, []string{engine.BellChannel(p, g.name), engine.UrgentChannel(p)}, confirmed, ring) })
 		}
 	}
 	g.tasks.Go(g.sweep)
@@ -60,6 +70,16 @@ func (g *Gateway) listen(partition uint16, channels []string, confirmed func(), 
 			g.log.Warn("flowfabric: gateway: doorbell lost, subscribing again; looks now and then stand in for it", "error", err)
 			sleep(g.life, pause.NextBackOff())
 		}
+	}
+}
+
+// prefer notes that a partition has work that should come next, of a priority in words; without any it does nothing.
+func (g *Gateway) prefer(partition uint16, text string) {
+	priority, _ := strconv.Atoi(text)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, p := range g.pools {
+		p.parts[partition].urgent = max(p.parts[partition].urgent, priority)
 	}
 }
 

@@ -34,6 +34,8 @@ type part struct {
 	registered time.Time // since when the partition rings when there is; zero: it does not
 	notBefore  time.Time // it did not answer
 	failures   int
+	urgent     int // priority of work that should come next; 0 if there is none
+	served     int // likewise, for which it was looked at last
 
 	turn         chan struct{} // has room for whoever looks; what follows is theirs
 	table        offer.Table
@@ -65,20 +67,26 @@ func (p *pool) wakeFirst() {
 	}
 }
 
-// take picks a partition to look at, which is not hot then, so that a ring meanwhile is not lost.
+// take picks a partition to look at, which is not hot then, so that a ring meanwhile is not lost: the one with the most urgent work, or the next.
 func (p *pool) take() *part {
 	p.g.mu.Lock()
 	defer p.g.mu.Unlock()
 	now := time.Now()
+	var found *part
 	for i := range p.parts {
 		x := p.parts[(p.next+i)%len(p.parts)]
-		if x.hot && !now.Before(x.notBefore) {
-			x.hot = false
-			p.next = int(x.id) + 1
-			return x
+		if x.hot && !now.Before(x.notBefore) && (found == nil || x.urgent > found.urgent) {
+			found = x
 		}
 	}
-	return nil
+	if found == nil {
+		return nil
+	}
+	if found.urgent == 0 {
+		p.next = int(found.id) + 1
+	}
+	found.hot, found.served, found.urgent = false, found.urgent, 0
+	return found
 }
 
 // look asks the partitions that may have work. The error is that of a partition when none answered.
@@ -117,6 +125,16 @@ func (p *pool) heat(x *part) {
 	x.hot = true
 }
 
+// again has a partition looked at again, of which there may be more: before others, if its last execution is as urgent as was said.
+func (p *pool) again(x *part, last engine.Claim) {
+	p.g.mu.Lock()
+	defer p.g.mu.Unlock()
+	x.hot = true
+	if last.Priority >= x.served {
+		x.urgent = max(x.urgent, x.served)
+	}
+}
+
 // answered notes how a look ended.
 func (p *pool) answered(x *part, err error) bool {
 	p.g.mu.Lock()
@@ -136,7 +154,7 @@ func (p *pool) claim(x *part, q Request, n int) (got []Claim, err error) {
 	session := p.session(q.Worker)
 	for range 2*n + 4 { // as many, and a few that store the subscription or find nothing
 		if len(got) >= n {
-			p.heat(x) // there may be more, and nothing is registered
+			p.again(x, got[len(got)-1].Claim) // nothing is registered
 			return got, nil
 		}
 		reply, err := p.next1(x, session, q.TTL)

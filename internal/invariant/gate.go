@@ -12,6 +12,7 @@ import (
 var (
 	attachedRow = regexp.MustCompile(`(?s)^([bq]:[\w.-]+(?:,[bq]:[\w.-]+)*) (\d{1,16}) .{0,64}$`)
 	shareRow    = regexp.MustCompile(`^\d{1,16}$`)
+	urgedRow    = regexp.MustCompile(`^\d{1,16} [1-9]\d{0,3} \d{1,18}$`)
 	weightRow   = regexp.MustCompile(`^[1-9]\d{0,3}$`)
 	noticeQuota = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}|@\d+\.\d+\.\d+@[\w.:/@+=%-]{1,128}) ([0-9a-f-]{36}) (\d{1,16}) ([01])$`)
 	noticeSpent = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}|@\d+\.\d+\.\d+@[\w.:/@+=%-]{1,128}) ([0-9a-f-]{36}) (failed|cancelled|expired|purged) \d{1,16}$`)
@@ -47,6 +48,9 @@ func (l *look) gateTables() {
 	}
 	if l.Root["mixed"] == "" && len(lanes) > 1 {
 		l.wrong("there are %d lanes, and the root does not tell", len(lanes))
+	}
+	if urged := l.Root["urged"]; urged != "" && !urgedRow.MatchString(urged) {
+		l.wrong("the root says %q of urgent work", urged)
 	}
 	for name, row := range l.Hashes[":shares"] {
 		if !shareRow.MatchString(row) {

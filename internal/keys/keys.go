@@ -66,6 +66,7 @@ func (p Partition) Weights() string       { return string(p) + ":weights" }     
 func (p Partition) Budgets() string       { return string(p) + ":budgets" }      // zset: every budget
 func (p Partition) Quotas() string        { return string(p) + ":quotas" }       // zset: every quota
 func (p Partition) News() string          { return string(p) + ":news" }         // channel: the feed has grown
+func (p Partition) Urgent() string        { return string(p) + ":urgent" }       // channel: work that should come next
 
 func (p Partition) Queue(route string) string     { return string(p) + ":q:" + route }
 func (p Partition) Interest(digest string) string { return string(p) + ":int:" + digest }

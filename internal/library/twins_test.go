@@ -295,7 +295,9 @@ func TestScores(t *testing.T) {
 		if priority > 0 { // absent means 0
 			c.RawSetString("priority", vm.LString(strconv.FormatInt(priority, 10)))
 		}
-		got, _ := h.call(t, "lane", "score", h.NewTable(), c)
+		ctx := h.NewTable()
+		ctx.RawSetString("moves", h.NewTable())
+		got, _ := h.call(t, "lane", "score", ctx, c)
 		n, err := strconv.ParseInt(vm.LVAsString(got), 10, 64)
 		if err != nil {
 			t.Fatal(err)

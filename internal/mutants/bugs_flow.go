@@ -68,9 +68,9 @@ var flowMutants = []Mutant{
     g, now`, `  if c.upstreams and links.group(ctx, id) then
     g, now`, suite("audit")},
 	{"complete: nobody is rung for what the claim left", "claim/met",
-		`    if n > 0 then doorbell.wake(ctx, route_id, n) end`, ``, suite("flow")},
+		`    if was.n > 0 then urgent.wake(ctx, route_id, was.n, was.members) end`, ``, suite("flow")},
 	{"complete: others are rung for what the claim took", "claim/met",
-		`later[route_id] = later[route_id] - 1`, `later[route_id] = later[route_id] + 0`, suite("flow")},
+		`later[route_id].n = later[route_id].n - 1`, `later[route_id].n = later[route_id].n + 0`, suite("flow")},
 	{"complete: what it freed is claimed out of turn", "claim/own",
 		`  if n ~= 1 or #members > 0 or`, `  if n ~= 1 or`, suite("flow")},
 	{"complete: what it freed is claimed by whoever completes", "claim/own",

@@ -34,7 +34,7 @@ var laneMutants = []Mutant{
 	{"set lane: a lane that opens wakes no tick", "ff_lane.turn",
 		`      root.need(ctx, ctx.now + 1000)`, ``, suite("counting")},
 	{"set lane: a lane that opens rings nobody", "ff_lane.turn",
-		`        doorbell.ring(ctx, member, q.namespace, math.min(waiting, 64))`, ``, suite("counting")},
+		`doorbell.ring(ctx, member, q.namespace, math.min(waiting, 64), level and 'w' .. reply.int(level))`, `0`, suite("counting")},
 	{"set lane: empty queues become ready", "ready.lane",
 		`    if waiting > 0 then ready.offer`, `    if waiting >= 0 then ready.offer`, lanes},
 	{"set lane: other lanes are closed, too", "ff_lane.classes",

@@ -72,10 +72,14 @@ var operatorMutants = []Mutant{
 		`  if has and not c.has_tags then record.set(ctx, id, 'has_tags', '1') end`, ``, suite("operator")},
 
 	{"priority: does not move in its queue", "ff_change_priority",
-		`  if core.waiting(c) then redis.call('ZADD', keys.queue(ctx.r, c.route), 'XX', lane.score(ctx, c), id) end`, ``, suite("operator")},
+		`    redis.call('ZADD', keys.queue(ctx.r, c.route), 'XX', score, id)`, ``, suite("operator")},
 	{"priority: what is held is queued as well", "ff_change_priority",
-		`  if core.waiting(c) then redis.call('ZADD', keys.queue(ctx.r, c.route), 'XX', lane.score(ctx, c), id) end`,
-		`  redis.call('ZADD', keys.queue(ctx.r, c.route), lane.score(ctx, c), id)`, suite("operator")},
+		`  if core.waiting(c) then
+    local score = lane.score(ctx, c)
+    redis.call('ZADD', keys.queue(ctx.r, c.route), 'XX', score, id)`,
+		`  if c.state then
+    local score = lane.score(ctx, c)
+    redis.call('ZADD', keys.queue(ctx.r, c.route), score, id)`, suite("operator")},
 
 	{"set delay: what is claimable stays in the delayed set", "ff_set_delay",
 		`    indexes.leave(ctx, c, id)

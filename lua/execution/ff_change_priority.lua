@@ -1,5 +1,5 @@
 -- ff_change_priority: changes the priority of an execution that has not ended. One that waits moves within its queue,
--- keeping its age; any other takes the new place when it next waits.
+-- keeping its age, and workers are told when it should come next; any other takes the new place when it next waits.
 -- Flags:   allow-oom
 -- Go:      Engine.ChangePriority
 -- Args:    protocol id priority by
@@ -25,6 +25,11 @@ local function ff_change_priority(ctx, argv)
     c.priority = new
   end
   history.add(ctx, c, id, 'priority', old .. ' ' .. new, by)
-  if core.waiting(c) then redis.call('ZADD', keys.queue(ctx.r, c.route), 'XX', lane.score(ctx, c), id) end
+  if core.waiting(c) then
+    local score = lane.score(ctx, c)
+    redis.call('ZADD', keys.queue(ctx.r, c.route), 'XX', score, id)
+    local level = wanted > tonumber(old) and ready.lists(ctx, c.route) and urgent.level(ctx, c.route, { score, id })
+    if level then urgent.tell(ctx, c.route, level) end
+  end
   return reply.ok(old, new)
 end

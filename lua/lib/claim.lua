@@ -401,14 +401,14 @@ function claim.granted(ctx, q, list)
   end
 end
 
--- met wakes waiters for what this call made claimable and the claim did not take: later is how much of each route there was.
+-- met wakes waiters for what this call made claimable and the claim did not take: later is what there was of each route.
 local function met(ctx, later, claims)
   for i = 1, #claims do
     local route_id = claims[i].route
-    if later[route_id] then later[route_id] = later[route_id] - 1 end
+    if later[route_id] then later[route_id].n = later[route_id].n - 1 end
   end
-  for route_id, n in pairs(later) do
-    if n > 0 then doorbell.wake(ctx, route_id, n) end
+  for route_id, was in pairs(later) do
+    if was.n > 0 then urgent.wake(ctx, route_id, was.n, was.members) end
   end
 end
 

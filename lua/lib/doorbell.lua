@@ -39,13 +39,14 @@ function doorbell.wants(ctx, digest, namespace)
   return false
 end
 
--- ring wakes up to count waiters whose interest contains a member of what is ready (ready), of a namespace if it is given.
-function doorbell.ring(ctx, member, namespace, count)
+-- ring wakes up to count waiters whose interest contains a member of what is ready (ready), of a namespace if it is given. The message is "w", or
+-- what is told of urgent work.
+function doorbell.ring(ctx, member, namespace, count, message)
   local all, heard = digests(ctx), 0
   for i = 1, math.min(#all, 64) do
     if count <= 0 then break end
     if redis.call('SISMEMBER', keys.interest(ctx.r, all[i]), member) == 1 and doorbell.wants(ctx, all[i], namespace) then
-      local n = wake_interest(ctx, all[i], count, 'w')
+      local n = wake_interest(ctx, all[i], count, message or 'w')
       count, heard = count - n, heard + n
     end
   end
@@ -53,9 +54,9 @@ function doorbell.ring(ctx, member, namespace, count)
 end
 
 -- wake wakes up to count waiters that may be given work of a route.
-function doorbell.wake(ctx, id, count)
-  if route.plain(id) then return doorbell.ring(ctx, id, nil, count) end
-  return doorbell.ring(ctx, ready.member(id), route.namespace(ctx, id), count)
+function doorbell.wake(ctx, id, count, message)
+  if route.plain(id) then return doorbell.ring(ctx, id, nil, count, message) end
+  return doorbell.ring(ctx, ready.member(id), route.namespace(ctx, id), count, message)
 end
 
 -- again repeats wake-ups of one interest that may have been lost; left is for how many items of each member no waiter was woken.
@@ -69,13 +70,6 @@ function doorbell.again(ctx, digest, left)
       left[member], heard = left[member] - n, heard + n
     end
   end
-  return heard
-end
-
--- forward wakes one waiter for each class of which an interest has work: the waiter that was woken has no free slot.
-function doorbell.forward(ctx, digest)
-  local members, heard = ready.serves(ctx, digest), 0
-  for i = 1, math.min(#members, 8) do heard = heard + doorbell.ring(ctx, members[i], nil, 1) end
   return heard
 end
 

@@ -189,20 +189,21 @@ function indexes.reopen(ctx, route_id)
   if waiting == 0 then return false end
   if not ready.offer(ctx, route_id) then return false end
   root.need(ctx, ctx.now + 1000)
-  doorbell.wake(ctx, route_id, math.min(waiting, 64))
+  ctx.moves.prior = true -- its queue alone tells whether some of it is urgent
+  urgent.wake(ctx, route_id, math.min(waiting, 64))
   return true
 end
 
--- queue writes what is enqueued, and wakes waiters for it; with later they are not woken yet, and later counts by route for how much.
+-- queue writes what is enqueued, and wakes waiters for it; with later they are not woken yet, and later has what it was by route.
 function indexes.queue(ctx, later)
   for route, members in pairs(ctx.moves.enqueued) do
     redis.call('ZADD', keys.queue(ctx.r, route), unpack(members))
     if ready.offer(ctx, route) then
       root.need(ctx, ctx.now + 1000)
       if later then
-        later[route] = #members / 2
+        later[route] = { n = #members / 2, members = members }
       else
-        doorbell.wake(ctx, route, #members / 2)
+        urgent.wake(ctx, route, #members / 2, members)
       end
     end
   end

@@ -42,6 +42,7 @@ function keys.weights(r) return r .. ':weights' end     -- hash: namespace and l
 function keys.budgets(r) return r .. ':budgets' end     -- zset: every budget, all of one score
 function keys.quotas(r) return r .. ':quotas' end       -- zset: every quota, all of one score
 function keys.news(r) return r .. ':news' end           -- channel: the feed has grown
+function keys.urgent(r) return r .. ':urgent' end       -- channel: work that should come next (urgent)
 
 -- One per route, interest or session.
 function keys.queue(r, route) return r .. ':q:' .. route end          -- zset: execution by score

@@ -56,6 +56,7 @@ end
 -- of priority is worth that many ms of waiting, and no more.
 function lane.score(ctx, c)
   if not c.priority then return c.created_at end
+  ctx.moves.prior = true -- some may be urgent
   local step = ctx.lanes and lane.of(ctx, c.route).age or 0
   return reply.int(tonumber(c.created_at) - tonumber(c.priority) * (step > 0 and step or 1000000000000))
 end

@@ -52,7 +52,11 @@ function ff_lane.turn(ctx, q, classes, open)
       rung = rung + 1
       if rung <= 16 then
         local member = q.namespace == route.space(ctx) and classes[i] or 'c' .. classes[i]
-        doorbell.ring(ctx, member, q.namespace, math.min(waiting, 64))
+        local _, _, rest = route.split(route.read(ctx, classes[i]))
+        local id = route.find(ctx, route.row(q.namespace, q.lane, rest, ''))
+        local level = id and urgent.level(ctx, id)
+        local heard = doorbell.ring(ctx, member, q.namespace, math.min(waiting, 64), level and 'w' .. reply.int(level))
+        if level and heard == 0 then urgent.tell(ctx, id, level) end
       end
     end
   end

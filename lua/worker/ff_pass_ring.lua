@@ -10,5 +10,5 @@ local function ff_pass_ring(ctx, argv)
   if not digest or #digest < 1 or #digest > 64 or string.find(digest, '[^%x]') then
     return reply.err('invalid_input', 'interest: 1..64 hex digits')
   end
-  return reply.ok(reply.int(doorbell.forward(ctx, digest)))
+  return reply.ok(reply.int(urgent.forward(ctx, digest)))
 end
