@@ -96,7 +96,7 @@ func (c *claimer) claim(p *partition, n int) (claims []*keeper.Held, again bool,
 	if c.learned(p, reply) {
 		return reply.Held, true, nil
 	}
-	c.sched.visited(p, brought(reply), reply.More)
+	c.sched.visited(p, brought(reply), reply.Registered)
 	found := len(reply.Held) > 0 || reply.More || reply.Duplicate
 	if found {
 		c.sched.open(p)
@@ -200,7 +200,7 @@ func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion, 
 	c.health.success()
 	c.metrics.claimed(len(reply.Held), true, time.Since(began))
 	learned := c.learned(p, reply)
-	c.sched.visited(p, brought(reply), reply.More)
+	c.sched.visited(p, brought(reply), reply.Registered)
 	switch {
 	case learned, reply.More, reply.Duplicate:
 		c.sched.open(p)

@@ -105,8 +105,9 @@ func (s *scheduler) before(now time.Time, ahead bool) int {
 	return found
 }
 
-// visited learns what a claim brought. The mark stays while there may be more: as long as nothing lower came of the same lane and namespace.
-func (s *scheduler) visited(p *partition, claims []*engine.Claim, more bool) {
+// visited learns what a claim brought. The mark stays as long as nothing lower came of the same lane and namespace, and until the partition will ring:
+// of what comes up to then, workers may not be told again.
+func (s *scheduler) visited(p *partition, claims []*engine.Claim, registered bool) {
 	low, of := math.MaxInt, engine.Route{}
 	if p.served.route > 0 {
 		if r, known := p.table.Route(p.served.route); known {
@@ -116,7 +117,7 @@ func (s *scheduler) visited(p *partition, claims []*engine.Claim, more bool) {
 			of.Namespace = ""
 		}
 	}
-	over := !more
+	over := registered
 	for _, c := range claims {
 		low = min(low, c.Priority)
 		r, _ := p.table.Route(c.Route)

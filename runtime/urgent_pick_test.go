@@ -17,14 +17,14 @@ func urgentScheduler() *scheduler {
 	return s
 }
 
-// next takes the next partition, and ends its round as if it had brought one execution of a priority, and left more.
+// next takes the next partition, and ends its round as if it had brought one execution of a priority, and might bring more, or would ring.
 func next(t *testing.T, s *scheduler, priority int, more bool) uint16 {
 	t.Helper()
 	p, n, _ := s.pick(time.Now())
 	if p == nil {
 		t.Fatal("nothing to claim")
 	}
-	s.visited(p, []*engine.Claim{{Priority: priority, Route: 1}}, more)
+	s.visited(p, []*engine.Claim{{Priority: priority, Route: 1}}, !more)
 	s.slots.put(n)
 	s.ended(p)
 	return p.id
@@ -59,7 +59,7 @@ func TestMarkThatComesDuringARoundIsKept(t *testing.T) {
 	s := urgentScheduler()
 	p, n, _ := s.pick(time.Now())
 	s.urge(p, mark{priority: 9})
-	s.visited(p, nil, false) // the claim was answered before
+	s.visited(p, nil, true) // the claim was answered before
 	s.slots.put(n)
 	s.ended(p)
 	if got := next(t, s, 9, false); got != p.id {

@@ -5,7 +5,7 @@
 local urgent = {}
 
 -- every is for how many ms one message about a route does for others of the same or a lower priority: a worker that was told comes back until
--- it gets something lower.
+-- it gets something lower, or waits here.
 local every = 10
 
 -- level is the priority of the first in a route's queue, if it is above 0 and among members (score and id in turn), or of whichever is first if there are
