@@ -187,6 +187,8 @@ var turnScenarios = []scenario{
 					}
 				}
 			}
+			// A lane that has been given much is not behind others: counts of lanes cannot be compared.
+			w.set("HSET", w.k.Shares(), "quiet", "900000000", "n0\x1fquiet", "900000000")
 			w.createN(12, lane("quiet"), namespace("n0"))
 			w.createN(12, lane("z"), namespace("n0"), priority(100))
 			w.quiet = false
@@ -195,6 +197,20 @@ var turnScenarios = []scenario{
 			for _, letter := range []string{"b", "q", "z"} {
 				w.windows(fmt.Sprint(spaces, " namespaces"), got, 6, letter)
 			}
+		}
+	}},
+	{name: "a lane has its turns though it is looked at by every second claim alone", run: func(w *env) {
+		for _, other := range []string{"a", "q"} { // the first or the last by name
+			w.reset()
+			w.quiet = true
+			for range 2 {
+				for i := range 127 {
+					w.create(lane("busy"), kind(fmt.Sprint("k", i)), priority(9))
+				}
+			}
+			w.createN(12, lane(other))
+			w.quiet = false
+			w.windows("lane "+other, w.knowing(nil).lanes(12), 4, other)
 		}
 	}},
 	{name: "a paused lane has no turns, and has them again when it is resumed", run: func(w *env) {
@@ -241,6 +257,7 @@ var turnScenarios = []scenario{
 		}
 		k := w.knowing(map[string]int{"busy": 2})
 		plain := k.subscription
+		same(w, "other weights", w.knowing(map[string]int{"busy": 3}).subscription != plain, true)
 		same(w, "stored", w.get(w.k.Spaces(k.subscription)), "\x1ebusy\x1f2")
 		k.namespaces, k.subscription = []string{"default", "x"}, ""
 		k.nothingYet()

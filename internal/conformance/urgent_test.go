@@ -149,6 +149,9 @@ var urgentScenarios = []scenario{
 					b.next()
 					_, err := w.e.ForwardRing(w.ctx, w.p, k.subscription)
 					w.no(err)
+					if len(rung) < len(bells) {
+						told.silent() // somebody else waits
+					}
 				}
 			}
 			same(w, "rung, and rung for it", words(rung), "[w6 w6]")
