@@ -3,7 +3,7 @@ package main
 // bells are the tests of messages, marks those of what workers make of them.
 var (
 	bells = suite("bell")
-	marks = in("runtime", "^Test(Mark|Marked|Uniform|Urgent|Completions|LaneWeights|QuietLane)")
+	marks = in("runtime", "^Test(Mark|Marked|Uniform|Urgent|Recent|Completions|LaneWeights|QuietLane)")
 )
 
 // orderMutants break the turns of lanes, and what is told of urgent work.
