@@ -182,3 +182,13 @@ func TestARingTellsItsPriority(t *testing.T) {
 		t.Errorf("marks %v", got)
 	}
 }
+
+// What was usual is forgotten after as many claims as there is room for, twice.
+func TestRecentForgets(t *testing.T) {
+	r := newRecent(3)
+	for i, x := range []struct{ brought, lowest int }{{9, 0}, {9, 0}, {9, 9}, {4, 4}, {9, 4}, {9, 4}, {9, 4}, {9, 4}, {9, 9}} {
+		if r.add(x.brought); r.lowest() != x.lowest {
+			t.Errorf("after %d claims the lowest is %d, want %d", i+1, r.lowest(), x.lowest)
+		}
+	}
+}

@@ -3,7 +3,7 @@ package main
 // bells are the tests of messages, marks those of what workers make of them.
 var (
 	bells = suite("bell")
-	marks = in("runtime", "^Test(Mark|Marked|Uniform|Urgent|Completions|LaneWeights|QuietLane)")
+	marks = in("runtime", "^Test(Mark|Marked|Uniform|Urgent|Recent|Completions|LaneWeights|QuietLane)")
 )
 
 // orderMutants break the turns of lanes, and what is told of urgent work.
@@ -92,7 +92,7 @@ var orderMutants = []Mutant{
 	{"urgent: work without priority is told", "urgent.level",
 		`  if level < 1 then return nil end`, ``, bells},
 	{"urgent: ageing is not known", "urgent.level",
-		`(step > 0 and step or 1000000000000)`, `1000000000000`, bells},
+		`  if step == 0 then step = 1000000000000 end`, `  step = 1000000000000`, bells},
 	{"urgent: a level beyond all priorities", "urgent.level",
 		`return math.min(level, 9000)`, `return math.max(level, 9000)`, bells},
 	{"urgent: the same is told again and again", "urgent.tell",

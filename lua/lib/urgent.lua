@@ -17,7 +17,8 @@ function urgent.level(ctx, route_id, members)
   for i = 2, members and #members or 0, 2 do new = new or members[i] == head[1] end
   if not new then return nil end
   local step = lane.of(ctx, route_id).age
-  local level = math.floor((ctx.now - args.score(head[2])) / (step > 0 and step or 1000000000000) + 0.5)
+  if step == 0 then step = 1000000000000 end
+  local level = math.floor((2 * (ctx.now - args.score(head[2])) + step) / (2 * step)) -- rounded: clocks step back
   if level < 1 then return nil end
   return math.min(level, 9000)
 end
