@@ -176,7 +176,8 @@ var turnScenarios = []scenario{
 		w.windows("grants", got, 2, "q")
 		same(w, "grants at once", perLane(k.laning(6)), "3 3 0")
 	}},
-	{name: "lanes take turns where more classes have work than a claim looks at", run: func(w *env) {
+	// A set of the embedded server has another order at each look, so where a claim looks at a part of the classes, which part is chance there.
+	{name: "lanes take turns where more classes have work than a claim looks at", needs: []string{"Functions"}, run: func(w *env) {
 		for _, spaces := range []int{1, 2} {
 			w.reset()
 			w.quiet = true
@@ -199,7 +200,7 @@ var turnScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "a lane has its turns though it is looked at by every second claim alone", run: func(w *env) {
+	{name: "a lane has its turns though it is looked at by every second claim alone", needs: []string{"Functions"}, run: func(w *env) {
 		for _, other := range []string{"a", "q"} { // the first or the last by name
 			w.reset()
 			w.quiet = true

@@ -6,7 +6,11 @@
 local turns = {}
 
 local function divisor(a, b)
-  while b > 0 do a, b = b, a % b end
+  while b > 0 do
+    local rest = a % b -- not in one assignment with the others: the embedded server's Lua would set a too early
+    a = b
+    b = rest
+  end
   return a
 end
 
