@@ -251,6 +251,31 @@ func TestPortableSubset(t *testing.T) {
 	}
 }
 
+// names are the variables that are assigned to, "" for anything else.
+func names(all []ast.Expr) []string {
+	out := make([]string, len(all))
+	for i, x := range all {
+		if name, ok := x.(*ast.IdentExpr); ok {
+			out[i] = name.Value
+		}
+	}
+	return out
+}
+
+// reckons tells whether an expression, more than the variable alone, has a variable.
+func reckons(x ast.Expr, name string) (found bool) {
+	if _, alone := x.(*ast.IdentExpr); alone {
+		return false
+	}
+	walk(x, func(n any) bool {
+		if v, ok := n.(*ast.IdentExpr); ok && v.Value == name {
+			found = true
+		}
+		return true
+	})
+	return found
+}
+
 // lint judges one node of a source.
 func lint(t *testing.T, file string, node any) {
 	t.Helper()
@@ -259,6 +284,14 @@ func lint(t *testing.T, file string, node any) {
 		t.Errorf("%s:%d: %s", file, n.Line(), fmt.Sprintf(format, args...))
 	}
 	switch n := node.(type) {
+	case *ast.AssignStmt:
+		for i, name := range names(n.Lhs) {
+			for _, value := range n.Rhs[min(i+1, len(n.Rhs)):] {
+				if name != "" && reckons(value, name) {
+					bad(n, "%s is set before the value of the next variable is worked out from it: gopher-lua does that, others do not", name)
+				}
+			}
+		}
 	case *ast.GotoStmt:
 		bad(n, "goto")
 	case *ast.LabelStmt:
