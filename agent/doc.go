@@ -56,7 +56,7 @@
 //   - A tool fails. The model is told, and that is recorded. [EndsRun] and errors that say what follows (handler.Permanent and the others) end the run instead.
 //   - A tool panics. That is a panic of the handler: category handler_panic, retried by the policy.
 //   - The model asks for a tool that does not exist, or with arguments that do not fit. It is told so; no function is called, and nobody is asked.
-//   - The model writes arguments to deceive whoever approves. The question shows control characters and signs that turn the direction of writing as escapes,
+//   - The model writes arguments to deceive the one who approves. The question shows control characters and signs that turn the direction of writing as escapes,
 //     and says when it is cut. What is approved is what runs.
 //   - Nobody approves. The run waits, holding nothing, until [Approval].Within is over; then the model is told.
 //   - An answer is larger than about 240 KiB: a failure for good that names the limit of a step. A tool's result above 240 KiB goes to the model as an error.

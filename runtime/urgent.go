@@ -11,7 +11,7 @@ import (
 )
 
 // Busy workers take hot partitions in turn. Priority orders the queues of one partition, so work of high priority would wait until its partition has
-// its turn. Whoever makes such work claimable says so: to a waiter, with the ring, and if nobody waits, to all workers. A partition of which that was
+// its turn. What makes such work claimable says so: to a waiter, with the ring, and if nobody waits, to all workers. A partition of which that was
 // said is marked, and comes before the others:
 //
 //	"w9000", or "9000 <route>" ──▶ mark ──pick: before those in turn──▶ claim round ──▶ the mark stays while it may bring more, else it goes

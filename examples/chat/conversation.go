@@ -55,7 +55,7 @@ func (k *Talker) Handle(ctx context.Context, t *handler.Task, _ Settings) (agent
 	return r, err
 }
 
-// askForMore asks a person after an answer that the budget did not pay for. Whoever allows more raises the budget first, so the next run can pay; one
+// askForMore asks a person after an answer that the budget did not pay for. The person who allows more raises the budget first, so the next run can pay; one
 // that still cannot asks again, under the next name. While it waits no model is called, so nothing more is spent.
 func (k *Talker) askForMore(ctx context.Context, t *handler.Task, r agent.Result) error {
 	for n := 1; ; n++ {

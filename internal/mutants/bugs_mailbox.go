@@ -29,7 +29,7 @@ var mailboxMutants = []Mutant{
 	{"mailbox: a receipt of any size", "mailbox.heads", `#out > 0 and bytes + #text > taken_bytes`, `false`, mail},
 	{"mailbox: what was taken stays", "mailbox.take", `    redis.call('LREM', key, '1', list[i])`, ``, mail},
 	{"mailbox: a message does not resume who waits for it", "ff_send_message", `  if core.suspended(c) then`, `  if false then`, mail},
-	{"mailbox: a message resumes whoever waits", "ff_send_message", `u.condition == condition.mailbox(m.box)`, `true`, mail},
+	{"mailbox: a message resumes everybody who waits", "ff_send_message", `u.condition == condition.mailbox(m.box)`, `true`, mail},
 	{"mailbox: nobody is told who resumed it", "ff_send_message", `who = m.by ~= '' and 'message ' .. m.by or nil`, `who = nil`, mail},
 	{"mailbox: who waits does not see what is there", "ff_suspend_execution", `if nodes[1].op == 'M' and`, `if false and`, mail},
 	{"mailbox: a wait may have waitpoints beside", "condition/parse",

@@ -172,6 +172,6 @@ var orderMutants = []Mutant{
 		`x.urgent > found.urgent`, `false`, in("internal/gateway", "Urgent")},
 	{"urgent: a gateway forgets what is left of it", "internal/gateway.pool.again",
 		`		x.urgent = max(x.urgent, x.served)`, ``, in("internal/gateway", "Urgent")},
-	{"urgent: a gateway is deaf to what all are told", "internal/gateway.Gateway.start",
+	{"urgent: a gateway does not hear what all are told", "internal/gateway.Gateway.start",
 		`			g.prefer(p, text)`, `			_ = text`, in("internal/gateway", "Urgent")},
 }

@@ -1,7 +1,7 @@
 -- ff_replay_execution: runs an ended execution again, at its old age and priority, with a new attempt of type replay.
 -- Counters of retries and reclaims start over; epochs, attempts and their results stay. Recorded steps are kept, so
 -- that only what is missing runs, or dropped, all or from one of a name on in the order in which they were recorded. If a wait whose time was
--- over ended the execution, what was recorded since its waitpoint was opened goes, too, so that whoever was asked is asked again. A success is replayed only if forced. The deadline gets its original
+-- over ended the execution, what was recorded since its waitpoint was opened goes, too, so that the same people are asked again. A success is replayed only if forced. The deadline gets its original
 -- span again. A repeated request id changes nothing. A member of a flow waits for those of its upstreams that have not
 -- succeeded, and opens a flow that has ended again. One whose key another execution has by now is refused, and else has it again.
 -- Flags:   none

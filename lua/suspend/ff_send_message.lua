@@ -1,4 +1,4 @@
--- ff_send_message: a message to a mailbox of an execution that has not ended, whoever sends it. It waits there until the handler receives it; one that
+-- ff_send_message: a message to a mailbox of an execution that has not ended. It waits there until the handler receives it; one that
 -- waits for a message of this mailbox goes on. key is '' or makes a repeat harmless, as the message's id does: the last 1,000 are remembered.
 -- The answer says which message of the execution it is, from 1, and how many wait.
 -- Flags:   none
