@@ -498,6 +498,7 @@ func TestKeyboard(t *testing.T) {
 	b := openBrowser(t)
 	b.window(1280, 900, "light")
 	b.enter(d, "operator")
+	b.visit("") // keys count once the page is drawn
 	b.do(chromedp.KeyEvent("g"), chromedp.KeyEvent("e"))
 	b.wait(`location.hash === "#/executions"`)
 	b.wait(`document.querySelector(".filters")`)
