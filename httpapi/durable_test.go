@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -52,7 +53,7 @@ func TestDurableStream(t *testing.T) {
 	a := newAPI(t)
 	x := a.submit(`{"kind":"stuck"}`)
 	a.until(x, "active")
-	get := func(query string) (*http.Response, string) {
+	ask := func(query string) *http.Response {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), "GET", a.server.URL+x+"/stream?"+query, nil)
 		if err != nil {
@@ -63,12 +64,17 @@ func TestDurableStream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer answer.Body.Close()
-		var b strings.Builder
-		if _, err := bufio.NewReader(answer.Body).WriteTo(&b); err != nil {
+		t.Cleanup(func() { answer.Body.Close() })
+		return answer
+	}
+	get := func(query string) (*http.Response, string) {
+		t.Helper()
+		answer := ask(query)
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
 			t.Fatal(err)
 		}
-		return answer, b.String()
+		return answer, string(body)
 	}
 	until := func(query, want string) *http.Response {
 		t.Helper()
@@ -92,25 +98,26 @@ func TestDurableStream(t *testing.T) {
 	if g, body := get("as=text&offset=now"); body != "" || g.Header.Get("Stream-Next-Offset") != offset || g.Header.Get("Stream-Up-To-Date") != "true" {
 		t.Errorf("%q %v", body, g.Header)
 	}
-	followed := make(chan string, 2)
-	go func() {
-		_, body := get("as=text&live=sse&offset=-1")
-		followed <- body
-	}()
+	events := bufio.NewReader(ask("as=text&live=sse&offset=-1").Body)
+	seen := ""
+	for !strings.Contains(seen, "event: data\ndata:before\n\n") { // it follows by then
+		line, err := events.ReadString('\n')
+		if seen += line; err != nil {
+			t.Fatalf("%q: %v", seen, err)
+		}
+	}
+	polled := make(chan string, 1)
 	go func() {
 		g, body := get("as=text&live=long-poll&offset=" + offset)
-		followed <- fmt.Sprint(body, " ", g.Header.Get("Stream-Cursor") != "")
+		polled <- fmt.Sprint(body, " ", g.Header.Get("Stream-Cursor") != "")
 	}()
-	time.Sleep(50 * time.Millisecond)
 	close(a.release)
-	for range 2 {
-		body := <-followed
-		if body == "after true" {
-			continue
-		}
-		if !strings.Contains(body, "event: data\ndata:before\n\n") || !strings.Contains(body, "event: data\ndata:after\n\n") || !strings.HasSuffix(body, `"upToDate":true,"streamClosed":true}`+"\n\n") {
-			t.Errorf("%q", body)
-		}
+	if got := <-polled; got != "after true" {
+		t.Errorf("%q", got)
+	}
+	rest, err := io.ReadAll(events)
+	if got := string(rest); err != nil || !strings.Contains(got, "event: data\ndata:after\n\n") || !strings.HasSuffix(got, `"upToDate":true,"streamClosed":true}`+"\n\n") {
+		t.Errorf("%q %v", got, err)
 	}
 	a.until(x, "completed")
 	r, err := http.NewRequestWithContext(t.Context(), "HEAD", a.server.URL+x+"/stream?as=text", nil)
