@@ -67,9 +67,26 @@ type history struct {
 
 	mu     sync.Mutex
 	ops    []porcupine.Operation
+	served []span        // of the same calls
 	fences []model.Claim // of all workers, so that some use what is not theirs
 	err    error
 }
+
+// span is when the server made a call, in numbers of calls: exactly the one that is counted with it, or after one and before another.
+type span struct{ first, last int64 }
+
+// asServed is the history in the order in which the server made the calls, which is one of those that the clients could have seen. To check it
+// takes no search.
+func (h *history) asServed() []porcupine.Operation {
+	ops := slices.Clone(h.ops)
+	for i, s := range h.served {
+		ops[i].Call, ops[i].Return = s.first, s.last
+	}
+	return ops
+}
+
+// counter is the key in which the server counts the calls of a history.
+const counter = "calls"
 
 // never is the return of a call that may take effect until the end.
 const never = math.MaxInt64
@@ -91,28 +108,53 @@ func (h *history) record(c *client, x call) (r model.Reply) {
 
 func (h *history) once(c *client, raw rueidis.Client, x call, lose bool) model.Reply {
 	called := time.Since(h.zero).Nanoseconds()
-	seen, err := h.perform(raw, x)
+	seen, served, err := h.perform(raw, x)
 	op := porcupine.Operation{ClientId: c.id, Input: x, Call: called, Output: &seen, Return: time.Since(h.zero).Nanoseconds()}
 	if lose { // it took effect by now, but the client knows neither that nor the answer
 		op.Output = (*outcome)(nil)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ops = append(h.ops, op)
+	h.ops, h.served = append(h.ops, op), append(h.served, served)
 	h.err = cmp.Or(h.err, err)
 	return seen.reply
 }
 
-func (h *history) perform(raw rueidis.Client, c call) (seen outcome, err error) {
-	switch c.Kind {
-	case clock:
-		err = raw.Do(h.ctx, raw.B().Hincrby().Key(root).Field("clock_pin").Increment(c.Number).Build()).Error()
-	case read:
-		seen.view, seen.code, err = h.s.snapshot(h.ctx, c.ID)
-	default:
-		seen.reply, err = h.s.do(h.ctx, raw, root, c)
+func (h *history) perform(raw rueidis.Client, c call) (seen outcome, served span, err error) {
+	if c.Kind == read {
+		before, err := h.count(raw)
+		if err != nil {
+			return seen, served, err
+		}
+		if seen.view, seen.code, err = h.s.snapshot(h.ctx, c.ID); err != nil {
+			return seen, served, err
+		}
+		after, err := h.count(raw)
+		return seen, span{4*before + 2, 4*after + 3}, err
 	}
-	return seen, err
+	command := raw.B().Hincrby().Key(root).Field("clock_pin").Increment(c.Number).Build()
+	if c.Kind != clock {
+		command = h.s.command(raw, root, c)
+	}
+	replies := raw.DoMulti(h.ctx, raw.B().Multi().Build(), raw.B().Incr().Key(counter).Build(), command, raw.B().Exec().Build())
+	done, err := replies[len(replies)-1].ToArray()
+	if err != nil {
+		return seen, served, err
+	}
+	n, err := done[0].AsInt64()
+	if err == nil && c.Kind != clock {
+		seen.reply, err = h.s.answer(c, done[1])
+	}
+	return seen, span{4 * n, 4*n + 1}, err
+}
+
+// count is how many calls the server has made.
+func (h *history) count(raw rueidis.Client) (int64, error) {
+	n, err := raw.Do(h.ctx, raw.B().Get().Key(counter).Build()).AsInt64()
+	if rueidis.IsRedisNil(err) {
+		return 0, nil
+	}
+	return n, err
 }
 
 // claimed shares the fences of a claim.

@@ -154,13 +154,23 @@ func (s *server) reset(ctx context.Context, t failer) {
 // fcall calls a function and splits its envelope.
 func (s *server) fcall(ctx context.Context, raw rueidis.Client, key, name string, args ...string) (status int64, code string,
 	slots []string, err error) {
-	var command rueidis.Completed
-	if s.scripts == nil {
-		command = raw.B().Fcall().Function(name).Numkeys(1).Key(key).Arg(args...).Build()
-	} else {
-		command = raw.B().Evalsha().Sha1(s.scripts[name]).Numkeys(1).Key(key).Arg(args...).Build()
+	reply, err := raw.Do(ctx, s.calling(raw, key, name, args...)).ToMessage()
+	if err != nil {
+		return 0, "", nil, fmt.Errorf("%s: no envelope: %w", name, err)
 	}
-	msgs, err := raw.Do(ctx, command).ToArray()
+	return split(name, reply)
+}
+
+func (s *server) calling(raw rueidis.Client, key, name string, args ...string) rueidis.Completed {
+	if s.scripts == nil {
+		return raw.B().Fcall().Function(name).Numkeys(1).Key(key).Arg(args...).Build()
+	}
+	return raw.B().Evalsha().Sha1(s.scripts[name]).Numkeys(1).Key(key).Arg(args...).Build()
+}
+
+// split takes an envelope apart.
+func split(name string, reply rueidis.RedisMessage) (status int64, code string, slots []string, err error) {
+	msgs, err := reply.ToArray()
 	if err != nil {
 		return 0, "", nil, fmt.Errorf("%s: no envelope: %w", name, err)
 	}
@@ -179,8 +189,21 @@ func (s *server) fcall(ctx context.Context, raw rueidis.Client, key, name string
 
 // do makes a call.
 func (s *server) do(ctx context.Context, raw rueidis.Client, key string, c call) (model.Reply, error) {
+	reply, err := raw.Do(ctx, s.command(raw, key, c)).ToMessage()
+	if err != nil {
+		return model.Reply{}, fmt.Errorf("%s: %w", c.Kind, err)
+	}
+	return s.answer(c, reply)
+}
+
+// command is what makes a call, and answer reads what comes back.
+func (s *server) command(raw rueidis.Client, key string, c call) rueidis.Completed {
 	function, args := c.wire()
-	status, code, slots, err := s.fcall(ctx, raw, key, function, args...)
+	return s.calling(raw, key, function, args...)
+}
+
+func (s *server) answer(c call, reply rueidis.RedisMessage) (model.Reply, error) {
+	status, code, slots, err := split(c.Kind, reply)
 	if err != nil {
 		return model.Reply{}, err
 	}
