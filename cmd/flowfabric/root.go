@@ -57,7 +57,7 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 			tagsCommand(a), holdCommand(a), unholdCommand(a), revokeCommand(a), purgeCommand(a)}},
 		{groupOperate, []*cobra.Command{flowCommand(a), queuesCommand(a), laneCommand(a), workersCommand(a), schedulesCommand(a),
 			budgetCommand(a), quotaCommand(a), gateCommand(a)}},
-		{groupHealth, []*cobra.Command{topCommand(a), doctorCommand(a), auditCommand(a), trailCommand(a), loadCommand(a), keysCommand(a), freezeCommand(a), thawCommand(a)}},
+		{groupHealth, []*cobra.Command{topCommand(a), doctorCommand(a), healthCommand(a), auditCommand(a), trailCommand(a), loadCommand(a), keysCommand(a), freezeCommand(a), thawCommand(a)}},
 		{groupLocal, []*cobra.Command{devCommand(a), serveCommand(a), mcpCommand(a), tokenCommand(a), versionCommand(a)}},
 	} {
 		for _, c := range group.commands {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -106,10 +107,16 @@ func TestServe(t *testing.T) {
 	if status, body := get(t, base+"/readyz", ""); status != 200 {
 		t.Errorf("%d %s", status, body)
 	}
+	for _, live := range []string{"--live=false", "--live"} {
+		var told output
+		if code := run(t.Context(), []string{"health", "--addr", strings.TrimPrefix(base, "http://"), live}, strings.NewReader(""), &told, &told); code != 0 || told.String() != "ok\n" {
+			t.Errorf("health %s: %d %s", live, code, told.String())
+		}
+	}
 	if status, _ := get(t, base+"/v1/workers", ""); status != 401 {
 		t.Errorf("without a token: %d", status)
 	}
-	if status, body := get(t, base+"/metrics", made.Secret); status != 200 || !strings.Contains(body, `flowfabric_api_request_seconds_count{operation="readyz",status="200"} 1`) {
+	if status, body := get(t, base+"/metrics", made.Secret); status != 200 || !strings.Contains(body, `flowfabric_api_request_seconds_count{operation="readyz",status="200"} 2`) {
 		t.Errorf("%d %.300s", status, body)
 	}
 	if status, body := get(t, base+"/approve", ""); !strings.Contains(body, "This link does not work") {
@@ -205,5 +212,33 @@ func TestServeRefuses(t *testing.T) {
 	var said output
 	if code := run(t.Context(), []string{"token", "new", "x", "--role", "king"}, strings.NewReader(""), io.Discard, &said); code == 0 || !strings.Contains(said.String(), "role") {
 		t.Errorf("%d: %s", code, said.String())
+	}
+}
+
+// health tells apart a process that says that it is not ready, one that is not there, and an address that is none.
+func TestHealth(t *testing.T) {
+	sick := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/readyz" {
+			http.Error(w, "no store", http.StatusServiceUnavailable)
+		}
+	}))
+	addr := strings.TrimPrefix(sick.URL, "http://")
+	ask := func(args ...string) (int, string) {
+		var told output
+		code := run(t.Context(), append([]string{"health"}, args...), strings.NewReader(""), &told, &told)
+		return code, told.String()
+	}
+	if code, told := ask("--addr", addr); code != exitFailed || !strings.Contains(told, "503 Service Unavailable: no store") {
+		t.Errorf("%d %s", code, told)
+	}
+	if code, told := ask("--addr", addr, "--live"); code != exitOK {
+		t.Errorf("%d %s", code, told)
+	}
+	sick.Close()
+	if code, told := ask("--addr", addr); code != exitUnreachable {
+		t.Errorf("%d %s", code, told)
+	}
+	if code, told := ask("--addr", "here"); code != exitUsage || !strings.Contains(told, "--addr") {
+		t.Errorf("%d %s", code, told)
 	}
 }
