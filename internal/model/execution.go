@@ -84,10 +84,11 @@ type Execution struct {
 	Order     map[string]int // of the steps: numbers in the order in which they were recorded
 	StepOrder int            // the last such number
 
-	Suspension *Suspension // the current one, or the last
-	Points     map[string]Waitpoint
-	Told       bool // claims bring what the last suspension was answered
-	Signals    int  // accepted so far, whatever the waitpoint
+	Suspension    *Suspension // the current one, or the last
+	ResumeRequest string      // the last that resumed it
+	Points        map[string]Waitpoint
+	Told          bool // claims bring what the last suspension was answered
+	Signals       int  // accepted so far, whatever the waitpoint
 
 	Box   []string       // messages that nobody has received, as they are stored
 	Marks map[string]int // by what messages are known again: their numbers

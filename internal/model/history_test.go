@@ -85,6 +85,26 @@ func (h *history) asServed() []porcupine.Operation {
 	return ops
 }
 
+// astray is the first call, in that order, whose answer the model does not give, with both; "" without one. A read is made wherever its interval begins.
+func (h *history) astray() string {
+	ops := h.asServed()
+	slices.SortStableFunc(ops, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	m := sequential(model.New(begin))
+	for state, i := m.Init(), 0; i < len(ops); i++ {
+		legal, next := m.Step(state, ops[i].Input, ops[i].Output)
+		if !legal {
+			p, c := state.(*model.Partition), ops[i].Input.(call)
+			if c.Kind == read {
+				view, code := p.View(c.ID)
+				return fmt.Sprintf("%+v\nserver %+v\nmodel  %s %+v", c, ops[i].Output, code, view)
+			}
+			return fmt.Sprintf("%+v\nserver %+v\nmodel  %+v", c, show(ops[i].Output.(*outcome).reply), show(c.apply(p.Clone())))
+		}
+		state = next
+	}
+	return ""
+}
+
 // counter is the key in which the server counts the calls of a history.
 const counter = "calls"
 

@@ -93,7 +93,7 @@ func (y *tally) add(t *testing.T, n int, h *history) {
 	y.slowest = max(y.slowest, took)
 	if searched {
 		y.searched++
-		t.Logf("history %d is not legal in the order in which the server made its calls", n)
+		t.Logf("history %d is not legal in the order in which the server made its calls; the first that is not:\n%s", n, h.astray())
 	}
 	switch verdict {
 	case porcupine.Ok:

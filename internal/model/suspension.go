@@ -44,14 +44,13 @@ type Suspension struct {
 
 	Closed                  int64
 	Cause, Closer, Who, Why string
-	Asked                   string // request of the resumption
 }
 
 // ending is how a suspension ends.
 type ending struct {
-	reason, cause, closer, who, why, asked string
-	signal                                 string // made by the timeout
-	delay                                  int64
+	reason, cause, closer, who, why string
+	signal                          string // made by the timeout
+	delay                           int64
 }
 
 func (x *Execution) suspended() bool { return x.Code[0] == 'S' }
@@ -237,7 +236,7 @@ func (x *Execution) waits(code string) Reply {
 // shut closes the suspension and its waitpoint. What came before something else than a signal ended it tells nobody anything.
 func (p *Partition) shut(x *Execution, e ending) {
 	u := *x.Suspension
-	u.Closed, u.Cause, u.Closer, u.Who, u.Why, u.Asked = p.Now, e.cause, e.closer, e.who, e.why, e.asked
+	u.Closed, u.Cause, u.Closer, u.Who, u.Why = p.Now, e.cause, e.closer, e.who, e.why
 	if e.cause != "signal" && e.cause != "already_satisfied" {
 		u.Matched = nil
 		if e.signal != "" {
@@ -333,7 +332,7 @@ func (p *Partition) Resume(id string, q Resumption) Reply {
 	switch {
 	case x == nil:
 		return answer("execution_not_found")
-	case x.Suspension != nil && x.Suspension.Asked == q.Request:
+	case x.ResumeRequest == q.Request: // also if it has been suspended again since
 		return answer(Already, string(x.Code), x.Suspension.ID)
 	case !x.suspended():
 		return answer("execution_not_suspended", string(x.Code))
@@ -341,6 +340,7 @@ func (p *Partition) Resume(id string, q Resumption) Reply {
 		return answer("suspension_changed", x.Suspension.ID)
 	}
 	p.resume(x, ending{cause: "operator", reason: map[string]string{"operator": "resumed_by_operator", "auto_resume": "resumed"}[q.Trigger],
-		who: q.By, why: q.Why, asked: q.Request, delay: q.Delay})
+		who: q.By, why: q.Why, delay: q.Delay})
+	x.ResumeRequest = q.Request
 	return answer(OK, string(x.Code), x.Suspension.ID)
 }
