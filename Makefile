@@ -9,10 +9,10 @@ TEST_TIMEOUT ?= 15m
 PKG          ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt quick test test-plain test-benchmarks test-mcp test-browser soak mutants browser deps demo chat bench bench-guard bench-deps
+.PHONY: help check fmt quick test test-plain test-benchmarks test-mcp test-browser release-check soak mutants browser deps demo chat bench bench-guard bench-deps
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 check: ## gofmt, go vet, staticcheck, and the project's own rules (import arrows, goroutine owners)
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
@@ -77,6 +77,9 @@ mutants: ## seed over 1,000 bugs one by one, each of which the tests must catch 
 	$(GO) run ./internal/mutants $(BUGS)
 
 browser: test-browser ## the dashboard, the approval page and the chat in a headless Chromium (as root on Debian it first installs one); leaves screenshots in tools/browser/screenshots
+
+release-check: ## lint workflows and chart, and make an unpublished release in dist/ (builds goreleaser, helm and linters the first time)
+	@./tools/release-check
 
 deps: ## install the servers the tests run against, where that is possible (Debian, as root)
 	@./tools/install-servers
