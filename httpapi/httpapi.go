@@ -56,7 +56,8 @@ type Config struct {
 	// OnRequest is told of each request when it was answered: the operation of the OpenAPI document, "" if there is none, the status, and how
 	// long it took. It must not block. Default: nobody is told.
 	OnRequest func(operation string, status int, took time.Duration)
-	// Logger gets a line for each request, without its query and its headers. Default slog.Default().
+	// Logger gets a line for each request, without its query and its headers; one that a probe makes (/healthz, /readyz, /metrics) and that went
+	// well is at level debug. Default slog.Default().
 	Logger *slog.Logger
 	// History looks at the store every 10 s from the beginning, so that the overview has an hour to show. Default: from the first request of the
 	// overview on.
@@ -194,6 +195,9 @@ func cutLast(text, sep string) (before, after string, found bool) {
 	return text, "", false
 }
 
+// probes are the paths that are asked every few seconds.
+var probes = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true}
+
 // ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	began := time.Now()
@@ -217,7 +221,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 				h.fail(seen, q, &problem{Status: http.StatusInternalServerError, Code: "internal", Detail: "the request failed here; the log has the request id"})
 			}
 		}
-		h.cfg.Logger.InfoContext(q.Context(), "flowfabric: api", "method", q.Method, "path", q.URL.Path, "status", seen.status, "bytes", seen.bytes,
+		level := slog.LevelInfo
+		if probes[q.URL.Path] && seen.status < http.StatusBadRequest {
+			level = slog.LevelDebug // every few seconds, from each prober
+		}
+		h.cfg.Logger.Log(q.Context(), level, "flowfabric: api", "method", q.Method, "path", q.URL.Path, "status", seen.status, "bytes", seen.bytes,
 			"took", time.Since(began).Round(time.Microsecond), "by", who.name, "request", id)
 	}()
 	if h.crossed(seen, q) {
