@@ -285,7 +285,7 @@ type flowNode struct {
 	StartedAt *time.Time `json:"started_at,omitempty"`
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
 	DependsOn []string   `json:"depends_on,omitempty" jsonschema:"ids"`
-	Policy    string     `json:"policy,omitempty" jsonschema:"all, any or quorum"`
+	Policy    string     `json:"policy,omitempty" jsonschema:"all, any, quorum, ended or failed"`
 }
 
 // flowOf is the flow that the path names, if the principal may see it.
