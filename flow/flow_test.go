@@ -178,7 +178,7 @@ func TestPlan(t *testing.T) {
 	payload := []byte("bytes")
 	c := flow.Add(f, "c", raw, payload, left.From(a), flow.After(a, b), flow.Quorum(1), flow.CancelRemaining(), flowfabric.Priority(1), flowfabric.DelayUntil(at), flowfabric.DeadlineAt(at.Add(1)))
 	payload[0] = 'X'
-	b.With(left.From(a), flow.AnyOf(), flow.AllOf(), flow.CancelRemaining(), flow.LetRun())
+	b.With(left.From(a), flow.AnyOf(), flow.AllOf())
 	p, err := flowplan.Of(f, id, someone)
 	if err != nil {
 		t.Fatal(err)
@@ -245,7 +245,7 @@ func TestDigest(t *testing.T) {
 		"an edge":    func(_ *flow.Flow, a, b, _ *flow.Node[string]) { b.With(flow.After(a)) },
 		"an input":   func(_ *flow.Flow, _, b, c *flow.Node[string]) { c.With(right.From(b)) },
 		"a policy":   func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.AllOf()) },
-		"cleanup":    func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.LetRun(), flow.AllEnded()) },
+		"cleanup":    func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.AllEnded()) },
 		"a quorum":   func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.Quorum(2)) },
 		"a budget":   func(_ *flow.Flow, a, _, _ *flow.Node[string]) { a.With(flowfabric.Budgets("acme")) },
 		"a quota":    func(_ *flow.Flow, a, _, _ *flow.Node[string]) { a.With(flowfabric.Quotas("acme")) },

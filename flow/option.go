@@ -8,8 +8,7 @@ import (
 // Option changes a flow: [Growing], [Unsealed], flowfabric.Tags, Budgets or Quotas.
 type Option interface{ FlowOption() }
 
-// NodeOption changes a node: [Input.From], [After], [AllOf], [AnyOf], [Quorum], [AllEnded], [AnyFailed], [CancelRemaining] and
-// [LetRun]; of package flowfabric Priority,
+// NodeOption changes a node: [Input.From], [After], [AllOf], [AnyOf], [Quorum], [AllEnded], [AnyFailed] and [CancelRemaining]; of package flowfabric Priority,
 // Lane, Timeout, Deadline, DeadlineAt, Delay, DelayUntil, Retries, Retention, Capabilities, Tags, Budgets, Quotas and Creator. Later
 // options win over earlier ones, and all of them over the definition.
 type NodeOption interface{ NodeOption() }
@@ -80,8 +79,5 @@ func AnyFailed() NodeOption {
 // CancelRemaining cancels what the node depends on and what has not ended, once it is decided whether the node runs: with [AnyOf] and
 // [Quorum] when enough have succeeded, and with them and [AllOf] when enough cannot succeed any more, so that a flow fails fast. A member
 // that another undecided node still needs is spared; [AllEnded] and [AnyFailed] need none. A running handler's context ends with
-// ErrCancelled.
+// ErrCancelled. Without the option the others run on; results that come after the decision are kept, but not given to the node.
 func CancelRemaining() NodeOption { return nodeFunc(func(n *node) { n.cancel = true }) }
-
-// LetRun leaves them alone, which is the default. Results that come after the decision are kept, but not given to the node.
-func LetRun() NodeOption { return nodeFunc(func(n *node) { n.cancel = false }) }

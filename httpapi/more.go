@@ -225,7 +225,7 @@ type flowItem struct {
 	CreatedAt *time.Time     `json:"created_at,omitempty"`
 	EndedAt   *time.Time     `json:"ended_at,omitempty"`
 	Members   int            `json:"members"`
-	Failing   int            `json:"failing" jsonschema:"nodes without dependants that ended without success"`
+	Failing   int            `json:"failing" jsonschema:"nodes that ended without success and fail the flow: those that no other needs"`
 	Count     map[string]int `json:"count,omitempty" jsonschema:"nodes by state"`
 }
 

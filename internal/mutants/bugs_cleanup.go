@@ -20,8 +20,6 @@ var cleanupMutants = []Mutant{
 		`    if g and g.unneeded then return true end`, ``, suite("cleanup")},
 	{"cleanup: what comes later does not know of nodes for failures", "member/optional",
 		`    if not h.op then graph.set(h, 'op', '1') end`, ``, suite("cleanup")},
-	{"cleanup: an end that was not needed is taken from the failures", "member/resolve",
-		`if mark ~= 's' and mark ~= 'n' then new.ends`, `if mark ~= 's' then new.ends`, suite("cleanup|flow")},
 	{"cleanup: nobody counts those that stand aside", "member/resolve",
 		`    if aside then new.aside[from] = (new.aside[from] or 0) + 1 end`, ``, suite("cleanup")},
 	{"cleanup: those that stand aside are not stored", "links.encode",

@@ -176,7 +176,7 @@ local function resolve(ctx, item, g, new)
       if mark then
         record = mark .. ',' .. core.attempt(c) .. ','
         group.count(g, mark, 1)
-        if mark ~= 's' and mark ~= 'n' then new.ends[from] = true end
+        if mark ~= 's' then new.ends[from] = true end -- one that was not needed has only dependants that stand aside
       end
     end
     incoming[size + 1], incoming[size + 2], size = from, record .. item.inputs[e], size + 2
