@@ -21,7 +21,7 @@ type FlowRecord struct {
 	Edges      int
 	Purged     int                 // members that are no longer retained
 	Count      map[PublicState]int // members by state; rate-limited and the like count as waiting
-	Failing    int                 // members without dependants that ended without success
+	Failing    int                 // members that ended without success and fail the flow, see FlowState
 	Backlog    int                 // pieces of unfinished work
 	Policy     CancellationPolicy
 	Cancelled  time.Time
@@ -55,6 +55,9 @@ type GroupRecord struct {
 	CancelRest                        bool
 	Total, Succeeded, Failed, Skipped int
 	Pending, Satisfied, Impossible    bool
+	// Optional members have AnyFailed, or depend on one that is optional (but for AllEnded): one that is skipped because nothing failed does
+	// not fail its flow.
+	Optional bool
 }
 
 // EdgeRecord is one edge into a member.

@@ -1,7 +1,9 @@
 package flowfabric
 
 // FlowState is where a flow stands. A flow ends by itself once it is sealed and none of its members is left:
-// completed, if every member that no other depends on succeeded, else failed.
+// completed, if every member that no other depends on succeeded, else failed. A member with AllEnded or AnyFailed counts for itself and
+// changes nothing for those it depends on: a flow whose work failed has failed, whatever its cleanup came to. A member that was skipped
+// because nothing failed does not fail the flow.
 type FlowState string
 
 // The states of a flow.
@@ -18,7 +20,7 @@ func (s FlowState) Terminal() bool {
 	return s == FlowCompleted || s == FlowFailed || s == FlowCancelled
 }
 
-// GroupPolicy says how many of those a member depends on must succeed before it may run.
+// GroupPolicy says what those a member depends on must come to before it may run.
 type GroupPolicy string
 
 // The policies.
@@ -26,6 +28,9 @@ const (
 	AllOf  GroupPolicy = "all"    // every one; the first that does not skips the member
 	AnyOf  GroupPolicy = "any"    // one
 	Quorum GroupPolicy = "quorum" // k of them
+
+	AllEnded  GroupPolicy = "ended"  // every one has ended, in whatever way
+	AnyFailed GroupPolicy = "failed" // every one has ended, and at least one did not succeed; else the member is skipped
 )
 
 // CancellationPolicy says what becomes of the members of a cancelled flow.

@@ -19,7 +19,7 @@ import (
 const maxReplayBatch = 64
 
 // FlowReplay says which members [Admin.ReplayFlow] runs again, and how. The zero value: all that ended without success, but for those
-// that nobody needs any more.
+// that nobody needs any more, and those that were skipped because nothing failed.
 type FlowReplay struct {
 	// Nodes replays these nodes instead, and of the nodes that depend on them, directly or through others, those that were skipped. A node
 	// that succeeded is replayed only with How.Force.
@@ -67,6 +67,9 @@ type flows interface {
 // is, and its results are used again. A skipped member waits again for those it depends on; what is upstream is replayed after what
 // depends on it, so that no member misses how its upstream ends this time. A member waits as long as one that it needs has ended without
 // success and is not replayed; [Admin.Why] tells which one that is.
+//
+// Nodes with flow.AllEnded or flow.AnyFailed that have ended are replayed with what they depend on, also those that succeeded: they
+// wait until it has ended again. So cleanup runs again after the work, and what is for failures is skipped if nothing fails this time.
 //
 // Each member is judged alone: refusals are in the result and are no error. Calls are repeated with the same request, which
 // replays no member twice; after an error the whole may be repeated with FlowReplayed.Request, which is valid then, too. Members are
@@ -127,23 +130,39 @@ func (r *flowReplaying) run(ctx context.Context) error {
 		return link.InWords(fmt.Sprintf("flow_cancelled: it was cancelled with %s, and its members stay as they are", record.Policy), flowfabric.ErrFlowCancelled)
 	}
 	r.nodes = nodes
-	chosen, err := r.choose()
+	parts, err := r.choose()
 	if err != nil {
 		return err
 	}
-	for batch := range slices.Chunk(chosen, maxReplayBatch) {
-		if err := r.batch(ctx, batch); err != nil {
-			return err
+	for i, part := range parts {
+		q := r.request
+		q.Force = q.Force || i == again
+		for batch := range slices.Chunk(part, maxReplayBatch) {
+			if err := r.batch(ctx, q, batch); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// choose returns the members to replay: those that depend on others before them.
-func (r *flowReplaying) choose() ([]engine.MemberRecord, error) {
+// The parts of a replay, in their order. Nodes that watch others wait for those that run at the time of their replay.
+const (
+	working  = iota // those that depend on others before them
+	watching        // nodes that watch others, after them
+	again           // likewise those that may have succeeded, because what they watch is replayed
+)
+
+// watches tells whether a member runs whatever those it depends on came to.
+func watches(m engine.MemberRecord) bool {
+	return m.Group != nil && (m.Group.Policy == flowfabric.AllEnded || m.Group.Policy == flowfabric.AnyFailed)
+}
+
+// choose returns the members to replay, part by part.
+func (r *flowReplaying) choose() (parts [3][]engine.MemberRecord, err error) {
 	wanted, err := r.subtree()
 	if err != nil {
-		return nil, err
+		return parts, err
 	}
 	if r.Nodes == nil {
 		wanted = map[flowfabric.ExecutionID]bool{}
@@ -151,6 +170,7 @@ func (r *flowReplaying) choose() ([]engine.MemberRecord, error) {
 		for _, m := range r.nodes {
 			switch {
 			case m.State.Code == "" || !m.State.Terminal() || m.State.Public == flowfabric.Completed:
+			case m.State.Public == flowfabric.Skipped && m.Category == "not_needed":
 			case r.Everything || needed(m.ID):
 				wanted[m.ID] = true
 			default:
@@ -158,13 +178,23 @@ func (r *flowReplaying) choose() ([]engine.MemberRecord, error) {
 			}
 		}
 	}
-	var chosen []engine.MemberRecord
-	for _, m := range slices.Backward(r.nodes) {
-		if wanted[m.ID] {
-			chosen = append(chosen, m)
+	for _, m := range r.nodes { // members come after those they depend on
+		upstream := slices.ContainsFunc(m.Edges, func(e engine.EdgeRecord) bool { return wanted[e.From] })
+		switch {
+		case !watches(m):
+		case wanted[m.ID]:
+			parts[watching] = append(parts[watching], m)
+		case upstream && m.State.Terminal():
+			wanted[m.ID] = true
+			parts[again] = append(parts[again], m)
 		}
 	}
-	return chosen, nil
+	for _, m := range slices.Backward(r.nodes) {
+		if wanted[m.ID] && !watches(m) {
+			parts[working] = append(parts[working], m)
+		}
+	}
+	return parts, nil
 }
 
 // subtree is the nodes that were named, and the skipped ones among those that depend on them.
@@ -188,10 +218,14 @@ func (r *flowReplaying) subtree() (map[flowfabric.ExecutionID]bool, error) {
 	return out, nil
 }
 
-// needs tells whether the end of a member matters: nothing depends on it, or something does that has not got what it needs.
+// needs tells whether the end of a member matters: nothing depends on it, or something does that has not got what it needs. Members that stand
+// aside, see flowfabric.FlowState, do not count.
 func needs(nodes []engine.MemberRecord) func(flowfabric.ExecutionID) bool {
 	has, open := map[flowfabric.ExecutionID]bool{}, map[flowfabric.ExecutionID]bool{}
 	for _, m := range nodes {
+		if m.Group != nil && (m.Group.Optional || m.Group.Policy == flowfabric.AllEnded) {
+			continue
+		}
 		for _, e := range m.Edges {
 			has[e.From] = true
 			if m.Group == nil || !m.Group.Satisfied {
@@ -203,7 +237,7 @@ func needs(nodes []engine.MemberRecord) func(flowfabric.ExecutionID) bool {
 }
 
 // batch replays up to 64 members, those again whose flow still works off its backlog.
-func (r *flowReplaying) batch(ctx context.Context, batch []engine.MemberRecord) error {
+func (r *flowReplaying) batch(ctx context.Context, q engine.Replay, batch []engine.MemberRecord) error {
 	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond), backoff.WithMaxInterval(time.Second),
 		backoff.WithMaxElapsedTime(r.admin.conn.SubmitTimeout))
 	for {
@@ -211,7 +245,7 @@ func (r *flowReplaying) batch(ctx context.Context, batch []engine.MemberRecord) 
 		for i, m := range batch {
 			ids[i] = m.ID
 		}
-		answers, err := r.admin.store.ReplayFlow(ctx, r.id, r.request, ids)
+		answers, err := r.admin.store.ReplayFlow(ctx, r.id, q, ids)
 		if err != nil {
 			return err
 		}

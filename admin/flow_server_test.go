@@ -114,6 +114,47 @@ func TestReplayLeavesWhatNobodyNeeds(t *testing.T) {
 	})
 }
 
+// Cleanup runs again after the work that is replayed, and what is for failures only if something fails again.
+func TestReplayRunsCleanupAgain(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+		f := flow.New("cleaned")
+		a := flow.Add(f, "a", write, draft{Topic: "a"})
+		b := flow.Add(f, "b", write, draft{Topic: "b"}, flow.After(a))
+		ok := flow.Add(f, "ok", write, draft{Topic: "ok"})
+		clean := flow.Add(f, "clean", write, draft{Topic: "c"}, flow.After(a, b), flow.AllEnded())
+		flow.Add(f, "undo", write, draft{Topic: "u"}, flow.After(b), flow.AnyFailed())
+		flow.Add(f, "last", write, draft{Topic: "l"}, flow.After(clean), flow.AllEnded())
+		flow.Add(f, "calm", write, draft{Topic: "n"}, flow.After(ok), flow.AnyFailed())
+		fl := submitFlow(ctx, t, c, f)
+		h := newHands(ctx, t, e, fl.ID().Partition())
+		first := h.Claim()
+		h.Complete("x", first["ok"])
+		h.Fail(first["a"])
+		second := h.Claim()
+		h.Complete("x", second["clean"])
+		h.Complete("x", second["undo"])
+		h.Complete("x", h.Claim()["last"])
+		s, err := fl.Wait(ctx)
+		if err != nil || s.State != flowfabric.FlowFailed || states(s) != "completed:[ok clean undo last] failed:[a] skipped:[b calm]" {
+			t.Fatalf("%s: %+v, %v", states(s), s.FlowRecord, err)
+		}
+		done, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{})
+		if err != nil || done.Runnable != 1 || done.Blocked != 4 || len(done.Refused) != 0 || done.Unneeded != 0 {
+			t.Errorf("%+v, %v", done, err)
+		}
+		h.Complete("x", h.Claim()["a"])
+		h.Complete("x", h.Claim()["b"])
+		h.Complete("x", h.Claim()["clean"])
+		h.Complete("x", h.Claim()["last"])
+		if s, err = fl.Wait(ctx); err != nil || s.State != flowfabric.FlowCompleted || states(s) != "completed:[a b ok clean last] skipped:[undo calm]" {
+			t.Errorf("%s: %+v, %v", states(s), s.FlowRecord, err)
+		}
+		if done, err = admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Nodes: []string{"clean"}}); err != nil || len(done.Refused) != 1 {
+			t.Errorf("a success that was named: %+v, %v", done, err)
+		}
+	})
+}
+
 func TestListFlows(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		var ids []flowfabric.FlowID

@@ -392,6 +392,10 @@ func aboutFlows(ctx context.Context, c *client.Client) map[string]func(*client.F
 			return err
 		},
 		"seal": func(f *client.Flow) error { return f.Seal(ctx) },
+		"add to": func(f *client.Flow) error {
+			nodes, _ := more(1)
+			return f.Add(ctx, nodes)
+		},
 		"set tags of": func(f *client.Flow) error {
 			return admin.New(c).SetFlowTags(ctx, f.ID(), map[string]string{"a.b": "c"})
 		},

@@ -35,8 +35,13 @@
 //	impossible    one failed, was cancelled,      so many did not succeed that enough cannot: the node is skipped,
 //	              expired or was skipped          and so on down the graph
 //
+// A node with [AllEnded] runs once all its upstreams have ended, in whatever way: cleanup. One with [AnyFailed] does so only if one of them did not
+// succeed, and is skipped otherwise. [Outcomes] tells their handlers what came before.
+//
 // A flow ends by itself when none of its nodes is left. It completed if every node that no other depends on succeeded;
-// otherwise it failed. So the losers of a race and the tolerated failures of a quorum do not fail it.
+// otherwise it failed. So the losers of a race and the tolerated failures of a quorum do not fail it. Nodes with [AllEnded] and [AnyFailed], and what is
+// behind the latter, do not count as depending on others there: a flow whose work failed has failed, whatever its cleanup came to.
+// A node that was skipped because nothing failed does not fail the flow.
 //
 // # Results
 //

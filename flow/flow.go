@@ -78,6 +78,11 @@ func Add[In, Out any](f *Flow, name string, def *handler.Definition[In, Out], in
 	return &Node[Out]{n: add(f.graph, name, def, in, opts), decode: def.Decode}
 }
 
+// Existing names a member that a submitted flow has already, and its result has type Out: new nodes that client.Flow.Add adds to the flow can
+// depend on it. name is that of a node that was submitted or added; children that a handler made cannot be named. Twice the same name is
+// the same member. A member that the flow does not have is found by the server (flowfabric.ErrNotInFlow).
+func Existing[Out any](f *Flow, name string) Source[Out] { return &Node[Out]{n: f.existing(name)} }
+
 // With gives a node more options, edges for example from nodes that were added after it. So a graph can be read from a table
 // in any order. It returns the node.
 func (n *Node[Out]) With(opts ...NodeOption) *Node[Out] {
@@ -119,18 +124,41 @@ func init() {
 	flowplan.Of = func(f any, id flowfabric.FlowID, d flowplan.Defaults) (flowplan.Plan, error) {
 		return f.(*Flow).plan(id, d)
 	}
+	flowplan.More = func(f any, id flowfabric.FlowID, d flowplan.Defaults) (flowplan.Plan, error) {
+		return f.(*Flow).more(id, d)
+	}
 }
 
-// Err is what is wrong with the flow, or nil. It sends nothing and may be called again; client.SubmitFlow reports the same before it sends anything.
+// Err is what is wrong with the flow, or nil. It sends nothing and may be called again; client.SubmitFlow and client.Flow.Add report the same before
+// they send anything.
 //
 // All mistakes are reported at once, joined, each with the names of flow, node and edge: flowfabric.ErrInvalidInput (names, a
-// node or input name that is there twice, options out of bounds, [AnyOf] without an edge, a [Quorum] that cannot be met, an empty
-// flow), ErrNotInFlow (an edge from a node of another flow, or of none), ErrSelfEdge, ErrDuplicateEdge, ErrCycle with the nodes
+// node or input name that is there twice, options out of bounds, [AnyOf], [AllEnded] or [AnyFailed] without an edge, a [Quorum] that cannot be met, an
+// empty flow), ErrNotInFlow (an edge from a node of another flow, or of none), ErrSelfEdge, ErrDuplicateEdge, ErrCycle with the nodes
 // in it, ErrFanIn above 1,000 upstreams, ErrFlowTooLarge above 10,000 nodes or 50,000 edges; and those of a submission, of each
 // node the first: ErrInvalidPolicy, ErrInvalidCapabilities, ErrInvalidTagKey, ErrPayloadTooLarge, the definition's, the codec's.
 func (f *Flow) Err() error {
-	_, err := f.plan(flowfabric.FlowID(flowfabric.NewExecutionID(0)), flowplan.Defaults{Namespace: limits.DefaultNamespace})
+	plan := f.plan
+	if len(f.there) > 0 {
+		plan = f.more
+	}
+	_, err := plan(flowfabric.FlowID(flowfabric.NewExecutionID(0)), flowplan.Defaults{Namespace: limits.DefaultNamespace})
 	return err
+}
+
+// more checks nodes that are added to a flow that was submitted, and gives them the ids that they have in it.
+func (f *Flow) more(id flowfabric.FlowID, d flowplan.Defaults) (flowplan.Plan, error) {
+	d.Gates = slices.Concat(f.gates, d.Gates)
+	members, edges, err := f.members(id.Member, d)
+	switch {
+	case err != nil:
+		return flowplan.Plan{}, err
+	case f.mode != engine.SealClosed || f.tags != nil:
+		return flowplan.Plan{}, fmt.Errorf("%s: %w: tags, Unsealed and Growing belong to the flow that was submitted", f.title, flowfabric.ErrInvalidInput)
+	case len(members) == 0:
+		return flowplan.Plan{}, fmt.Errorf("%s: %w: it has no new nodes", f.title, flowfabric.ErrInvalidInput)
+	}
+	return flowplan.Plan{Kind: f.kind, Members: members, Edges: edges}, nil
 }
 
 // plan checks the flow and gives its members the ids that they have in flow id.
@@ -143,6 +171,8 @@ func (f *Flow) plan(id flowfabric.FlowID, d flowplan.Defaults) (flowplan.Plan, e
 	switch {
 	case err != nil:
 		return flowplan.Plan{}, err
+	case len(f.there) > 0:
+		return flowplan.Plan{}, fmt.Errorf("%s: node %s: %w: Existing is for nodes that client.Flow.Add adds", f.title, printable(f.there[0].name), flowfabric.ErrNotInFlow)
 	case id.IsZero():
 		return flowplan.Plan{}, fmt.Errorf("%s: %w: the flow id is zero", f.title, flowfabric.ErrInvalidInput)
 	case len(members) == 0:

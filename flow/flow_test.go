@@ -99,6 +99,8 @@ func TestMistakes(t *testing.T) {
 			flow.Add(f, "a", work, 1, flow.After(flow.Child(flow.Children("w"), "c", work, 1)))
 		}, flowfabric.ErrNotInFlow, "children w"},
 		{"any of nothing", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.AnyOf()) }, flowfabric.ErrInvalidInput, "flow f: node a: invalid_input: a value is not valid: AnyOf without an edge"},
+		{"cleanup of nothing", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.AllEnded()) }, flowfabric.ErrInvalidInput, "AllEnded without an edge"},
+		{"failures of nothing", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.AnyFailed()) }, flowfabric.ErrInvalidInput, "AnyFailed without an edge"},
 		{"a quorum of none", func(f *flow.Flow) {
 			flow.Add(f, "q", work, 1, flow.After(ups(chained(f, 5))...), flow.Quorum(0))
 		}, flowfabric.ErrInvalidInput, "node q: invalid_input: a value is not valid: Quorum(0) of 5"},
@@ -106,8 +108,8 @@ func TestMistakes(t *testing.T) {
 			flow.Add(f, "q", work, 1, flow.After(ups(chained(f, 5))...), flow.Quorum(6))
 		}, flowfabric.ErrInvalidInput, "Quorum(6) of 5"},
 		{"nothing remains", func(f *flow.Flow) {
-			flow.Add(f, "a", work, 1, flow.After(ups(chained(f, 2))...), flow.CancelRemaining())
-		}, flowfabric.ErrInvalidInput, "CancelRemaining needs"},
+			flow.Add(f, "a", work, 1, flow.After(ups(chained(f, 2))...), flow.AnyFailed(), flow.CancelRemaining())
+		}, flowfabric.ErrInvalidInput, "CancelRemaining with AnyFailed"},
 		{"fan-in", func(f *flow.Flow) { flow.Add(f, "q", work, 1, flow.After(ups(chained(f, 1001))...)) }, flowfabric.ErrFanIn, "node q: "},
 		{"members", func(f *flow.Flow) { chained(f, 10_001) }, flowfabric.ErrFlowTooLarge, "10001 nodes"},
 		{"edges", func(f *flow.Flow) {
@@ -176,7 +178,7 @@ func TestPlan(t *testing.T) {
 	payload := []byte("bytes")
 	c := flow.Add(f, "c", raw, payload, left.From(a), flow.After(a, b), flow.Quorum(1), flow.CancelRemaining(), flowfabric.Priority(1), flowfabric.DelayUntil(at), flowfabric.DeadlineAt(at.Add(1)))
 	payload[0] = 'X'
-	b.With(left.From(a), flow.AnyOf(), flow.AllOf(), flow.CancelRemaining(), flow.LetRun())
+	b.With(left.From(a), flow.AnyOf(), flow.AllOf())
 	p, err := flowplan.Of(f, id, someone)
 	if err != nil {
 		t.Fatal(err)
@@ -243,6 +245,7 @@ func TestDigest(t *testing.T) {
 		"an edge":    func(_ *flow.Flow, a, b, _ *flow.Node[string]) { b.With(flow.After(a)) },
 		"an input":   func(_ *flow.Flow, _, b, c *flow.Node[string]) { c.With(right.From(b)) },
 		"a policy":   func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.AllOf()) },
+		"cleanup":    func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.AllEnded()) },
 		"a quorum":   func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.Quorum(2)) },
 		"a budget":   func(_ *flow.Flow, a, _, _ *flow.Node[string]) { a.With(flowfabric.Budgets("acme")) },
 		"a quota":    func(_ *flow.Flow, a, _, _ *flow.Node[string]) { a.With(flowfabric.Quotas("acme")) },

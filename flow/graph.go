@@ -25,6 +25,7 @@ type graph struct {
 	most   int
 	over   error // what more than most members is
 	nodes  []*node
+	there  []*node // members that the flow has already, see Existing
 	byName map[string]*node
 	errs   []error
 }
@@ -37,6 +38,7 @@ type node struct {
 	policy flowfabric.GroupPolicy
 	k      int
 	cancel bool
+	there  bool // it is a member already: nothing but its name counts
 	edges  []*edge
 	into   map[*node]*edge
 	inputs map[string]*edge
@@ -101,6 +103,22 @@ func (n *node) apply(opts []NodeOption) {
 		}
 	}
 	n.item.Use(&said)
+}
+
+// existing is a member that the flow has already.
+func (g *graph) existing(name string) *node {
+	n := g.byName[name]
+	switch {
+	case n == nil:
+		n = &node{graph: g, name: name, there: true}
+		if err := validateName(name); err != nil {
+			g.refuse(fmt.Errorf("existing node: %w", err))
+		}
+		g.there, g.byName[name] = append(g.there, n), n
+	case !n.there:
+		g.refuse(fmt.Errorf("%w: existing node %s: it is added here", flowfabric.ErrInvalidInput, name))
+	}
+	return n
 }
 
 func notAnOption(index int) error {
@@ -175,17 +193,21 @@ func validateName(name string) error {
 	return nil
 }
 
+// policyNames are the options that set a policy.
+var policyNames = map[flowfabric.GroupPolicy]string{flowfabric.AnyOf: "AnyOf", flowfabric.AllEnded: "AllEnded", flowfabric.AnyFailed: "AnyFailed"}
+
 // group checks what can be said about a node only when all its edges are known.
 func (n *node) group() error {
+	watches := n.policy == flowfabric.AllEnded || n.policy == flowfabric.AnyFailed
 	switch {
 	case len(n.edges) > limits.MaxFanIn:
 		return fmt.Errorf("%w: it depends on %d nodes, want at most %d", flowfabric.ErrFanIn, len(n.edges), limits.MaxFanIn)
-	case n.policy == flowfabric.AnyOf && len(n.edges) == 0:
-		return fmt.Errorf("%w: AnyOf without an edge", flowfabric.ErrInvalidInput)
+	case len(n.edges) == 0 && (n.policy == flowfabric.AnyOf || watches):
+		return fmt.Errorf("%w: %s without an edge", flowfabric.ErrInvalidInput, policyNames[n.policy])
 	case n.policy == flowfabric.Quorum && (n.k < 1 || n.k > len(n.edges)):
 		return fmt.Errorf("%w: Quorum(%d) of %d edges, want 1..%d", flowfabric.ErrInvalidInput, n.k, len(n.edges), len(n.edges))
-	case n.cancel && n.policy == flowfabric.AllOf:
-		return fmt.Errorf("%w: CancelRemaining needs AnyOf or Quorum: nothing remains when all have succeeded", flowfabric.ErrInvalidInput)
+	case n.cancel && watches:
+		return fmt.Errorf("%w: CancelRemaining with %s: nothing remains when all have ended", flowfabric.ErrInvalidInput, policyNames[n.policy])
 	}
 	return nil
 }
@@ -199,6 +221,9 @@ func (g *graph) members(id func(node string) flowfabric.ExecutionID, d flowplan.
 	order, circles := g.order()
 	members = make([]engine.FlowMember, 0, len(order))
 	for _, n := range order {
+		if n.there {
+			continue
+		}
 		m := engine.FlowMember{NewExecution: n.item, Node: n.name, Policy: n.policy, K: n.k, CancelRest: n.cancel}
 		m.ID, m.Namespace, m.Gates = id(n.name), d.Namespace, n.gates(d)
 		if m.Creator == "" {

@@ -1,7 +1,10 @@
 package flow
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -75,4 +78,35 @@ func read[T any](t *handler.Task, codec handler.Codec, raw []byte) (value T, err
 		return zero, taskhook.Undecodable(fmt.Errorf("decode a result into %T: %w", zero, err))
 	}
 	return value, nil
+}
+
+// Outcome is what an upstream of a node came to.
+type Outcome struct {
+	Node  string // its name in the flow; "" once it was purged
+	Input string // under which its result is given, if it has one; see [Input]
+	ID    flowfabric.ExecutionID
+	// State is completed, failed, cancelled, expired or skipped, as the node was told; "" while the upstream has not ended, which a node with
+	// [AllEnded] or [AnyFailed] does not see.
+	State    flowfabric.PublicState
+	Category string // why it did not succeed, see flowfabric.Snapshot.FailureCategory
+}
+
+// Outcomes reads what those that the handler's node depends on came to, by the names of the nodes: for nodes with [AllEnded] or
+// [AnyFailed]. It is one call to the server. The results of those that succeeded come through [Input.Get]. It returns none for an
+// execution that depends on nobody, and in a test of a handler without a server.
+//
+// If an upstream is replayed after this node became ready, Outcomes may say completed although [Input.Get] gives nothing.
+//
+// Errors: flowfabric.ErrTransport, flowfabric.ErrNotFound for an execution that was purged; an error of ctx.
+func Outcomes(ctx context.Context, t *handler.Task) ([]Outcome, error) {
+	read, err := taskhook.ChildrenOf(t).Upstreams(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("outcomes of what node %q depends on: %w", t.Node(), err)
+	}
+	out := make([]Outcome, len(read))
+	for i, up := range read {
+		out[i] = Outcome{Node: up.Node, Input: up.Input, ID: up.From, State: up.Outcome, Category: up.Category}
+	}
+	slices.SortFunc(out, func(a, b Outcome) int { return strings.Compare(a.Node, b.Node) })
+	return out, nil
 }

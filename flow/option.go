@@ -8,7 +8,7 @@ import (
 // Option changes a flow: [Growing], [Unsealed], flowfabric.Tags, Budgets or Quotas.
 type Option interface{ FlowOption() }
 
-// NodeOption changes a node: [Input.From], [After], [AllOf], [AnyOf], [Quorum], [CancelRemaining] and [LetRun]; of package flowfabric Priority,
+// NodeOption changes a node: [Input.From], [After], [AllOf], [AnyOf], [Quorum], [AllEnded], [AnyFailed] and [CancelRemaining]; of package flowfabric Priority,
 // Lane, Timeout, Deadline, DeadlineAt, Delay, DelayUntil, Retries, Retention, Capabilities, Tags, Budgets, Quotas and Creator. Later
 // options win over earlier ones, and all of them over the definition.
 type NodeOption interface{ NodeOption() }
@@ -58,9 +58,26 @@ func AllOf() NodeOption {
 	return nodeFunc(func(n *node) { n.policy, n.k = flowfabric.AllOf, 0 })
 }
 
-// CancelRemaining cancels what a node with [AnyOf] or [Quorum] depends on and what has not ended, once it is decided whether the
-// node runs. A member that another undecided node still needs is spared. A running handler's context ends with ErrCancelled.
-func CancelRemaining() NodeOption { return nodeFunc(func(n *node) { n.cancel = true }) }
+// AllEnded runs the node once all it depends on have ended: completed, failed, cancelled, expired or skipped. So it is what cleanup
+// wants. It is never skipped. [Outcomes] tells its handler what they came to, and [Input.Get] what those that succeeded left.
+//
+// Such a node stands aside: whether the flow has completed or failed is decided as if it did not depend on them. A flow whose work failed
+// has failed, whatever its cleanup came to; and one whose cleanup failed has failed, too. A flow that is cancelled cancels these nodes with
+// all others. If an upstream is replayed before the node became ready, the node waits for it again; later a replay of the
+// node itself waits for those that run again, which admin.ReplayFlow sees to.
+func AllEnded() NodeOption {
+	return nodeFunc(func(n *node) { n.policy, n.k = flowfabric.AllEnded, 0 })
+}
 
-// LetRun leaves them alone, which is the default. Results that come after the decision are kept, but not given to the node.
-func LetRun() NodeOption { return nodeFunc(func(n *node) { n.cancel = false }) }
+// AnyFailed is [AllEnded] for a node that is only needed when something went wrong: it runs once all it depends on have ended, if at least
+// one of them did not succeed. If all succeeded it is skipped, and so is what depends on it. Such a skip fails no flow and runs no
+// other AnyFailed node.
+func AnyFailed() NodeOption {
+	return nodeFunc(func(n *node) { n.policy, n.k = flowfabric.AnyFailed, 0 })
+}
+
+// CancelRemaining cancels what the node depends on and what has not ended, once it is decided whether the node runs: with [AnyOf] and
+// [Quorum] when enough have succeeded, and with them and [AllOf] when enough cannot succeed any more, so that a flow fails fast. A member
+// that another undecided node still needs is spared; [AllEnded] and [AnyFailed] need none. A running handler's context ends with
+// ErrCancelled. Without the option the others run on; results that come after the decision are kept, but not given to the node.
+func CancelRemaining() NodeOption { return nodeFunc(func(n *node) { n.cancel = true }) }

@@ -66,6 +66,10 @@ func TestInputs(t *testing.T) {
 // results is what children left.
 type results map[string]string
 
+func (r results) Upstreams(context.Context, flowfabric.ExecutionID) ([]engine.UpstreamOutcome, error) {
+	return nil, nil
+}
+
 func (r results) ReadResult(_ context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, bool, error) {
 	text, ok := r[fmt.Sprint(id.UUID(), attempt)]
 	if text == "cut" {

@@ -97,6 +97,14 @@ func (c *children) Read(ctx context.Context, id flowfabric.ExecutionID, attempt 
 	return result, err
 }
 
+// Upstreams reads what those that the execution depends on came to; none of an execution that is in no flow.
+func (c *children) Upstreams(ctx context.Context) ([]engine.UpstreamOutcome, error) {
+	if c.t.cfg.Results == nil || c.t.Node() == "" {
+		return nil, nil
+	}
+	return c.t.cfg.Results.Upstreams(ctx, c.t.ID())
+}
+
 // Traced adds the tags by which the execution's trace goes on to those of a child, which are not changed.
 func (c *children) Traced(tags map[string]string) map[string]string {
 	copied := false

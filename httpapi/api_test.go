@@ -673,6 +673,7 @@ func (a *api) flowsAndSchedules() {
 	if v := into[flowView](t, a.as("viewer", "GET", "/v1/flows/"+shape.ID, "", 200)); v.State != "completed" || v.Nodes[2].Policy != "any" || v.Tags["a.b"] != "c" || v.Creator != "the-producer" {
 		t.Errorf("%+v", v)
 	}
+	a.growth()
 	for body, field := range map[string]string{
 		`{"kind":"s","nodes":[]}`: "/nodes",
 		`{"kind":"s","nodes":[{"name":"a","kind":"echo","after":["b"]},{"name":"b","kind":"echo"}]}`:                         "/nodes/0/after/0",
@@ -711,6 +712,34 @@ func (a *api) flowsAndSchedules() {
 	a.as("operator", "POST", "/v1/schedules/night:ly:resume", "{}", 204)
 	a.as("operator", "DELETE", "/v1/schedules/night:ly", "", 204)
 	a.as("operator", "DELETE", "/v1/schedules/night:ly", "", 404)
+}
+
+// growth adds nodes to an open flow: cleanup, and what is for failures.
+func (a *api) growth() {
+	t := a.t
+	grown := into[flowMade](t, a.as("producer", "POST", "/v1/flows", `{"kind":"grown","open":true,"nodes":[{"name":"a","kind":"echo","input":1}]}`, 201))
+	path := "/v1/flows/" + grown.ID
+	const more = `{"nodes":[{"name":"b","kind":"echo","input":2,"inputs":{"left":"a"}},{"name":"clean","kind":"echo","input":3,"after":["a","b"],"policy":"ended"},
+		{"name":"undo","kind":"echo","input":4,"after":["b"],"policy":"failed"}]}`
+	for range 2 {
+		if added := into[flowMade](t, a.as("producer", "POST", path+"/nodes", more, 200)); len(added.Nodes) != 3 || added.ID != grown.ID {
+			t.Errorf("%+v", added)
+		}
+	}
+	clean := into[flowMade](t, a.as("producer", "POST", path+"/nodes", more, 200)).Nodes["clean"]
+	a.until("/v1/executions/"+clean, "completed")
+	a.as("blue", "POST", path+"/nodes", more, 404)
+	a.as("producer", "POST", path+"/nodes", `{"nodes":[{"name":"x","kind":"echo","after":["nobody"]}]}`, 400)
+	a.as("producer", "POST", path+"/nodes", `{"nodes":[{"name":"x","kind":"echo","policy":"ended"}]}`, 400)
+	if p := into[problem](t, a.as("producer", "POST", path+"/nodes", `{"nodes":[]}`, 400)); p.Field != "/nodes" {
+		t.Errorf("%+v", p)
+	}
+	a.as("operator", "POST", path+":seal", `{}`, 204)
+	a.as("producer", "POST", path+"/nodes", `{"nodes":[{"name":"x","kind":"echo"}]}`, 409)
+	v := into[flowView](t, a.as("viewer", "GET", path, "", 200))
+	if v.State != "completed" || v.Nodes[2].Policy != "ended" || v.Nodes[3].State != "skipped" || v.Nodes[3].Policy != "failed" {
+		t.Errorf("%+v", v)
+	}
 }
 
 // schedulesOfOwners declares schedules with an end, a flow among them, and leaves none.

@@ -3,7 +3,9 @@ package httpapi
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
@@ -17,7 +19,13 @@ type flowBody struct {
 	Namespace      string            `json:"namespace,omitempty"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty"`
 	Tags           map[string]string `json:"tags,omitempty"`
+	Open           bool              `json:"open,omitempty" jsonschema:"it takes more nodes until it is sealed, and ends only then"`
 	Nodes          []nodeBody        `json:"nodes" jsonschema:"1..1000, each after those that it depends on"`
+}
+
+// nodesBody are nodes that are added to a flow.
+type nodesBody struct {
+	Nodes []nodeBody `json:"nodes" jsonschema:"1..1000, each after those of them that it depends on; other names are of nodes that the flow has"`
 }
 
 type nodeBody struct {
@@ -26,9 +34,9 @@ type nodeBody struct {
 	Input        json.RawMessage   `json:"input,omitempty"`
 	After        []string          `json:"after,omitempty" jsonschema:"names of nodes that it depends on"`
 	Inputs       map[string]string `json:"inputs,omitempty" jsonschema:"results that its handler is given: the name of the input, and of the node it comes from"`
-	Policy       string            `json:"policy,omitempty" jsonschema:"how many of those must succeed: all (default), any or quorum"`
+	Policy       string            `json:"policy,omitempty" jsonschema:"what those must come to: all (default), any or quorum must succeed; ended: all have ended, in whatever way; failed: likewise, and at least one did not succeed, else it is skipped"`
 	K            int               `json:"k,omitempty" jsonschema:"of a quorum"`
-	CancelRest   bool              `json:"cancel_rest,omitempty" jsonschema:"cancel the others once enough have succeeded"`
+	CancelRest   bool              `json:"cancel_rest,omitempty" jsonschema:"of all, any and quorum: cancel the others once enough have succeeded, or cannot any more"`
 	Lane         string            `json:"lane,omitempty"`
 	Priority     int               `json:"priority,omitempty"`
 	DelayMs      int64             `json:"delay_ms,omitempty"`
@@ -75,20 +83,22 @@ func (n *nodeBody) options(place string, nodes map[string]flow.Source[[]byte]) (
 	}
 	switch n.Policy {
 	case "", "all":
-		if n.K != 0 || n.CancelRest {
-			return nil, invalid(place+"/policy", "k and cancel_rest belong to any and quorum")
-		}
-	case "any", "quorum":
-		if n.Policy == "any" {
-			opts = append(opts, flow.AnyOf())
-		} else {
-			opts = append(opts, flow.Quorum(n.K))
-		}
-		if n.CancelRest {
-			opts = append(opts, flow.CancelRemaining())
-		}
+	case "any":
+		opts = append(opts, flow.AnyOf())
+	case "quorum":
+		opts = append(opts, flow.Quorum(n.K))
+	case "ended":
+		opts = append(opts, flow.AllEnded())
+	case "failed":
+		opts = append(opts, flow.AnyFailed())
 	default:
-		return nil, invalid(place+"/policy", "it is %.32q, want all, any or quorum", n.Policy)
+		return nil, invalid(place+"/policy", "it is %.32q, want all, any, quorum, ended or failed", n.Policy)
+	}
+	if n.K != 0 && n.Policy != "quorum" {
+		return nil, invalid(place+"/policy", "k belongs to quorum")
+	}
+	if n.CancelRest {
+		opts = append(opts, flow.CancelRemaining())
 	}
 	if n.Lane != "" {
 		opts = append(opts, flowfabric.Lane(n.Lane))
@@ -109,26 +119,75 @@ func (n *nodeBody) options(place string, nodes map[string]flow.Source[[]byte]) (
 }
 
 // graphOf puts a flow together; at is where the nodes are in the body.
-func graphOf(kind string, all []nodeBody, at string) (*flow.Flow, error) {
-	if len(all) < 1 || len(all) > maxNodes {
-		return nil, invalid(at, "there are %d, want 1..%d", len(all), maxNodes)
+func graphOf(kind string, all []nodeBody, at string, opts ...flow.Option) (*flow.Flow, error) {
+	f := flow.New(kind, opts...)
+	return f, addNodes(f, all, at, map[string]flow.Source[[]byte]{})
+}
+
+// existing names the nodes that new ones depend on and that the flow has already.
+func existing(f *flow.Flow, all []nodeBody) map[string]flow.Source[[]byte] {
+	new, out := map[string]bool{}, map[string]flow.Source[[]byte]{}
+	for _, n := range all {
+		new[n.Name] = true
 	}
-	f, nodes := flow.New(kind), map[string]flow.Source[[]byte]{}
+	for _, n := range all {
+		for _, name := range slices.Concat(n.After, slices.Collect(maps.Values(n.Inputs))) {
+			if !new[name] {
+				out[name] = flow.Existing[[]byte](f, name)
+			}
+		}
+	}
+	return out
+}
+
+// addNodes adds nodes to a flow; nodes are those that they may depend on.
+func addNodes(f *flow.Flow, all []nodeBody, at string, nodes map[string]flow.Source[[]byte]) error {
+	if len(all) < 1 || len(all) > maxNodes {
+		return invalid(at, "there are %d, want 1..%d", len(all), maxNodes)
+	}
 	for i := range all {
 		n, place := &all[i], fmt.Sprintf("%s/%d", at, i)
 		opts, err := n.options(place, nodes)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if nodes[n.Name] != nil {
-			return nil, invalid(place+"/name", "another node is called %.64q", n.Name)
+			return invalid(place+"/name", "another node is called %.64q", n.Name)
 		}
 		if n.Input == nil {
 			n.Input = json.RawMessage("null")
 		}
 		nodes[n.Name] = flow.Add(f, n.Name, handler.Define[[]byte, []byte](n.Kind), []byte(n.Input), opts...)
 	}
-	return f, nil
+	return nil
+}
+
+func newFlowMade(made *client.Flow, f *flow.Flow) flowMade {
+	out := flowMade{ID: made.ID().String(), Duplicate: made.Duplicate(), Nodes: map[string]string{}}
+	for _, name := range f.Nodes() {
+		out.Nodes[name] = made.Member(name).String()
+	}
+	return out
+}
+
+// addToFlow adds nodes to a flow that takes them.
+func (c *call) addToFlow() error {
+	var b nodesBody
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	to, record, err := c.flowOf()
+	if err != nil {
+		return err
+	}
+	f := flow.New(record.Kind)
+	if err := addNodes(f, b.Nodes, "/nodes", existing(f, b.Nodes)); err != nil {
+		return err
+	}
+	if err := to.Add(c.ctx(), f); err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, newFlowMade(to, f))
 }
 
 func (c *call) submitFlow() error {
@@ -140,7 +199,11 @@ func (c *call) submitFlow() error {
 	if err != nil {
 		return err
 	}
-	f, err := graphOf(b.Kind, b.Nodes, "/nodes")
+	var how []flow.Option
+	if b.Open {
+		how = append(how, flow.Unsealed())
+	}
+	f, err := graphOf(b.Kind, b.Nodes, "/nodes", how...)
 	if err != nil {
 		return err
 	}
@@ -155,10 +218,7 @@ func (c *call) submitFlow() error {
 	if err != nil {
 		return err
 	}
-	out := flowMade{ID: made.ID().String(), Duplicate: made.Duplicate(), Nodes: map[string]string{}}
-	for _, name := range f.Nodes() {
-		out.Nodes[name] = made.Member(name).String()
-	}
+	out := newFlowMade(made, f)
 	c.w.Header().Set("Location", "/v1/flows/"+out.ID)
 	if out.Duplicate {
 		return c.answerJSON(http.StatusOK, out)

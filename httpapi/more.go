@@ -225,7 +225,7 @@ type flowItem struct {
 	CreatedAt *time.Time     `json:"created_at,omitempty"`
 	EndedAt   *time.Time     `json:"ended_at,omitempty"`
 	Members   int            `json:"members"`
-	Failing   int            `json:"failing" jsonschema:"nodes without dependants that ended without success"`
+	Failing   int            `json:"failing" jsonschema:"nodes that ended without success and fail the flow: those that no other needs"`
 	Count     map[string]int `json:"count,omitempty" jsonschema:"nodes by state"`
 }
 
@@ -285,7 +285,7 @@ type flowNode struct {
 	StartedAt *time.Time `json:"started_at,omitempty"`
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
 	DependsOn []string   `json:"depends_on,omitempty" jsonschema:"ids"`
-	Policy    string     `json:"policy,omitempty" jsonschema:"all, any or quorum"`
+	Policy    string     `json:"policy,omitempty" jsonschema:"all, any, quorum, ended or failed"`
 }
 
 // flowOf is the flow that the path names, if the principal may see it.

@@ -121,7 +121,7 @@ var noted = map[string]string{"cancel": "cancel execution", "replay": "replay ex
 	"resumeSchedule": "resume schedule", "removeSchedule": "remove schedule", "putBudget": "create budget", "removeBudget": "remove budget", "adjustBudget": "adjust budget",
 	"resetBudget": "reset budget", "refundBudget": "", "putQuota": "create quota", "removeQuota": "remove quota", "attachGates": "attach scope", "detachGates": "detach scope",
 	"freezePartition": "freeze partition", "thawPartition": "thaw partition", "rotateTokenKeys": "", // the test has nothing to refund, and one key
-	"submit": "", "submitBatch": "", "submitFlow": "", "signal": "", "sendMessage": "", "createStreamToken": ""}
+	"submit": "", "submitBatch": "", "submitFlow": "", "addToFlow": "", "signal": "", "sendMessage": "", "createStreamToken": ""}
 
 // everyChangeIsNoted holds the audit trail against the routes that were called.
 func (a *api) everyChangeIsNoted() {

@@ -187,6 +187,8 @@ var routes = []*route{
 	{method: http.MethodGet, path: "/v1/flows/{id}", name: "getFlow", summary: "Read a flow and its nodes", need: viewer, answers: ok[flowView]("The flow."), handle: (*call).flow},
 	{method: http.MethodGet, path: "/v1/flows/{id}/graph", name: "getFlowGraph", summary: "Draw a flow (Mermaid)", need: viewer,
 		answers: []answer{{status: http.StatusOK, text: "A flowchart.", media: "text/vnd.mermaid"}}, handle: (*call).graph},
+	{method: http.MethodPost, path: "/v1/flows/{id}/nodes", name: "addToFlow", summary: "Add nodes to a flow that was submitted open", need: producer, body: of[nodesBody](),
+		answers: ok[flowMade]("The flow has them. Those that it had before, with the same kind and input, are left alone."), handle: (*call).addToFlow},
 	{method: http.MethodPost, path: "/v1/flows/{id}:cancel", name: "cancelFlow", summary: "Cancel a flow", need: producer, body: of[flowCancel](), answers: done, handle: (*call).cancelFlow},
 	{method: http.MethodPost, path: "/v1/flows/{id}:replay", name: "replayFlow", summary: "Run what did not succeed of a flow again", need: operator, body: of[flowReplay](),
 		answers: ok[flowReplayed]("What will run."), handle: (*call).replayFlow},

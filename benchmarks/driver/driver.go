@@ -272,6 +272,7 @@ type Node struct {
 	After      []int // the nodes that it needs, all of them lower than its own
 	Need       int   // how many of them must succeed; 0: all
 	CancelRest bool  // cancel those that are not needed any more
+	Cleanup    bool  // run it once they have ended, whatever they came to
 }
 
 // Times is told when handlers begin and end. Its methods are called concurrently.

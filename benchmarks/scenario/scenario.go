@@ -61,6 +61,7 @@ var All = []Scenario{
 	{"tail", "append until a follower has the frame, one and many followers on one connection", tail},
 	{"renew", "one worker holds many jobs; what keeping them costs the server", renew},
 	{"suspend", "jobs that wait for a signal: what they occupy, and a signal until the handler runs again", suspended},
+	{"cleanup", "graphs of 10,000 jobs, without and with jobs that run whatever the others came to", cleanups},
 	{"flow", "graphs of jobs: chains, one to many to a join, one of many and the rest cancelled", flows},
 	{"tenants", "one tenant floods, a small one submits a job at a time; weights; low priority under a flood of high priority", tenants},
 	{"gated", "jobs that ask budgets and quotas beside jobs that do not; reports of use", gated},

@@ -96,7 +96,7 @@ type flowRow struct {
 	Seal       string                         `json:"seal,omitempty"`
 	Members    int                            `json:"members"`
 	Count      map[flowfabric.PublicState]int `json:"count,omitempty"` // members by state
-	Failing    int                            `json:"failing"`         // members without dependants that ended without success
+	Failing    int                            `json:"failing"`         // members that ended without success and fail the flow
 	CreatedAt  time.Time                      `json:"created_at,omitzero"`
 	ReleasedAt time.Time                      `json:"released_at,omitzero"`
 	EndedAt    time.Time                      `json:"ended_at,omitzero"`
@@ -350,7 +350,7 @@ func flowReplayCommand(a *app) *cobra.Command {
 		Short: "Run what did not succeed in a flow again",
 		Long: `replay runs members of a flow again that failed, expired, were cancelled or skipped: all that somebody
 still needs, or with --from a node and those it made skipped. What succeeded stays, and its results are
-used again. A flow that has ended is open again. A flow that was cancelled cannot be replayed, unless with
+used again; but nodes that run whatever the others came to (cleanup) run again after them. A flow that has ended is open again. A flow that was cancelled cannot be replayed, unless with
 flow_only: submit it again.`,
 		Example: `  flowfabric flow replay 3-0197f3a0-… --reason 'the model is back'
   flowfabric flow replay 3-0197f3a0-… --from fetch --from-scratch`,

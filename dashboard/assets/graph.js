@@ -3,6 +3,10 @@ import { html, useEffect, useState } from "./vendor/preact-htm.js"
 import { stateWord, to, visible } from "./ui.js"
 
 const width = 176, height = 46
+
+// rules say when a node runs.
+const rules = { all: "once all before it succeeded", any: "once one before it succeeded", quorum: "once enough before it succeeded", ended: "once all before it ended", failed: "once all before it ended, if one failed" }
+
 export const mostNodes = 400 // drawn; a larger flow is a table
 
 export function Graph({ nodes }) {
@@ -23,13 +27,14 @@ export function Graph({ nodes }) {
   }, [shape])
   if (failed) return html`<p class="dim">The graph could not be drawn: ${failed}</p>`
   if (!placed || placed.shape !== shape) return html`<p class="loading" role="status">Drawing…</p>`
+  const watching = new Set(nodes.filter(n => n.policy === "ended" || n.policy === "failed").map(n => n.id)) // they run whatever those came to
   const line = points => "M" + points.map(p => `${p.x} ${p.y}`).join("L")
   const text = s => { const t = visible(s); return t.length > 22 ? t.slice(0, 21) + "…" : t }
   return html`<div class="graph scroll" tabindex="0" role="group" aria-label="Graph of the flow"><svg width=${placed.size.width} height=${placed.size.height} viewBox=${`0 0 ${placed.size.width} ${placed.size.height}`} role="group" aria-label="Nodes">
     <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" /></marker></defs>
-    ${placed.g.edges().map(e => html`<path key=${e.v + e.w} class="edge" d=${line(placed.g.edge(e).points)} marker-end="url(#arrow)" />`)}
+    ${placed.g.edges().map(e => html`<path key=${e.v + e.w} class=${"edge" + (watching.has(e.w) ? " watch" : "")} d=${line(placed.g.edge(e).points)} marker-end="url(#arrow)" />`)}
     ${nodes.map(n => { const p = placed.g.node(n.id); return p && html`<a key=${n.id} href=${to(["executions", n.id])}>
-      <title>${`${visible(n.name)}: ${stateWord(n.state || "purged")}${n.policy ? ` (${n.policy})` : ""}`}</title>
+      <title>${`${visible(n.name)}: ${stateWord(n.state || "purged")}${n.policy ? ` (${rules[n.policy] || n.policy})` : ""}`}</title>
       <g class=${"node n-" + (n.state || "purged")} transform=${`translate(${p.x - width / 2} ${p.y - height / 2})`}><rect width=${width} height=${height} rx="7" /><rect class="side" width="6" height=${height} rx="3" />
         <text x="16" y="19">${text(n.name)}</text><text x="16" y="36" class="dim">${text(stateWord(n.state || "purged"))}</text></g></a>` })}</svg></div>`
 }

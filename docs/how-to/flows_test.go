@@ -2,6 +2,7 @@ package howto_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -14,8 +15,9 @@ import (
 
 // Producers and workers share the definitions, and the names and types of the inputs that join them.
 var (
-	WriteUp = handler.Define[Draft, Article]("write-up")
-	Bundle  = handler.Define[string, Article]("bundle")
+	WriteUp    = handler.Define[Draft, Article]("write-up")
+	Bundle     = handler.Define[string, Article]("bundle")
+	TellEditor = handler.Define[string, string]("tell-editor")
 
 	Lead    = flow.NewInput[Article]("lead")
 	Feature = flow.NewInput[Article]("feature")
@@ -78,8 +80,47 @@ func writeMany(ctx context.Context, t *handler.Task, drafts []Draft) (string, er
 	return strings.Join(texts, "; "), nil
 }
 
+func submitEdition(ctx context.Context, c *client.Client) (client.FlowSnapshot, error) {
+	f := flow.New("edition")
+	tides := flow.Add(f, "tides", WriteUp, Draft{"tides"})
+	moons := flow.Add(f, "moons", WriteUp, Draft{"moons"})
+	issue := flow.Add(f, "issue", Bundle, "May", Lead.From(tides), Feature.From(moons),
+		flow.CancelRemaining()) // when one fails, the other is cancelled at once
+
+	flow.Add(f, "clean up", TellEditor, "May", flow.After(tides, moons, issue), flow.AllEnded())
+	flow.Add(f, "apologise", TellEditor, "sorry", flow.After(issue), flow.AnyFailed())
+
+	submitted, err := client.SubmitFlow(ctx, c, f)
+	if err != nil {
+		return client.FlowSnapshot{}, err
+	}
+	return submitted.Wait(ctx)
+}
+
+func tellEditor(ctx context.Context, t *handler.Task, text string) (string, error) {
+	outcomes, err := flow.Outcomes(ctx, t)
+	for _, up := range outcomes {
+		text += fmt.Sprintf(", %s %s", up.Node, up.State)
+	}
+	return text, err
+}
+
+func addSupplement(ctx context.Context, submitted *client.Flow) (Article, error) {
+	more := flow.New("edition") // the flow's kind
+	tides := flow.Existing[Article](more, "tides")
+	eels := flow.Add(more, "eels", WriteUp, Draft{"eels"})
+	supplement := flow.Add(more, "supplement", Bundle, "June", Lead.From(tides), Feature.From(eels))
+	if err := submitted.Add(ctx, more); err != nil { // may be repeated: nodes join once
+		return Article{}, err
+	}
+	if err := submitted.Seal(ctx); err != nil { // nothing more comes
+		return Article{}, err
+	}
+	return client.NodeResult(ctx, submitted, supplement)
+}
+
 func TestFlows(t *testing.T) {
-	ctx, c := start(t, runtime.Config{}, handler.Bind(WriteUp, writeUp), handler.Bind(Bundle, bundle), handler.Bind(WriteMany, writeMany))
+	ctx, c := start(t, runtime.Config{}, handler.Bind(WriteUp, writeUp), handler.Bind(Bundle, bundle), handler.Bind(WriteMany, writeMany), handler.Bind(TellEditor, tellEditor))
 	issue, err := submitIssue(ctx, c)
 	must(t, err)
 	if issue.Text != "May: on tides; on moons" {
@@ -91,5 +132,22 @@ func TestFlows(t *testing.T) {
 	must(t, err)
 	if text != "on eels; on tides" {
 		t.Errorf("%q", text)
+	}
+	edition, err := submitEdition(ctx, c)
+	must(t, err)
+	said, err := client.NodeResult(ctx, c.Flow(edition.ID), flow.Add(flow.New("edition"), "clean up", TellEditor, ""))
+	must(t, err)
+	sorry, _ := edition.Node("apologise")
+	if edition.State != flowfabric.FlowCompleted || said != "May, issue completed, moons completed, tides completed" || sorry.State.Public != flowfabric.Skipped {
+		t.Errorf("%s: %q, %s", edition.State, said, sorry.State.Public)
+	}
+	f := flow.New("edition", flow.Unsealed())
+	flow.Add(f, "tides", WriteUp, Draft{"tides"})
+	open, err := client.SubmitFlow(ctx, c, f)
+	must(t, err)
+	supplement, err := addSupplement(ctx, open)
+	must(t, err)
+	if supplement.Text != "June: on tides; on eels" {
+		t.Errorf("%q", supplement.Text)
 	}
 }

@@ -120,6 +120,7 @@ func topics() map[string][]scenario {
 		"audit":         slices.Concat(auditScenarios, auditFlowScenarios, auditGateScenarios),
 		"replicas":      replicaScenarios,
 		"counting":      countingScenarios,
+		"cleanup":       cleanupScenarios,
 		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios, limitScenarios, gateLifeScenarios, gateFlowScenarios),
 		"spend":         spendScenarios,
 		"fair":          slices.Concat(fairScenarios, turnScenarios, ageingScenarios),
@@ -134,7 +135,7 @@ var unmarked = []string{"golden", "lost replies", "interleavings", "errors", "fu
 var order = []string{
 	"create", "claim", "lease", "settle", "steps", "stream", "time", "clock", "cancel", "operator", "trail", "golden", "lost replies", "interleavings", "bell",
 	"errors", "repeat", "server", "edge cases", "tick", "modes", "runs", "suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "totals",
-	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "audit", "replicas", "counting", "flow", "gates", "spend", "fair", "fuzz",
+	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "audit", "replicas", "counting", "flow", "cleanup", "gates", "spend", "fair", "fuzz",
 }
 
 // partitions of the store under test; scenarios take them in turn.

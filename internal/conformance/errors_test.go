@@ -372,7 +372,7 @@ func (w *env) stageFlows() []call {
 		{"ff_flow_describe", []string{proto, running.id.UUID().String()}},
 		{"ff_flow_list", []string{proto, "1", strconv.FormatInt(w.now()+1000, 10), running.id.UUID().String(), "10"}},
 		{"ff_flow_members", []string{proto, running.id.UUID().String(), "0", "10", "1"}},
-		{"ff_read_inputs", []string{proto, running.id.Member("b").UUID().String()}},
+		{"ff_read_inputs", []string{proto, running.id.Member("b").UUID().String(), "1"}},
 	}
 }
 

@@ -423,7 +423,10 @@ var flowBuildScenarios = []scenario{
 			})
 		}
 		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", five, func(m *engine.FlowMember) { m.K = 2 }).last()) // k belongs to quorum
-		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", five, cancelRest).last())                             // all takes no cancel
+		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", five, allEnded, cancelRest).last())                   // nothing remains
+		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", five, anyFailed, cancelRest).last())
+		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", nil, allEnded).last())
+		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", nil, anyFailed).last())
 		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", nil, anyOf).last())
 		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", nil, quorum(1)).last())
 		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", five, func(m *engine.FlowMember) { m.Policy = "most" }).last())

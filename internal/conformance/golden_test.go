@@ -262,7 +262,7 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "drain":
 		return call{"ff_flow_drain", []string{proto}}
 	case "read inputs":
-		return operator("ff_read_inputs")
+		return operator("ff_read_inputs", "1")
 	case "claim with gates":
 		k := w.worker("g2")
 		k.gates = true

@@ -133,22 +133,18 @@ func DecodeChildren(partition uint16, value []byte) ([]ChildOutcome, error) {
 // inputs reads what the upstreams of a member left it, in two round trips (lua/read/ff_read_inputs.lua). An empty result is
 // nil; an upstream that was purged leaves none.
 func (e *Engine) inputs(ctx context.Context, id flowfabric.ExecutionID) (map[string][]byte, error) {
-	r, err := e.call(ctx, fnReadInputs, id.Partition(), protocol, id.UUID().String())
+	list, err := e.upstreams(ctx, id, false)
 	if err != nil {
 		return nil, err
 	}
-	n := r.count(3)
+	n := len(list)
 	names, attempts, builds := make([]string, n), make([]uint32, n), make([]func(rueidis.Client) rueidis.Completed, n)
-	for i := range n {
-		names[i] = r.text()
-		from, attempt := r.id(id.Partition()), r.attempt()
+	for i, up := range list {
+		names[i] = up.Input
 		k := keys.Of(id.Partition())
-		attempts[i] = uint32(max(0, attempt))
-		core, result := k.Core(from.UUID()), k.Result(from.UUID(), attempts[i])
+		attempts[i] = uint32(max(0, up.Attempt))
+		core, result := k.Core(up.From.UUID()), k.Result(up.From.UUID(), attempts[i])
 		builds[i] = func(c rueidis.Client) rueidis.Completed { return c.B().Mget().Key(core, result).Build() }
-	}
-	if err := r.fail(); err != nil {
-		return nil, err
 	}
 	out := make(map[string][]byte, n)
 	for i, answer := range e.plainAll(ctx, builds) {
@@ -159,4 +155,33 @@ func (e *Engine) inputs(ctx context.Context, id flowfabric.ExecutionID) (map[str
 		out[names[i]] = s.result(attempts[i])
 	}
 	return out, nil
+}
+
+// UpstreamOutcome tells a member what one of those that it depends on came to.
+type UpstreamOutcome struct {
+	EdgeRecord
+	Node     string // "" if it was purged
+	Category string // of what ended without success
+}
+
+// Upstreams reads what those that a member depends on came to (lua/read/ff_read_inputs.lua). ErrNotFound.
+func (e *Engine) Upstreams(ctx context.Context, id flowfabric.ExecutionID) ([]UpstreamOutcome, error) {
+	return e.upstreams(ctx, id, true)
+}
+
+// upstreams lists all upstreams of a member, or those that left something for it.
+func (e *Engine) upstreams(ctx context.Context, id flowfabric.ExecutionID, all bool) ([]UpstreamOutcome, error) {
+	r, err := e.call(ctx, fnReadInputs, id.Partition(), protocol, id.UUID().String(), bit(all))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]UpstreamOutcome, r.count(6))
+	for i := range out {
+		x := &out[i]
+		x.Input, x.From, x.Attempt = r.text(), r.id(id.Partition()), r.attempt()
+		mark := r.text()
+		x.Outcome, x.Late, x.Spared = endings[mark], mark == "l", mark == "~"
+		x.Node, x.Category = r.text(), r.text()
+	}
+	return out, r.fail()
 }

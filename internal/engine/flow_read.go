@@ -139,7 +139,7 @@ func memberRecord(partition uint16, r *reader) (m MemberRecord, route string) {
 }
 
 var endings = map[string]flowfabric.PublicState{"s": flowfabric.Completed, "l": flowfabric.Completed, "f": flowfabric.Failed,
-	"c": flowfabric.Cancelled, "e": flowfabric.Expired, "k": flowfabric.Skipped}
+	"c": flowfabric.Cancelled, "e": flowfabric.Expired, "k": flowfabric.Skipped, "n": flowfabric.Skipped}
 
 // attempt reads the index of an attempt, -1 for an empty slot.
 func (r *reader) attempt() int {
@@ -171,10 +171,12 @@ func (r *reader) maybeInstant() time.Time {
 func groupRecord(text string) *GroupRecord {
 	var g GroupRecord
 	var policy, after, state string
-	if n, _ := fmt.Sscanf(text, "%s %d %s %d %d %d %d %s", &policy, &g.K, &after, &g.Total, &g.Succeeded, &g.Failed, &g.Skipped, &state); n != 8 {
+	var unneeded int // upstreams that were skipped because nothing failed; only of an optional member
+	if n, _ := fmt.Sscanf(text, "%s %d %s %d %d %d %d %s %d", &policy, &g.K, &after, &g.Total, &g.Succeeded, &g.Failed, &g.Skipped, &state, &unneeded); n < 8 {
 		return nil
 	}
 	g.Policy, g.CancelRest = flowfabric.GroupPolicy(policy), after == "cancel"
+	g.Optional = strings.Count(text, " ") == 8
 	g.Pending, g.Satisfied, g.Impossible = state == "p", state == "s", state == "i"
 	return &g
 }

@@ -71,7 +71,7 @@ var goodFlows = map[string][]string{
 	"ff_flow_list": {"OK", "1700000000000", "9", "1", "1", sampleUUID, "1700000000000", "F1", "1", "ns", "k", "1700000000000", "", "3", "1",
 		"1", "2", "", "", "", "", "", "", "", ""},
 	"ff_wait_children": {"OK", "satisfied", sampleUUID + ",s,0,a\x1f" + sampleUUID + ",.,,b,c"},
-	"ff_read_inputs":   {"OK", "1", "left", sampleUUID, "0"},
+	"ff_read_inputs":   {"OK", "1", "left", sampleUUID, "0", "s", "node", ""},
 }
 
 func TestFlowReplies(t *testing.T) {

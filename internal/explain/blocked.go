@@ -52,6 +52,9 @@ func awaitsChildren(f engine.Facts) account {
 
 func awaitsUpstreams(f engine.Facts) account {
 	g, told := f.Group, tally(f.Others)
+	if g.Policy == flowfabric.AllEnded || g.Policy == flowfabric.AnyFailed {
+		return awaitsEnds(f, told)
+	}
 	wants := g.Total
 	switch g.Policy {
 	case flowfabric.AnyOf:
@@ -76,6 +79,22 @@ func awaitsUpstreams(f engine.Facts) account {
 	return account{reason: WhyAwaitingOthers,
 		why:  fmt.Sprintf("It waits for those it depends on. %s. %s.", needs, listed(f, "upstream", "upstreams")),
 		next: "It becomes claimable in the call that ends the last one it needs; it is skipped in the call after which it can no longer get what it needs."}
+}
+
+// awaitsEnds explains one that runs whatever those it depends on come to.
+func awaitsEnds(f engine.Facts, told gathered) account {
+	g := f.Group
+	if len(told.ended)+told.succeeded > 0 {
+		return resolving(f, "Some of those that it depends on have ended")
+	}
+	next := "It becomes claimable in the call that ends the last of them."
+	if g.Policy == flowfabric.AnyFailed {
+		next = "The call that ends the last of them makes it claimable if one did not succeed, and skips it otherwise."
+	}
+	return account{reason: WhyAwaitingOthers,
+		why: fmt.Sprintf("It waits until all that it depends on have ended, in whatever way: %d of %d have (%d succeeded, %d failed, were cancelled or expired, %d were skipped). %s.",
+			g.Succeeded+g.Failed+g.Skipped, g.Total, g.Succeeded, g.Failed, g.Skipped, listed(f, "upstream", "upstreams")),
+		next: next}
 }
 
 // policyWords is what a member needs.

@@ -22,15 +22,17 @@ func over(f engine.Facts) account {
 		a.reason = reason
 		a.why = fmt.Sprintf("It ended %s at %s%s: %s.", f.State.Public, moment(f, f.CompletedAt), ran, how)
 	}
-	switch f.State.Public {
-	case flowfabric.Completed:
+	switch state := f.State.Public; {
+	case state == flowfabric.Completed:
 		end(WhyCompleted, fmt.Sprintf("worker %s completed it", holder(f)))
-	case flowfabric.Failed:
+	case state == flowfabric.Failed:
 		end(failed(f))
-	case flowfabric.Cancelled:
+	case state == flowfabric.Cancelled:
 		end(cancelled(f))
-	case flowfabric.Expired:
+	case state == flowfabric.Expired:
 		end(expired(f))
+	case f.FailureCategory == "not_needed":
+		end(WhySkipped, "nothing that it depends on failed, and it runs only if something did, or depends on what does; that fails no flow")
 	default:
 		how := "what it depends on can no longer be satisfied"
 		if g := f.Group; g != nil {
@@ -81,7 +83,7 @@ func cancelled(f engine.Facts) (Cause, string) {
 		case "sibling_quorum_satisfied":
 			return WhyCancelled, "those that depend on it had got what they need from others"
 		case "sibling_quorum_impossible":
-			return WhyCancelled, "those that depend on it could no longer get what they need"
+			return WhyCancelled, "those that depend on it could no longer run"
 		case "parent_ended":
 			return WhyCancelled, "the execution that waited for it ended before it"
 		}

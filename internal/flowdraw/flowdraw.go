@@ -195,6 +195,10 @@ func policyOf(g *engine.GroupRecord) string {
 		text = fmt.Sprintf("any of %d", g.Total)
 	case flowfabric.Quorum:
 		text = fmt.Sprintf("%d of %d", g.K, g.Total)
+	case flowfabric.AllEnded:
+		text = fmt.Sprintf("after all %d", g.Total)
+	case flowfabric.AnyFailed:
+		text = fmt.Sprintf("if one of %d failed", g.Total)
 	}
 	switch {
 	case g.Satisfied:

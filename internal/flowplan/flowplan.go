@@ -29,6 +29,10 @@ type Plan struct {
 // are those of flow.Flow.Err, and flowfabric.ErrInvalidInput for the zero id. Package flow sets it when it is initialised.
 var Of func(flow any, id flowfabric.FlowID, d Defaults) (Plan, error)
 
+// More checks a *flow.Flow whose nodes are added to flow id, and gives them the ids that they have in it. It changes nothing. The errors are those
+// of flow.Flow.Err. Package flow sets it when it is initialised.
+var More func(flow any, id flowfabric.FlowID, d Defaults) (Plan, error)
+
 // ChildrenOf checks a *flow.ChildSet of an execution in a namespace, and is what the execution asks the server for. It changes nothing. The errors are
 // those of flow.ChildSet.Wait. Package flow sets it when it is initialised.
 var ChildrenOf func(set any, parent flowfabric.ExecutionID, namespace string) (engine.ChildWait, error)

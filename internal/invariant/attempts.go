@@ -17,7 +17,7 @@ var (
 // attempts: I1, I5, I6. A pending replay may or may not have run before.
 func (x *execution) attempts(code flowfabric.Code) {
 	n := x.number("n")
-	ran := open(code) || slices.Contains([]flowfabric.Code{"R1t", "R1r", "R2b", "R2r", "G1t", "G1r", "R4t", "R4r", "T1", "T2", "T3", "T4"}, code) ||
+	ran := open(code) || slices.Contains([]flowfabric.Code{"R1t", "R1r", "R2b", "R2r", "G1t", "G1r", "R4t", "R4r", "T1", "T2", "T3", "T4", "T5"}, code) ||
 		strings.HasSuffix(string(code), "p") && x.has("n")
 	for _, f := range []string{"n", "e", "ty", "la", "st", "ss", "cl"} {
 		x.want(f, ran)

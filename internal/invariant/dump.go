@@ -35,6 +35,7 @@ type Dump struct {
 	inside map[string]record.Waits // what executions wait for, where signals are part of it
 	folded map[string]bool         // logs that are made of those
 	leads  map[string]int          // how many dependants a member says that it has
+	aside  map[string]int          // and how many of them stand aside
 
 	root  string            // its key
 	areas map[string]string // what is known there
@@ -117,7 +118,7 @@ func empty(partition uint16) *Dump {
 	return &Dump{Partition: partition, root: keys.Root(partition), areas: areas, Root: map[string]string{}, Hashes: map[string]map[string]string{},
 		ZSets: map[string]map[string]float64{}, Sets: map[string][]string{}, Texts: map[string]string{},
 		Lists: map[string][]string{}, Streams: map[string][]rueidis.XRangeEntry{}, Expires: map[string]bool{},
-		inside: map[string]record.Waits{}, folded: map[string]bool{}, leads: map[string]int{}}
+		inside: map[string]record.Waits{}, folded: map[string]bool{}, leads: map[string]int{}, aside: map[string]int{}}
 }
 
 // fill reads the listed keys, and the clock with the last of them, so that nothing read is from after it.
@@ -330,7 +331,7 @@ func (d *Dump) links(rest, text string) {
 	if len(l.To) > 0 {
 		d.Lists[":fo:"+id] = l.To
 	}
-	d.leads[id] = l.Leads
+	d.leads[id], d.aside[id] = l.Leads, l.Aside
 }
 
 // file keeps a value, unless nothing of it is left.

@@ -49,15 +49,42 @@ func endMark(code string) string {
 type group struct {
 	policy, after, state string
 	k, n, s, f, x        int
+	unneeded             int // -1: the member is not optional
 }
 
 func parseGroup(text string) (g group, ok bool) {
-	n, err := fmt.Sscanf(text, "%s %d %s %d %d %d %d %s", &g.policy, &g.k, &g.after, &g.n, &g.s, &g.f, &g.x, &g.state)
-	return g, n == 8 && err == nil
+	n, err := fmt.Sscanf(text, "%s %d %s %d %d %d %d %s %d", &g.policy, &g.k, &g.after, &g.n, &g.s, &g.f, &g.x, &g.state, &g.unneeded)
+	if n == 8 {
+		g.unneeded, err = -1, nil
+	}
+	return g, n >= 8 && err == nil && (g.policy != "failed" || g.unneeded >= 0)
+}
+
+// watches: the member runs whatever its upstreams came to.
+func (g group) watches() bool { return g.policy == "ended" || g.policy == "failed" }
+
+// aside: its upstreams count for the flow as if it was not there.
+func (g group) aside() bool { return g.policy == "ended" || g.unneeded >= 0 }
+
+// mark is what those that depend on a member are told of its end.
+func mark(core map[string]string) string {
+	if m := endMark(core["s"]); m != "k" || core["fc"] != "not_needed" {
+		return m
+	}
+	return "n"
 }
 
 // verdict is what the counters decide.
 func (g group) verdict() string {
+	if g.watches() {
+		switch {
+		case g.s+g.f+g.x < g.n:
+			return "p"
+		case g.policy == "failed" && g.f+g.x == g.unneeded:
+			return "i"
+		}
+		return "s"
+	}
 	wants := map[string]int{"all": g.n, "any": 1, "quorum": g.k}[g.policy]
 	switch {
 	case g.s >= wants:
@@ -207,7 +234,7 @@ func (l *look) ends(id string, h map[string]string, say func(string, ...any)) {
 	failing := 0
 	for member := range l.ZSets[":fx:"+id] {
 		core := l.core(member)
-		if mark := endMark(core["s"]); mark != "" && mark != "s" && len(l.Lists[":fo:"+member]) == 0 {
+		if mark := mark(core); mark != "" && mark != "s" && mark != "n" && l.leads[member] == l.aside[member] {
 			failing++
 		}
 	}
@@ -230,6 +257,9 @@ func (x *execution) member(code flowfabric.Code) {
 	}
 	if len(outgoing) != x.leads[x.id] {
 		x.say("counts %d dependants, there are %d", x.leads[x.id], len(outgoing))
+	}
+	if aside := strings.Count("\n"+strings.Join(outgoing, "\n"), "\no"); aside != x.aside[x.id] {
+		x.say("counts %d dependants that stand aside, there are %d", x.aside[x.id], aside)
 	}
 	for _, edge := range outgoing {
 		to, hash := edge[1:], ":fi:"
@@ -266,7 +296,8 @@ func (x *execution) group(code flowfabric.Code, flow string, incoming map[string
 		x.say("depends on %s, and has the group %q and %d edges", x.core["g"], x.Texts[":m:"+x.id], len(incoming))
 		return
 	}
-	var s, f, skipped int
+	var s, f, skipped, unneeded int
+	entry := map[bool]string{false: "d", true: "o"}[g.aside()] + x.id
 	for from, record := range incoming {
 		mark := record[:1]
 		switch mark {
@@ -274,19 +305,20 @@ func (x *execution) group(code flowfabric.Code, flow string, incoming map[string
 			s++
 		case "f", "c", "e":
 			f++
-		case "k":
+		case "k", "n":
 			skipped++
+			unneeded += strings.Count(mark, "n")
 		}
 		up := x.look.core(from)
 		if up != nil && endMark(up["s"]) == "s" && (mark == "." || mark == "~") && !barred && !x.working("u", from) {
 			x.say("was not told that %s succeeded", from)
 		}
-		if up != nil && !slices.Contains(x.Lists[":fo:"+from], "d"+x.id) {
+		if up != nil && !slices.Contains(x.Lists[":fo:"+from], entry) {
 			x.say("depends on %s, which does not know of it", from)
 		}
 	}
-	if s != g.s || f != g.f || skipped != g.x {
-		x.say("has the group %q, its edges say %d succeeded, %d failed, %d skipped", x.Texts[":m:"+x.id], s, f, skipped)
+	if s != g.s || f != g.f || skipped != g.x || g.unneeded >= 0 && unneeded != g.unneeded {
+		x.say("has the group %q, its edges say %d succeeded, %d failed, %d skipped, %d of them unneeded", x.Texts[":m:"+x.id], s, f, skipped, unneeded)
 	}
 	if g.state == "p" && g.verdict() != "p" && !barred {
 		x.say("has the group %q, which is decided", x.Texts[":m:"+x.id])

@@ -17,7 +17,7 @@ import (
 //	  └────► applied here ─────────┘  settled: with an empty backlog, nothing that has a reason is left undone
 //
 // A member is told how its upstreams ended by marks on its edges: . open, ~ open and spared, s f c e k an outcome, l a success
-// that came after the decision. Its group is p pending, s satisfied or i impossible.
+// that came after the decision, n a skip because nothing failed. Its group is p pending, s satisfied or i impossible.
 type oracle struct {
 	now     int64
 	ticked  bool // the call was a tick: time may have had its effects
@@ -43,19 +43,23 @@ func (f *flowTruth) cancelled() bool { return f != nil && f.policy != "" }
 func (f *flowTruth) barred() bool { return f.cancelled() && f.policy != flowfabric.CancelFlow }
 
 type member struct {
-	id    flowfabric.ExecutionID
-	node  string
-	flow  *flowTruth // nil for an execution that is in none
-	code  string
-	ups   []*member
-	names map[*member]string // of inputs
-	marks map[*member]byte
-	group byte // 0 when it depends on nobody
-	need  int  // successes that satisfy the group
-	rest  bool // cancel the others once it is decided
-	downs []*member
-	owed  map[*member]bool // downs and parents that are to be told how it ended
-	fresh map[*member]bool // ups that were replayed, and may be open again
+	id       flowfabric.ExecutionID
+	node     string
+	flow     *flowTruth // nil for an execution that is in none
+	code     string
+	ups      []*member
+	names    map[*member]string // of inputs
+	marks    map[*member]byte
+	group    byte // 0 when it depends on nobody
+	need     int  // successes that satisfy the group
+	rest     bool // cancel the others once it is decided
+	watch    bool // it runs once all have ended; of these
+	fault    bool // it runs only if one did not succeed
+	spare    bool // its skip may be no failure of the flow: it has fault, or is behind one that has
+	needless bool // it was skipped because nothing failed
+	downs    []*member
+	owed     map[*member]bool // downs and parents that are to be told how it ended
+	fresh    map[*member]bool // ups that were replayed, and may be open again
 
 	parents  []*member
 	kids     map[*member]byte // of the wait that it was in last
@@ -95,6 +99,17 @@ func class(code string) byte {
 	return 'u'
 }
 
+// mark is what those that depend on a member are told of its end.
+func (m *member) mark() byte {
+	if m.needless {
+		return 'n'
+	}
+	return class(m.code)
+}
+
+// aside: its upstreams count for the flow as if it was not there.
+func (m *member) aside() bool { return m.watch && !m.fault || m.spare }
+
 func ended(code string) bool { return code[0] == 'T' }
 
 func newOracle() *oracle { return &oracle{by: map[string]*member{}, pending: map[*member]bool{}} }
@@ -106,7 +121,7 @@ func (o *oracle) add(m *member) {
 		up.downs = append(up.downs, m)
 		m.marks[up] = '.'
 		if ended(up.code) {
-			m.marks[up] = class(up.code)
+			m.marks[up] = up.mark()
 		}
 	}
 	if m.flow != nil {
@@ -138,16 +153,24 @@ func (m *member) decide() {
 	if m.group != 'p' {
 		return
 	}
-	won, lost := 0, 0
+	won, lost, idle := 0, 0, 0
 	for _, mark := range m.marks {
 		switch mark {
 		case 's', 'l':
 			won++
 		case 'f', 'c', 'e', 'k':
 			lost++
+		case 'n':
+			idle++
 		}
 	}
-	if won >= m.need {
+	if m.watch {
+		if won+lost+idle == len(m.ups) {
+			m.group = map[bool]byte{true: 's', false: 'i'}[!m.fault || lost > 0]
+		}
+		return
+	}
+	if lost += idle; won >= m.need {
 		m.group = 's'
 	} else if lost > len(m.ups)-m.need {
 		m.group = 'i'
@@ -162,7 +185,7 @@ func (m *member) end(code string) {
 	m.code, m.holder = code, nil
 	if !m.flow.barred() {
 		for _, down := range m.downs {
-			if mark := down.marks[m]; class(code) == 's' || mark != 's' && mark != 'l' {
+			if mark := down.marks[m]; class(code) == 's' || mark != 's' && mark != 'l' || down.watch && down.group == 'p' {
 				m.owed[down] = true
 			}
 		}
@@ -201,27 +224,32 @@ func (m *member) tally() {
 // replay makes an ended member ready to run again: an impossible group forgets what did not succeed.
 func (m *member) replay(now int64) {
 	for up, mark := range m.marks {
-		if mark == 'l' {
+		if m.watch && !ended(up.code) {
+			m.marks[up] = '.'
+		} else if mark == 'l' {
 			m.marks[up] = 's'
+		} else if m.watch {
+			continue
 		} else if mark != 's' && m.group == 'i' {
 			m.marks[up] = '.'
 		}
 	}
-	if m.group == 'i' {
+	m.needless = false
+	if m.group == 'i' || m.watch {
 		m.group = 'p'
 		m.decide()
 		m.clears = false // members that it did not need may be needed again
 	}
 	m.kids, m.wait, m.waitName = nil, 0, "" // a wait that is asked for again looks at the children anew
 	m.code = "R1p"
-	if m.group == 'p' || m.flow != nil && !m.flow.released {
+	if m.group == 'p' || m.group == 'i' || m.flow != nil && !m.flow.released {
 		m.code = "R3p"
 	}
 	if m.span > 0 {
 		m.deadline = now + m.span
 	}
 	for _, down := range m.downs {
-		if mark := down.marks[m]; down.group == 'p' && mark != 's' && mark != 'l' {
+		if mark := down.marks[m]; down.group == 'p' && (mark != 's' && mark != 'l' || down.watch) {
 			if down.fresh == nil {
 				down.fresh = map[*member]bool{}
 			}
@@ -238,7 +266,7 @@ func (o *oracle) follow(d *invariant.Dump) error {
 	for again := true; again; {
 		again = o.tell(d, "s")
 		again = o.moves(d) || again
-		again = o.tell(d, "fcek") || again
+		again = o.tell(d, "fcekn") || again
 		again = o.tell(d, "l~.") || again
 	}
 	for _, m := range o.members {
@@ -305,7 +333,7 @@ func (o *oracle) tell(d *invariant.Dump, kinds string) (some bool) {
 			if mark == old || !strings.ContainsRune(kinds, rune(mark)) {
 				continue
 			}
-			if mark == '~' && m.clears && o.needed(d, kid, m, false) || mark != '~' && kid.owed[m] && ended(kid.code) && class(kid.code) == mark {
+			if mark == '~' && m.clears && o.needed(d, kid, m, false) || mark != '~' && kid.owed[m] && ended(kid.code) && kid.mark() == mark {
 				m.kids[kid], some = mark, true
 				if mark != '~' {
 					delete(kid.owed, m)
@@ -329,13 +357,13 @@ func (o *oracle) told(d *invariant.Dump, m, up *member, mark byte) bool {
 	case 'l':
 		return up.owed[m] && class(up.code) == 's' && m.group != 'p'
 	}
-	return up.owed[m] && class(up.code) == mark
+	return up.owed[m] && up.mark() == mark
 }
 
 // needed tells whether somebody other than m may have needed up during this call, or, with all along, still does.
 func (o *oracle) needed(d *invariant.Dump, up, m *member, along bool) bool {
 	for _, w := range slices.Concat(up.downs, up.parents) {
-		if w == m {
+		if w == m || w.watch && !slices.Contains(up.parents, w) {
 			continue
 		}
 		core := d.Hashes[":x:"+w.id.UUID().String()]
@@ -361,6 +389,7 @@ func (o *oracle) moves(d *invariant.Dump) (some bool) {
 		some = true
 		switch {
 		case ended(core["s"]):
+			m.needless = core["fc"] == "not_needed"
 			m.end(core["s"])
 		case core["s"] == "R2af":
 			m.code, m.due = "R2af", o.now+m.delay
@@ -390,7 +419,7 @@ func (o *oracle) may(d *invariant.Dump, m *member, to string) bool {
 	ran := m.fence.Epoch != 0 // an end without an attempt has another code
 	switch to {
 	case "T5", "T5n":
-		return ran == (to == "T5") && from == 'b' && m.code != "R3i" && m.group == 'i' && !m.flow.barred()
+		return ran == (to == "T5") && from == 'b' && m.code != "R3i" && m.group == 'i' && !m.flow.barred() && m.skips(d)
 	case "T3", "T3n":
 		return ran == (to == "T3") && (m.covered() || m.flow.barred() && o.lost(m) || o.unneeded(d, m))
 	case "T4", "T4n":
@@ -436,6 +465,18 @@ func (m *member) unblocks(to string) bool {
 	return m.delay == 0 && to == "R1f" || m.delay > 0 && to == "R2af"
 }
 
+// skips tells whether a member may say of its skip what it says.
+func (m *member) skips(d *invariant.Dump) bool {
+	failed := false
+	for _, mark := range m.marks {
+		failed = failed || strings.ContainsRune("fcek", rune(mark))
+	}
+	if d.Hashes[":x:"+m.id.UUID().String()]["fc"] == "not_needed" {
+		return m.spare && !(m.watch && failed)
+	}
+	return failed
+}
+
 // covered tells whether the cancellation of the flow takes the member with it.
 func (m *member) covered() bool {
 	return m.flow.barred() && (m.flow.policy == flowfabric.CancelAll || class(m.code) != 'a')
@@ -467,7 +508,7 @@ func (o *oracle) headers(d *invariant.Dump) error {
 			counts[class(m.code)]++
 			if !ended(m.code) {
 				left++
-			} else if class(m.code) != 's' && len(m.downs)+len(m.parents) == 0 {
+			} else if class(m.code) != 's' && !m.needless && len(m.parents) == 0 && !slices.ContainsFunc(m.downs, func(down *member) bool { return !down.aside() }) {
 				failing++
 			}
 		}
@@ -525,7 +566,7 @@ func (m *member) idle() error {
 		return nil
 	}
 	for down := range m.owed {
-		if mark := down.marks[m]; mark == class(m.code) || mark == 'l' && class(m.code) == 's' {
+		if mark := down.marks[m]; mark == m.mark() || mark == 'l' && class(m.code) == 's' {
 			delete(m.owed, down) // the same outcome again
 		} else {
 			return fmt.Errorf("%s was not told of its end", down.node)
@@ -533,6 +574,11 @@ func (m *member) idle() error {
 	}
 	if class(m.code) == 'b' && m.code != "R3i" && m.flow.released && (m.group == 0 || m.group == 's') {
 		return fmt.Errorf("it is not released")
+	}
+	for _, up := range m.ups {
+		if m.watch && m.group == 'p' && !ended(m.code) && !ended(up.code) && m.marks[up] != '.' {
+			return fmt.Errorf("it does not wait for %s, which runs again", up.node)
+		}
 	}
 	if class(m.code) == 'b' && m.code != "R3i" && m.group == 'i' {
 		return fmt.Errorf("it is not skipped")

@@ -43,7 +43,7 @@ func TestFlows(t *testing.T) {
 		}
 	}
 	t.Log(total)
-	for _, what := range slices.Concat(doings, []string{"made at once", "drained by ticks", "resolution_pending", "flow_cancelled", "spared", "skipped", "late", "inputs"}) {
+	for _, what := range slices.Concat(doings, []string{"made at once", "drained by ticks", "resolution_pending", "flow_cancelled", "spared", "skipped", "not needed", "watched", "late", "inputs"}) {
 		if total[what] == 0 {
 			t.Errorf("never happened: %s", what)
 		}
@@ -150,6 +150,8 @@ func (x *flows) check() {
 			x.did["late"] += bool01(mark == 'l')
 		}
 		x.did["skipped"] += bool01(class(m.code) == 'k')
+		x.did["not needed"] += bool01(m.needless && !m.fault)
+		x.did["watched"] += bool01(m.watch && m.group == 's' && m.code == "A1")
 	}
 	x.o.ticked = false
 	x.o.before()
@@ -230,13 +232,19 @@ var seals = map[string]string{"seal": "1", "grow": "g"}
 // judge gives a member a policy.
 func (x *flows) judge(e *engine.FlowMember) {
 	if n := len(e.Edges); n > 0 {
-		switch x.r.IntN(3) {
+		switch x.r.IntN(6) {
 		case 1:
 			e.Policy = flowfabric.AnyOf
 		case 2:
 			e.Policy, e.K = flowfabric.Quorum, 1+x.r.IntN(n)
+		case 3:
+			e.Policy = flowfabric.AllEnded
+			return
+		case 4:
+			e.Policy = flowfabric.AnyFailed
+			return
 		}
-		e.CancelRest = e.Policy != "" && x.chance(50)
+		e.CancelRest = x.chance(50)
 	}
 }
 
@@ -285,7 +293,10 @@ func (x *flows) truth(f *flowTruth, e engine.FlowMember, parent *member) *member
 		m.need = 1
 	case flowfabric.Quorum:
 		m.need = e.K
+	case flowfabric.AllEnded, flowfabric.AnyFailed:
+		m.watch, m.fault = true, e.Policy == flowfabric.AnyFailed
 	}
+	m.spare = m.fault || !m.watch && slices.ContainsFunc(m.ups, func(up *member) bool { return up.spare })
 	if parent != nil {
 		m.parents = []*member{parent}
 	}
@@ -295,9 +306,9 @@ func (x *flows) truth(f *flowTruth, e engine.FlowMember, parent *member) *member
 // stage adds a few of the members that are planned, and releases the flow with the last of them, or before if it is an open one.
 func (x *flows) stage(f *flowTruth) {
 	left := x.plans[f]
-	n, edges := 0, 0
-	for most := 1 + x.upto(99); n < min(most, len(left)) && edges+len(left[n].Edges) <= 1000; n++ {
-		edges += len(left[n].Edges)
+	n := min(1+x.upto(99), len(left))
+	if n > 0 {
+		n = len(engine.Batches(left[:n])[0]) // one call: what it cancels is not needed by those that come with the next
 	}
 	if f.cancelled() {
 		n = 0
@@ -796,7 +807,11 @@ func (x *flows) replayFlow(f *flowTruth) {
 	out, err := x.s.e.ReplayFlow(x.ctx, f.id, q, ids)
 	x.no(err)
 	x.say("replay %d of %s", len(list), f.id)
+	wide := slices.ContainsFunc(list, func(m *member) bool { return len(m.ups) >= 80 }) // these take several calls
 	for i, m := range list {
+		if wide && i > 0 && errors.Is(out[i].Err, flowfabric.ErrResolutionPending) && ended(m.code) {
+			continue // a call before this one has left work behind
+		}
 		x.no(x.replayed(m, q.Force, out[i].Already, out[i].Err))
 	}
 	x.check()
@@ -938,23 +953,26 @@ func (x *flows) work() {
 	}
 }
 
-// purge lets the retention run out: nothing of the flows is left.
+// purge lets the retention run out: nothing of the flows is left. An execution with children stays an hour longer than the last of them, and so
+// on for those who made it.
 func (x *flows) purge() {
 	x.t.Helper()
-	x.o.now += (20 * 24 * time.Hour).Milliseconds()
-	x.no(x.s.setClock(x.ctx, x.s.raw, x.o.now))
-	for n := 0; ; n++ {
-		out, err := x.s.e.Tick(x.ctx, partition, "ticker", false)
-		x.no(err)
-		x.look()
-		if bad := x.checker.Violations(x.dump); len(bad) > 0 {
-			x.fatal("not sound while it is purged: %q", bad)
-		}
-		if !out.More {
-			break
-		}
-		if n > 200 {
-			x.fatal("the purge never ends")
+	for range 5 {
+		x.o.now += (20 * 24 * time.Hour).Milliseconds()
+		x.no(x.s.setClock(x.ctx, x.s.raw, x.o.now))
+		for n := 0; ; n++ {
+			out, err := x.s.e.Tick(x.ctx, partition, "ticker", false)
+			x.no(err)
+			x.look()
+			if bad := x.checker.Violations(x.dump); len(bad) > 0 {
+				x.fatal("not sound while it is purged: %q", bad)
+			}
+			if !out.More {
+				break
+			}
+			if n > 200 {
+				x.fatal("the purge never ends")
+			}
 		}
 	}
 	for key := range x.dump.Hashes {

@@ -3,11 +3,11 @@ package main
 // flowMutants break flows: what is counted, what decides, who is told, who is cancelled, what stays.
 var flowMutants = []Mutant{
 	{"flow: a tolerated failure fails it", "graph/ended",
-		"  if n == 0 then\n    if outcome ~= 's' then", "  if true then\n    if outcome ~= 's' then", suite("flow")},
+		`  if counted == 0 and outcome ~= 's'`, `  if outcome ~= 's'`, suite("flow")},
 	{"flow: an end that is replayed still fails it", "graph.moved",
-		`if links.leads(ctx, id) == 0 then graph.add(h, 'lv', -1) else`, `if links.leads(ctx, id) > 0 then`, suite("flow")},
+		`then graph.add(h, 'lv', -1) end`, `then graph.add(h, 'lv', 0) end`, suite("flow")},
 	{"replay: who still waits is not told", "graph.moved",
-		` else graph.push(ctx, 'u', id, h.id, '0', '.') end`, ` end`, suite("flow")},
+		`    if n > 0 and (before ~= 's' or counted < n) then graph.push(ctx, 'u', id, h.id, '0', '.') end`, ``, suite("flow")},
 	{"claim: a purged upstream is an empty input", "claim/inputs",
 		`      elseif up.state then`, `      else`, suite("flow")},
 	{"claim: all of a cancelled flow is cancelled at once", "claim/heads",
@@ -36,7 +36,7 @@ var flowMutants = []Mutant{
 	{"group: impossible one failure early", "group.decide",
 		`g.failed + g.skipped > g.upstreams - wants`, `g.failed + g.skipped >= g.upstreams - wants`, suite("flow")},
 	{"group: skips do not count", "group.count",
-		"  elseif mark == 'k' then\n    g.skipped = g.skipped + change", "  elseif mark == 'k' then\n    g.skipped = g.skipped", suite("flow")},
+		"    g.skipped = g.skipped + change", "    g.skipped = g.skipped", suite("flow")},
 	{"group: expired upstreams do not count", "group.count",
 		`mark == 'f' or mark == 'c' or mark == 'e'`, `mark == 'f' or mark == 'c'`, suite("flow")},
 	{"wait: the first success is the first end", "wait.decide",
@@ -131,7 +131,7 @@ var flowMutants = []Mutant{
 		`if first and new.ends[from] then graph.add(h, 'lv', -1) end`, ``, suite("flow")},
 
 	{"replay: the group stays impossible", "replay/regroup",
-		"  if g.state == 'i' then\n    g.failed, g.skipped, g.state = 0, 0, 'p'", "  if g.state == 'i' then\n    g.failed, g.skipped = 0, 0", suite("flow")},
+		"g.failed, g.skipped, g.unneeded, g.state = 0, 0, g.unneeded and 0, 'p'", "g.failed, g.skipped, g.unneeded = 0, 0, g.unneeded and 0", suite("flow")},
 	{"replay: late inputs stay late", "replay/regroup",
 		`mark == 108 and 's,'`, `mark == 108 and 'l,'`, suite("flow")},
 	{"replay: a cancelled flow is replayed", "replay.refuse",

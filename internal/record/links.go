@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,7 +17,8 @@ type Links struct {
 	Group string            // as lua/lib/group.lua has it; empty if it depends on nobody
 	Edges map[string]string // upstream and "mark,attempt,input", if they are few
 	Leads int               // how many depend on it
-	To    []string          // d or w and who, if they are few
+	Aside int               // of those, how many are o
+	To    []string          // d, o or w and who, if they are few
 }
 
 // DecodeLinks reads what lua/lib/links.lua wrote.
@@ -26,7 +28,11 @@ func DecodeLinks(text string) (Links, error) {
 	group, leads, ok2 := strings.Cut(parts[0], "\x1f")
 	l := Links{Group: group, Edges: map[string]string{}}
 	var err error
-	if l.Leads, err = strconv.Atoi(leads); err != nil || !ok || !ok2 || l.Leads < 0 {
+	leads, aside, some := strings.Cut(leads, "o")
+	if l.Aside, err = strconv.Atoi(cmp.Or(aside, "0")); err != nil || some && l.Aside < 1 {
+		return Links{}, fmt.Errorf("no links of a member: %.60q", text)
+	}
+	if l.Leads, err = strconv.Atoi(leads); err != nil || !ok || !ok2 || l.Leads < l.Aside {
 		return Links{}, fmt.Errorf("no links of a member: %.60q", text)
 	}
 	if l.Group == "-" {
@@ -58,6 +64,9 @@ func (l Links) Encode() string {
 		b.WriteByte('-')
 	}
 	b.WriteString(l.Group + "\x1f" + strconv.Itoa(l.Leads))
+	if l.Aside > 0 {
+		b.WriteString("o" + strconv.Itoa(l.Aside))
+	}
 	for _, up := range slices.Sorted(maps.Keys(l.Edges)) {
 		b.WriteString("\n" + up + l.Edges[up])
 	}

@@ -13,9 +13,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// ResultReader reads the result of an attempt; *engine.Engine is one.
+// ResultReader reads the result of an attempt, and what those that a member of a flow depends on came to; *engine.Engine is one.
 type ResultReader interface {
 	ReadResult(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (result []byte, ok bool, err error)
+	Upstreams(ctx context.Context, id flowfabric.ExecutionID) ([]engine.UpstreamOutcome, error)
 }
 
 // ProgressRecorder stores how far an attempt got, under a fence; *engine.Engine is one.
@@ -74,7 +75,7 @@ type Config struct {
 	// Waitpoints opens those that are handed out before the handler waits. nil: they last as long as the task.
 	Waitpoints waits.Opener
 
-	// Results reads what children left. nil: only that they ended.
+	// Results reads what children left, and what upstreams came to. nil: only that children ended.
 	Results ResultReader
 
 	// Cancel ends the handler's context with a cause that wraps flowfabric.ErrLeaseLost, after the server refused

@@ -1,6 +1,6 @@
 -- ff_flow_stage: adds up to 100 members to a flow that may still grow, each with all edges that lead into it; all or none. One
 -- member may have 1,000 edges; each further one takes the room of eight, and of one for each of its tags. An item is one of
--- ff_create_execution, and what makes it a member. upstreams is all, any or quorum (k), satisfied is run or cancel. Members that are there already are left alone. revision is what the flow must have, or ''.
+-- ff_create_execution, and what makes it a member. upstreams is all, any, quorum (k), ended or failed (group.lua), satisfied is run or cancel. Members that are there already are left alone. revision is what the flow must have, or ''.
 -- An error ends with the node that it is about.
 -- Flags:   none
 -- Go:      Engine.StageFlow

@@ -33,9 +33,11 @@ end
 
 -- skip ends a member whose group cannot be satisfied any more, by the same routine as every other end.
 function flow.skip(ctx, c, id)
-  if settle.open(c) then settle.fold(ctx, c, id, 'ended_cancelled', 'dependency_impossible', '') end
-  history.add(ctx, c, id, 'skipped', 'dependency_impossible')
-  settle.finish(ctx, c, id, 'T5', 'dependency_impossible', { 'failure_category', 'dependency_impossible' })
+  c.unneeded = group.needless(links.group(ctx, id))
+  local why = c.unneeded and 'not_needed' or 'dependency_impossible'
+  if settle.open(c) then settle.fold(ctx, c, id, 'ended_cancelled', why, '') end
+  history.add(ctx, c, id, 'skipped', why)
+  settle.finish(ctx, c, id, 'T5', why, { 'failure_category', why })
 end
 
 -- cancel ends a member because its flow or a group says so.
@@ -79,9 +81,11 @@ end
 
 -- decided does what a group asks for that was decided just now; c is the core of its member.
 function flow.decided(ctx, h, c, id, g)
-  if g.after == 'cancel' then graph.push(ctx, 's', id, h.id, '', g.state) end
+  if g.after == 'cancel' and group.open(g) then graph.push(ctx, 's', id, h.id, '', g.state) end
   if not core.blocked(c) then return end
-  if g.state == 's' then
+  if g.state == 's' and h.st == 'F0' then
+    redis.call('RPUSH', keys.roots(ctx.r, h.id), id) -- the release comes to it
+  elseif g.state == 's' then
     flow.promote(ctx, c, id)
   else
     flow.skip(ctx, c.plain and core.read(ctx, id) or c, id)
@@ -103,7 +107,7 @@ function flow.edge(ctx, h, e, id)
   if not old then return end
   local mark = e.outcome
   if mark == '.' and (g.state ~= 'p' or old == '~') then return end
-  if (old == 's' or old == 'l') and mark ~= 's' then return end -- a success stays one
+  if (old == 's' or old == 'l') and mark ~= 's' and not (g.state == 'p' and group.watches(g)) then return end -- a success stays one
   if old == 'l' then
     mark = 'l'
   elseif g.state ~= 'p' and mark == 's' and old ~= 's' then
@@ -141,7 +145,7 @@ local function foresee(ctx, work, lists)
   for i = 1, #work do
     local list = lists[work[i].id]
     for m = 1, list and #list or 0 do
-      if string.byte(list[m], 1) == 100 then -- d
+      if string.byte(list[m], 1) ~= 119 then -- w
         n = n + 1
         ids[n] = string.sub(list[m], 2)
       end
@@ -153,7 +157,7 @@ local function foresee(ctx, work, lists)
   for i = 1, #work do
     local list = lists[work[i].id]
     for m = 1, list and #list or 0 do
-      if string.byte(list[m], 1) == 100 then
+      if string.byte(list[m], 1) ~= 119 then
         n = n + 1
         local id = ids[n]
         if links.wide(ctx, id) then
@@ -189,7 +193,7 @@ function steps.u(ctx, h, e)
   for i = 1, #list do
     touch(ctx)
     local id = string.sub(list[i], 2)
-    if string.byte(list[i], 1) == 100 then
+    if string.byte(list[i], 1) ~= 119 then
       flow.edge(ctx, h, e, id)
     elseif e.outcome ~= '.' then -- a parent was told how its child ended, and that stays
       flow.child(ctx, h, e, id)
@@ -200,7 +204,7 @@ function steps.u(ctx, h, e)
 end
 
 -- needed tells whether a member that is to be cancelled still feeds a group that is pending, or a parent that waits, other
--- than owner. nil: not known yet, the call has looked at enough; the second result is how far.
+-- than owner and those that only watch. nil: not known yet, the call has looked at enough; the second result is how far.
 local function needed(ctx, id, owner, from)
   while true do
     if ctx.moves.nodes <= 0 then return nil, from end
@@ -211,6 +215,7 @@ local function needed(ctx, id, owner, from)
       if other ~= owner then
         local c = core.read(ctx, other)
         local state = waits and wait.parse(c.children_wait) or links.group(ctx, other)
+        if state and not waits and group.watches(state) then state = nil end
         if c.state and not graph.outcomes[c.state] and state and (state.state == 'p' or state.state == 'm') then return true end
       end
     end
@@ -319,7 +324,9 @@ function steps.r(ctx, h)
   for i = 1, #list do
     touch(ctx)
     local c = core.read(ctx, list[i])
-    if (c.state == 'R3f' or c.state == 'R3p') and not graph.barred(ctx, h.id) then flow.promote(ctx, c, list[i]) end
+    local blocked, g = c.state == 'R3f' or c.state == 'R3p', c.upstreams and links.group(ctx, list[i])
+    -- a group is pending again if its member was replayed before the release
+    if blocked and not (g and g.state ~= 's') and not graph.barred(ctx, h.id) then flow.promote(ctx, c, list[i]) end
   end
   return #list < wanted
 end

@@ -8,14 +8,22 @@
 --   vn changes of this header, by which an audit that needs several calls knows that nothing has changed meanwhile
 --   m<class> members by class: b blocked w waiting d delayed a active u suspended, and the outcomes s f c e k
 --   xc siblings cancelled  xt had ended  xn were gone  xs spared
+--   op 1 = some of its members are optional (group.lua)
 -- States: F0 staging (nothing is claimable), F1 open, F2 completed, F3 failed, F4 cancelled. A flow has completed when every
--- member without dependants succeeded.
+-- member without dependants succeeded. Dependants that stand aside (group.aside) are none here, and a member that was skipped because
+-- nothing failed is no failure.
 local graph = {}
 
 graph.outcomes = { T1 = 's', T2 = 'f', T3 = 'c', T3n = 'c', T4 = 'e', T4n = 'e', T5 = 'k', T5n = 'k' }
 graph.open = { 'b', 'w', 'd', 'a', 'u' }
 
 local classes = { R1 = 'w', G1 = 'w', R4 = 'w', R2 = 'd', R3 = 'b' }
+
+-- outcome is how a member ended, as those that depend on it are told; nil if it has not.
+function graph.outcome(c)
+  local mark = c.state and graph.outcomes[c.state]
+  return mark == 'k' and c.failure_category == 'not_needed' and 'n' or mark
+end
 
 function graph.class(code)
   return graph.outcomes[code] or classes[string.sub(code, 1, 2)] or (string.byte(code, 1) == 65 and 'a') or 'u'
@@ -114,11 +122,12 @@ function graph.push(ctx, kind, id, flow_id, at, outcome, attempt)
 end
 
 -- ended notes that a member has ended. c needs fl and wt (the children it waits for). With an owner, who cancels it because
--- of a group, nobody is told if only that group depends on it: c.told is what there is to tell.
+-- of a group, nobody is told if only that group depends on it: c.told is what there is to tell. c.unneeded: it is skipped because nothing failed.
 local function ended(ctx, h, c, id, outcome, attempt)
-  local n = links.leads(ctx, id)
-  if n == 0 then
-    if outcome ~= 's' then graph.add(h, 'lv', 1) end
+  if c.unneeded then outcome = 'n' end
+  local n, counted = links.leads(ctx, id)
+  if counted == 0 and outcome ~= 's' and outcome ~= 'n' then graph.add(h, 'lv', 1) end
+  if n == 0 then -- nobody is to be told
   elseif n == 1 and c.owner then
     c.told = outcome .. ',' .. attempt
   elseif not graph.barred(ctx, h.id) then -- else every dependant ends by the same cancellation
@@ -139,9 +148,9 @@ function graph.moved(ctx, c, id, code, attempt)
   local outcome, before = graph.outcomes[code], c.state and graph.outcomes[c.state]
   if outcome then return ended(ctx, h, c, id, outcome, attempt) end
   if before then -- it is replayed
-    if before ~= 's' then
-      if links.leads(ctx, id) == 0 then graph.add(h, 'lv', -1) else graph.push(ctx, 'u', id, h.id, '0', '.') end
-    end
+    local n, counted = links.leads(ctx, id)
+    if before ~= 's' and counted == 0 and graph.outcome(c) ~= 'n' then graph.add(h, 'lv', -1) end
+    if n > 0 and (before ~= 's' or counted < n) then graph.push(ctx, 'u', id, h.id, '0', '.') end
     if h.en then
       graph.set(h, 'en', nil)
       if h.st ~= 'F4' then graph.set(h, 'st', 'F1') end

@@ -36,7 +36,7 @@ end
 local function knows(ctx, id, entry, to)
   local set = entries(ctx, keys.links(ctx.r, id), function() return links.dependants(ctx, id, 0, links.leads(ctx, id)) end)
   if set.has[entry] or not audit.note(ctx, 'missing', 'm', id, 'it does not know that ' .. to .. ' depends on it') then return end
-  links.lead(ctx, id, entry)
+  links.lead(ctx, id, entry, string.byte(entry, 1) == 111 and 1 or 0)
   set.has[entry] = true
 end
 
@@ -48,7 +48,7 @@ local function ended(ctx, id)
     local code = purge.read(ctx, id)
     return code and graph.outcomes[code] or false, ''
   end
-  return graph.outcomes[c.state], core.attempt(c), true
+  return graph.outcome(c), core.attempt(c), true
 end
 
 -- gap walks over the numbers behind one, and returns the first that no member has, entries of nobody left aside. Whether an entry is a member at all is looked
@@ -95,6 +95,7 @@ local function counted(ctx, h, c, id, incoming)
   local own, x = links.of(ctx, id), { succeeded = 0, failed = 0, skipped = 0 }
   local text = own.group and group.text(own.group) or ''
   local g = group.parse(text) -- one that may be looked at without changing the other
+  x.unneeded = g and g.unneeded and 0
   if not g or own.damaged or #incoming / 2 ~= g.upstreams or c.upstreams ~= reply.int(g.upstreams) then
     audit.broken(ctx, 'm', id, 'depends on ' .. c.upstreams .. ', the group ' .. text .. ', and ' .. reply.int(#incoming / 2) .. ' edges')
     return nil
@@ -107,8 +108,8 @@ local function counted(ctx, h, c, id, incoming)
     end
     group.count(x, mark, 1)
   end
-  local same = x.succeeded == g.succeeded and x.failed == g.failed and x.skipped == g.skipped
-  g.succeeded, g.failed, g.skipped = x.succeeded, x.failed, x.skipped
+  local same = x.succeeded == g.succeeded and x.failed == g.failed and x.skipped == g.skipped and x.unneeded == g.unneeded
+  g.succeeded, g.failed, g.skipped, g.unneeded = x.succeeded, x.failed, x.skipped, x.unneeded
   local now = not graph.barred(ctx, h.id) and group.decide(g)
   if same and not now then return g end
   if audit.note(ctx, 'flag', 'm', id, 'the group ' .. text .. ', its edges say ' .. group.text(g)) then
@@ -122,12 +123,13 @@ end
 -- told: a member was told how those it depends on ended, or the backlog has it. What failed is open again for one that was
 -- replayed.
 local function told(ctx, h, c, id, incoming)
-  local needless = false
+  local needless, own = false, links.group(ctx, id)
+  local edge = own and group.aside(own) and 'o' or 'd'
   for i = 1, #incoming, 2 do
     local up, mark = incoming[i], group.record(incoming[i + 1])
     local open = mark == '.' or mark == '~'
     local outcome, attempt, there = ended(ctx, up)
-    if there then knows(ctx, up, 'd' .. id, id) end
+    if there then knows(ctx, up, edge .. id, id) end
     needless = needless or mark == '.' and outcome == nil
     if open and outcome == false then
       audit.broken(ctx, 'm', id, 'its upstream ' .. up .. ' is gone, and nothing tells how it ended')

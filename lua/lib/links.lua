@@ -1,30 +1,32 @@
 -- links: the one string that holds what a member of a flow depends on and who depends on it, and the only file that knows its layout.
 -- Its Go twin is internal/record; a test holds the two together. Read once a call, and written once, when the call ends:
---   <group (group.text) or -> US <how many depend on it> {LF <upstream><mark>,<attempt>,<input>} RS {<d or w><dependant>}
--- A dependant is d one that depends on the member, or w a parent that waits for it. Up to links.near upstreams, and up to as many dependants,
+--   <group (group.text) or -> US <how many depend on it>[o<how many of them are o>] {LF <upstream><mark>,<attempt>,<input>}
+--   RS {<d, o or w><dependant>}
+-- A dependant is d one that depends on the member, o one that does and stands aside (group.aside), or w a parent that waits for it. Up to links.near upstreams, and up to as many dependants,
 -- are in the string. The edges of more upstreams are a hash of their own (keys.incoming), and more dependants a list (keys.outgoing).
 -- A member that depends on nobody, and nobody on it, has no links.
 local links = {}
 
 links.near = 16
 
-local none, empty = { out = 0, ins = '', outs = '' }, '-\0310\30'
+local none, empty = { out = 0, aside = 0, ins = '', outs = '' }, '-\0310\30'
 
 -- decode reads links into a table: group, out how many depend on it, and ins and outs as they are stored. A text that is nothing of
 -- the kind becomes the links of nobody, and damaged says so.
 function links.decode(text)
-  local words, out, at = string.match(text, '^([^\31]*)\31(%d+)()')
+  local words, out, aside, at = string.match(text, '^([^\31]*)\31(%d+)o?(%d*)()')
   local stop = out and string.find(text, '\30', at, true)
   local g = words and words ~= '-' and group.parse(words) or nil
-  if not stop or not g and words ~= '-' then return { out = 0, ins = '', outs = '', damaged = true } end
-  out = tonumber(out)
-  local l = { group = g, out = out, ins = string.sub(text, at, stop - 1), outs = string.sub(text, stop + 1) }
-  if #l.outs ~= (out > links.near and 0 or 37 * out) then l.damaged = true end
+  if not stop or not g and words ~= '-' then return { out = 0, aside = 0, ins = '', outs = '', damaged = true } end
+  out, aside = tonumber(out), tonumber(aside) or 0
+  local l = { group = g, out = out, aside = aside, ins = string.sub(text, at, stop - 1), outs = string.sub(text, stop + 1) }
+  if #l.outs ~= (out > links.near and 0 or 37 * out) or aside > out then l.damaged = true end
   return l
 end
 
 function links.encode(l)
-  return (l.group and group.text(l.group) or '-') .. '\31' .. reply.int(l.out) .. l.ins .. '\30' .. l.outs
+  local aside = l.aside > 0 and 'o' .. reply.int(l.aside) or ''
+  return (l.group and group.text(l.group) or '-') .. '\31' .. reply.int(l.out) .. aside .. l.ins .. '\30' .. l.outs
 end
 
 -- load reads with one command what the call does not have yet: the links of members and, with cores, their records.
@@ -82,7 +84,7 @@ end
 local function own(ctx, id)
   local l = links.of(ctx, id)
   if l == none then
-    l = { out = 0, ins = '', outs = '' }
+    l = { out = 0, aside = 0, ins = '', outs = '' }
     ctx.cache.links[id] = l
   end
   links.touch(ctx, id)
@@ -94,7 +96,7 @@ local function far(l) return l.group and l.group.upstreams > links.near end
 -- add makes the links of a new member: its group, nil if it depends on nobody, and the edges as upstream and "mark,attempt,input".
 function links.add(ctx, id, g, edges)
   if not ctx.cache.links then ctx.cache.links = {} end
-  local l = { group = g, out = 0, ins = '', outs = '' }
+  local l = { group = g, out = 0, aside = 0, ins = '', outs = '' }
   ctx.cache.links[id] = l
   if not g then return end
   links.touch(ctx, id)
@@ -139,7 +141,7 @@ function links.edge(ctx, id, up)
   end
   local at = string.find(l.ins, '\n' .. up, 1, true)
   if not at then return nil end
-  return string.match(l.ins, '^([.~sfcekl]),(%d*),([^\n]*)', at + 37)
+  return string.match(l.ins, '^([.~sfceknl]),(%d*),([^\n]*)', at + 37)
 end
 
 -- tell changes what a member was told of an upstream that it depends on.
@@ -168,17 +170,20 @@ function links.edges(ctx, id)
     end
     return out
   end
-  for up, text in string.gmatch(l.ins, '\n([%x-]+)([.~sfcekl],[^\n]*)') do
+  for up, text in string.gmatch(l.ins, '\n([%x-]+)([.~sfceknl],[^\n]*)') do
     out[#out + 1] = up
     out[#out + 1] = text
   end
   return out
 end
 
--- leads is how many depend on a member.
-function links.leads(ctx, id) return links.of(ctx, id).out end
+-- leads is how many depend on a member, and how many of them do not stand aside.
+function links.leads(ctx, id)
+  local l = links.of(ctx, id)
+  return l.out, l.out - l.aside
+end
 
--- dependants lists up to count of them, from position from on, 0 being the first: d or w, and who.
+-- dependants lists up to count of them, from position from on, 0 being the first: d, o or w, and who.
 function links.dependants(ctx, id, from, count)
   local l, out = links.of(ctx, id), {}
   if l.out > links.near then
@@ -188,19 +193,19 @@ function links.dependants(ctx, id, from, count)
   return out
 end
 
--- led is the text of links with more dependants, made without a table for them; nil if they are too many for the text.
+-- led is the text of links with more dependants, made without a table for them; nil if they are too many for the text, or some stand aside.
 local function led(text, more)
   local before, out, at = string.match(text, '^([^\31]*\31)(%d+)()')
-  local stop = out and string.find(text, '\30', at, true)
+  local stop = out and string.byte(text, at) ~= 111 and string.find(text, '\30', at, true) -- o
   local n = stop and (#text - stop + #more) / 37
   if not n or n > links.near or 37 * tonumber(out) ~= #text - stop then return nil end
   return before .. reply.int(n) .. string.sub(text, at) .. more, out == '0'
 end
 
--- lead adds dependants, 37 bytes each, and tells whether the member had none before.
-function links.lead(ctx, id, more)
+-- lead adds dependants, 37 bytes each, aside of them o, and tells whether the first one is among them that does not stand aside.
+function links.lead(ctx, id, more, aside)
   local text = stored(ctx, id) or empty
-  if not text.out then -- nobody has looked at it
+  if not text.out and aside == 0 then -- nobody has looked at it
     local longer, first = led(text, more)
     if longer then
       ctx.cache.links[id] = longer
@@ -209,9 +214,9 @@ function links.lead(ctx, id, more)
     end
   end
   local l = own(ctx, id)
-  local first, near = l.out == 0, l.out <= links.near
+  local first, near = l.out == l.aside and aside < #more / 37, l.out <= links.near
   local all = near and links.dependants(ctx, id, 0, l.out) or {}
-  l.out = l.out + #more / 37
+  l.out, l.aside = l.out + #more / 37, l.aside + aside
   if l.out <= links.near then
     l.outs = l.outs .. more
     return first

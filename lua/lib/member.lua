@@ -3,7 +3,7 @@
 -- what create wants, node upstreams k satisfied edges, and of each edge upstream input. Everything is judged first.
 local member = {}
 
-local policies = { all = true, any = true, quorum = true }
+local policies = { all = true, any = true, quorum = true, ended = true, failed = true }
 
 -- edges reads those of an item, n from position i on, into ups and inputs. It returns what is wrong, as code and detail.
 local function edges(argv, i, n, item)
@@ -36,14 +36,16 @@ local function shape(argv, i, item)
   end
   if not n then return nil, 'invalid_input', 'edges: 0..1000' end
   if n > 1000 then return nil, 'fan_in_too_large', '1000' end
-  if not policies[item.policy] then return nil, 'invalid_input', 'policy: all, any or quorum' end
-  if item.after ~= 'run' and item.after ~= 'cancel' or (item.policy == 'all' and item.after == 'cancel') then
-    return nil, 'invalid_input', 'satisfied: run or cancel, all takes run alone'
+  if not policies[item.policy] then return nil, 'invalid_input', 'policy: all, any, quorum, ended or failed' end
+  if item.after ~= 'run' and item.after ~= 'cancel' or (group.watches(item) and item.after == 'cancel') then
+    return nil, 'invalid_input', 'satisfied: run or cancel, ended and failed take run alone'
   end
   local quorum = item.policy == 'quorum'
   item.k = args.int(k, quorum and 1 or 0, quorum and n or 0)
   if not item.k then return nil, 'invalid_input', quorum and 'k: 1..' .. reply.int(n) or 'k: 0, it belongs to quorum' end
-  if item.policy == 'any' and n == 0 then return nil, 'invalid_input', 'policy: any without an edge' end
+  if n == 0 and (item.policy == 'any' or group.watches(item)) then
+    return nil, 'invalid_input', 'policy: ' .. item.policy .. ' without an edge'
+  end
   local code, detail = edges(argv, i + 5, n, item)
   if code then return nil, code, detail end
   return i + 5 + 2 * n
@@ -146,24 +148,40 @@ local function foresee(ctx, items)
   if #ups > 0 then record.load(ctx, ups) end
 end
 
+-- optional tells whether a new member may be skipped without failing its flow: it is for failures, or behind one that is.
+local function optional(ctx, h, item)
+  if item.policy == 'failed' then
+    if not h.op then graph.set(h, 'op', '1') end
+    return true
+  end
+  if not h.op or item.policy == 'ended' then return false end
+  for e = 1, #item.ups do
+    local g = links.group(ctx, item.ups[e])
+    if g and g.unneeded then return true end
+  end
+  return false
+end
+
 -- resolve gives the edges of a new member the outcomes that are known already; g is its group. out are the edges that leave
--- others, and ends those that ended without success.
+-- others, aside how many of them stand aside, and ends those that ended without success.
 local function resolve(ctx, item, g, new)
   local id, incoming, known, out, size = item.id, {}, not new.calm, new.out, 0
-  local edge = 'd' .. id
+  local aside = group.aside(g)
+  local edge = (aside and 'o' or 'd') .. id
   for e = 1, #item.ups do
     local from, record = item.ups[e], '.,,'
     if known then
       local c = core.read(ctx, from)
-      local mark = c.state and graph.outcomes[c.state]
+      local mark = graph.outcome(c)
       if mark then
         record = mark .. ',' .. core.attempt(c) .. ','
         group.count(g, mark, 1)
-        if mark ~= 's' then new.ends[from] = true end
+        if mark ~= 's' then new.ends[from] = true end -- one that was not needed has only dependants that stand aside
       end
     end
     incoming[size + 1], incoming[size + 2], size = from, record .. item.inputs[e], size + 2
     out[from] = (out[from] or '') .. edge
+    if aside then new.aside[from] = (new.aside[from] or 0) + 1 end
   end
   links.add(ctx, id, g, incoming)
 end
@@ -173,7 +191,7 @@ end
 local function write(ctx, h, item, parent, new)
   local id, t, n, fields = item.id, item.group.template, #item.ups, {}
   local g = { policy = item.policy, quorum = item.k, after = item.after, upstreams = n, succeeded = 0, failed = 0, skipped = 0,
-    state = 'p' }
+    state = 'p', unneeded = optional(ctx, h, item) and 0 or nil }
   fields.flow, fields.node = h.id, item.node
   if item.named then fields.has_inputs = '1' end
   if n > 0 then
@@ -202,13 +220,13 @@ local function write(ctx, h, item, parent, new)
   graph.moved(ctx, { flow = h.id }, id, code)
   if blocked and may_run then new.roots[#new.roots + 1] = id end
   if n == 0 or g.state == 'p' then return end
-  if g.after == 'cancel' then graph.push(ctx, 's', id, h.id, '', g.state) end -- decided before it came
+  if g.after == 'cancel' and group.open(g) then graph.push(ctx, 's', id, h.id, '', g.state) end -- decided before it came
   if g.state == 'i' then graph.push(ctx, 'k', id, h.id) end
 end
 
 -- write adds all new members.
 function member.write(ctx, h, items, parent)
-  local new = { out = {}, ends = {}, members = {}, children = {}, roots = {}, calm = calm(h) }
+  local new = { out = {}, aside = {}, ends = {}, members = {}, children = {}, roots = {}, calm = calm(h) }
   if not new.calm then foresee(ctx, items) end
   for n = 1, #items do
     if items[n].new then write(ctx, h, items[n], parent, new) end
@@ -220,7 +238,7 @@ function member.write(ctx, h, items, parent)
   for from in pairs(new.out) do ups[#ups + 1] = from end
   links.load(ctx, ups)
   for from, more in pairs(new.out) do
-    local first = links.lead(ctx, from, more)
+    local first = links.lead(ctx, from, more, new.aside[from] or 0)
     if first and new.ends[from] then graph.add(h, 'lv', -1) end -- it was an end of the flow until now
   end
   graph.add(h, 'rv', 1)

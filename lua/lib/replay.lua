@@ -122,12 +122,36 @@ function replay.refuse(ctx, c, id, q)
   return nil
 end
 
+-- again makes the group of a member that watches ready for another run: it waits for those of its upstreams that have not ended now.
+local function again(ctx, h, id, g, free)
+  local v, ups = links.edges(ctx, id), {}
+  for i = 1, #v, 2 do ups[#ups + 1] = v[i] end
+  record.load(ctx, ups)
+  for i = 1, #v, 2 do
+    local mark, attempt, input = group.record(v[i + 1])
+    local up = core.read(ctx, v[i])
+    local now = up.state and not core.terminal(up) and '.' or mark == 'l' and 's' or mark
+    if now ~= mark then
+      links.tell(ctx, id, v[i], now .. ',' .. (now == '.' and '' or attempt) .. ',' .. input)
+      group.count(g, mark, -1)
+      group.count(g, now, 1)
+    end
+  end
+  g.state = 'p'
+  group.decide(g)
+  links.touch(ctx, id)
+  if g.state == 'i' then graph.push(ctx, 'k', id, h.id) end -- nothing is left that failed
+  if g.state == 's' and h.st == 'F0' then redis.call('RPUSH', keys.roots(ctx.r, h.id), id) end
+  return g.state == 's' and free or 'R3p'
+end
+
 -- regroup makes the group of a member ready for another run: what did not succeed is open again. It returns the code of
 -- the state that follows. Nothing of a flow that is not released may run; the release comes to a member without a group.
 local function regroup(ctx, c, id)
   local g, h = c.flow and links.group(ctx, id), c.flow and graph.head(ctx, c.flow)
   local free = h and h.st == 'F0' and 'R3p' or 'R1p'
   if not g then return free end
+  if group.watches(g) then return again(ctx, h, id, g, free) end
   local v = links.edges(ctx, id)
   for i = 1, #v, 2 do
     local mark = string.byte(v[i + 1], 1)
@@ -137,7 +161,7 @@ local function regroup(ctx, c, id)
     end
   end
   if g.state == 'i' then
-    g.failed, g.skipped, g.state = 0, 0, 'p'
+    g.failed, g.skipped, g.unneeded, g.state = 0, 0, g.unneeded and 0, 'p'
     group.decide(g)
     links.touch(ctx, id)
   end

@@ -46,9 +46,12 @@ function ff_flows.page(ctx, h, seen, from)
     local id = list[i]
     local c = core.read(ctx, id)
     if c.state and c.flow == h.id then
-      local class, outcome = 'm' .. graph.class(c.state), graph.outcomes[c.state]
+      local class, outcome = 'm' .. graph.class(c.state), graph.outcome(c)
       if seen[class] then seen[class] = seen[class] + 1 end
-      if outcome and outcome ~= 's' and links.leads(ctx, id) == 0 then seen.lv = seen.lv + 1 end
+      if outcome and outcome ~= 's' and outcome ~= 'n' then
+        local _, counted = links.leads(ctx, id)
+        if counted == 0 then seen.lv = seen.lv + 1 end
+      end
       seen.left, seen.high = seen.left + 1, math.max(seen.high, math.min(audit.score(list[i + 1]) + 1, 10000000))
     end
     local kinds = { 'u:', 's:', 'w:', 'x:', 'k:' }

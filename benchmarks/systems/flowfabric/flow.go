@@ -53,6 +53,9 @@ func (s *store) submitGraph(ctx context.Context, id flowfabric.FlowID, g driver.
 		if n.Need > 0 {
 			m.Policy, m.K = flowfabric.Quorum, n.Need
 		}
+		if n.Cleanup {
+			m.Policy = flowfabric.AllEnded
+		}
 		for _, up := range n.After {
 			m.Edges = append(m.Edges, engine.FlowEdge{From: members[up].ID})
 		}

@@ -280,6 +280,8 @@ func (s *Scene) flows(ctx context.Context) error {
 		image := flow.Add(f, "image", Resize, "tides.png", flow.After(sources), flowfabric.Lane("images"))
 		out := flow.Add(f, "publish", Publish, topic, flow.After(facts), flow.After(image))
 		flow.Add(f, "report", Report, topic, flow.After(out))
+		flow.Add(f, "tidy", Report, topic, flow.After(draft, image, out), flow.AllEnded())
+		flow.Add(f, "alert", Report, topic, flow.After(out), flow.AnyFailed())
 		submitted, err := client.SubmitFlow(ctx, s.Client, f)
 		if err != nil {
 			return err
