@@ -58,9 +58,22 @@ func AllOf() NodeOption {
 	return nodeFunc(func(n *node) { n.policy, n.k = flowfabric.AllOf, 0 })
 }
 
+// RemainingOption says what becomes of those that are not needed any more, when a node or a wait for children is decided.
+type RemainingOption interface {
+	NodeOption
+	ChildrenOption
+}
+
+// remaining tells whether they are cancelled.
+type remaining bool
+
+func (remaining) NodeOption()     {}
+func (remaining) ChildrenOption() {}
+
 // CancelRemaining cancels what a node with [AnyOf] or [Quorum] depends on and what has not ended, once it is decided whether the
-// node runs. A member that another undecided node still needs is spared. A running handler's context ends with ErrCancelled.
-func CancelRemaining() NodeOption { return nodeFunc(func(n *node) { n.cancel = true }) }
+// node runs; or, for [Children], those that are open when the wait is over, whatever ended it. A member that another undecided node still
+// needs is spared. A running handler's context ends with ErrCancelled.
+func CancelRemaining() RemainingOption { return remaining(true) }
 
 // LetRun leaves them alone, which is the default. Results that come after the decision are kept, but not given to the node.
-func LetRun() NodeOption { return nodeFunc(func(n *node) { n.cancel = false }) }
+func LetRun() RemainingOption { return remaining(false) }

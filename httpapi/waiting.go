@@ -264,11 +264,7 @@ func (b *suspendBody) message() (*waithook.Wanted, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := b.on(name, suspend.Operator())
-	if err == nil {
-		w.Condition = waithook.MailboxCondition(u.Mailbox)
-	}
-	return w, err
+	return b.on(name, suspend.Mailbox(u.Mailbox))
 }
 
 // on is a wait for a condition, with the options of the body.
