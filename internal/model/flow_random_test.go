@@ -614,7 +614,8 @@ func (x *flows) wait(m *member, mine bool) error {
 	if m.wait == 'd' {
 		m.waitName = "" // it is answered, and the next one that asks for it is told the same
 	}
-	q := engine.ChildWait{Name: m.waitName, Mode: engine.WaitMode([]string{"all", "first", "success"}[x.r.IntN(3)]), Leave: x.chance(30), Park: x.chance(80)}
+	q := engine.ChildWait{Name: m.waitName, Mode: engine.WaitMode([]string{"all", "first", "success", "fast"}[x.r.IntN(4)]), Leave: x.chance(30), Park: x.chance(80),
+		CancelRemaining: x.chance(40)}
 	if q.Name == "" || x.chance(40) {
 		x.names++
 		q.Name = fmt.Sprint("wait", x.names)
@@ -634,7 +635,14 @@ func (x *flows) wait(m *member, mine bool) error {
 		q.Children = append(q.Children, e)
 	}
 	x.names++
+	suspends := q.Park && len(q.Children) > 0 && x.chance(40) // with the children as its condition
+	q.Park = q.Park && !suspends
 	out, err := x.s.e.WaitChildren(x.ctx, m.fence, q)
+	if err == nil && suspends {
+		s, e := x.s.e.SuspendExecution(x.ctx, m.fence, engine.Suspension{ID: x.uuid(), Request: fmt.Sprint(m.fence.Epoch, q.Name), Name: q.Name,
+			Reason: "waiting_for_children", Behaviour: "fail", Condition: "K"})
+		out, err, q.Park = engine.ChildrenReply{Already: s.Already, Satisfied: s.Satisfied, Parked: !s.Satisfied}, e, true
+	}
 	if err != nil || out.Already || !mine {
 		return err
 	}
@@ -656,12 +664,12 @@ func (x *flows) wait(m *member, mine bool) error {
 	}
 	if !q.Park {
 		if len(q.Children) > 0 {
-			m.wait, m.leave = 'm', q.Leave
+			m.wait, m.leave, m.cancel = 'm', q.Leave, q.CancelRemaining
 		}
 		x.held = append(x.held, m)
 		return nil
 	}
-	m.wait, m.waitMode, m.leave = 'p', string(q.Mode), q.Leave
+	m.wait, m.waitMode, m.leave, m.cancel = 'p', string(q.Mode), q.Leave, q.CancelRemaining
 	m.tally()
 	if out.Satisfied != (m.wait == 'd') {
 		x.fatal("%s waits: satisfied %t: %s", m.node, out.Satisfied, m.tell())
@@ -670,7 +678,7 @@ func (x *flows) wait(m *member, mine bool) error {
 		m.wait, m.waitName = 0, ""
 		x.held = append(x.held, m)
 	} else {
-		m.code, m.holder = "R3i", nil
+		m.code, m.holder = map[bool]string{true: "S8", false: "R3i"}[suspends], nil
 	}
 	return nil
 }
@@ -690,10 +698,13 @@ func (x *flows) operate(what string, m *member) {
 	ran := m.fence.Epoch != 0
 	switch what {
 	case "resume":
-		if m.code != "S1" {
+		if m.code != "S1" && m.code != "S8" {
 			return
 		}
 		if _, err = x.s.e.ResumeExecution(x.ctx, m.id, engine.ResumeRequest{By: "me"}); err == nil {
+			if m.code == "S8" {
+				m.over()
+			}
 			m.code = "R1i"
 		}
 	case "cancel":
@@ -943,15 +954,20 @@ func (x *flows) purge() {
 	x.t.Helper()
 	x.o.now += (20 * 24 * time.Hour).Milliseconds()
 	x.no(x.s.setClock(x.ctx, x.s.raw, x.o.now))
-	for n := 0; ; n++ {
+	for n, again := 0, false; ; n++ {
 		out, err := x.s.e.Tick(x.ctx, partition, "ticker", false)
 		x.no(err)
 		x.look()
 		if bad := x.checker.Violations(x.dump); len(bad) > 0 {
 			x.fatal("not sound while it is purged: %q", bad)
 		}
-		if !out.More {
+		if !out.More && again {
 			break
+		}
+		if !out.More { // a founder that had to stay for its members is looked at again within an hour
+			again = true
+			x.o.now += time.Hour.Milliseconds()
+			x.no(x.s.setClock(x.ctx, x.s.raw, x.o.now))
 		}
 		if n > 200 {
 			x.fatal("the purge never ends")

@@ -279,9 +279,9 @@ local function rest(ctx, h, e, of, reason, g)
     elseif ended then
       disposed(ctx, h, 'xt')
     else
-      local _, attempt, input = of.one(ctx, owner, id)
+      local known, attempt, input = of.one(ctx, owner, id)
       if spare then
-        of.tell(ctx, owner, id, '~,' .. (attempt or '') .. ',' .. (input or ''))
+        if known then of.tell(ctx, owner, id, '~,' .. (attempt or '') .. ',' .. (input or '')) end -- else the parent waits for others by now
         disposed(ctx, h, 'xs')
       else
         c.owner = g and owner
