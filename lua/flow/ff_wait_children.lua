@@ -7,7 +7,7 @@
 -- Flags:   none
 -- Go:      Engine.WaitChildren
 -- Args:    protocol id session claim epoch attempt name mode after rest park {* namespace lane kind capabilities priority delay deadline policy timeout creator tags {key value} count {id digest payload node upstreams k satisfied edges {upstream input}}}
--- Replies: OK made|parked|satisfied outcomes; ALREADY_SATISFIED parked outcomes
+-- Replies: OK made|parked|satisfied outcomes; ALREADY_SATISFIED made|parked outcomes
 -- Errors:  invalid_input invalid_policy invalid_capabilities invalid_tag_key payload_too_large too_many_routes lane_closed idempotency_conflict flow_not_found flow_already_terminal flow_sealed flow_cancelled self_referencing_edge dependency_already_exists execution_not_in_flow already_member_of_different_flow namespace_mismatch fan_in_too_large flow_too_large step_limit_exceeded execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
 local ff_wait = {}
 
@@ -98,6 +98,7 @@ local function ff_wait_children(ctx, argv)
   if answer then
     local slot = fence.released(c, f, 'k')
     if slot then return reply.already(slot, '') end
+    if q.park == '0' and fence.released(c, f, 'u') then return reply.already('made', '') end -- and the suspension followed
     return answer
   end
   local known = q.park == '1' and redis.call('HGET', keys.steps(ctx.r, f.id), wait.step(q.name))
