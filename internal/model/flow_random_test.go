@@ -418,7 +418,7 @@ func (x *flows) fitting(what string) []*member {
 	return slices.DeleteFunc(all, func(m *member) bool {
 		switch what {
 		case "resume":
-			return m.code != "S1"
+			return m.code != "S1" && m.code != "S8"
 		case "revoke":
 			return m.code != "A1"
 		case "replay": // refused while anything of the flow is in the backlog
@@ -616,7 +616,8 @@ func (x *flows) wait(m *member, mine bool) error {
 	}
 	q := engine.ChildWait{Name: m.waitName, Mode: engine.WaitMode([]string{"all", "first", "success", "fast"}[x.r.IntN(4)]), Leave: x.chance(30), Park: x.chance(80),
 		CancelRemaining: x.chance(40)}
-	if q.Name == "" || x.chance(40) {
+	again := m.code == "S8" // a repeat of what suspended it
+	if !again && (q.Name == "" || x.chance(40)) {
 		x.names++
 		q.Name = fmt.Sprint("wait", x.names)
 	}
@@ -635,7 +636,7 @@ func (x *flows) wait(m *member, mine bool) error {
 		q.Children = append(q.Children, e)
 	}
 	x.names++
-	suspends := q.Park && len(q.Children) > 0 && x.chance(40) // with the children as its condition
+	suspends := again || q.Park && len(q.Children) > 0 && x.chance(40) // with the children as its condition
 	q.Park = q.Park && !suspends
 	out, err := x.s.e.WaitChildren(x.ctx, m.fence, q)
 	if err == nil && suspends {
