@@ -87,8 +87,8 @@ func (f *family) replayed() {
 
 func failFast(q *engine.ChildWait)  { q.Mode = engine.WaitFailFast }
 func firstOf(q *engine.ChildWait)   { q.Mode, q.CancelRemaining = engine.WaitFirst, true }
-func allOf(*engine.ChildWait)       {}
 func allOrNone(q *engine.ChildWait) { q.CancelRemaining = true }
+func allOf(*engine.ChildWait)       {}
 
 // orSignal waits for children or for a signal on one waitpoint.
 func orSignal(m engine.Minted) suspending {
@@ -203,6 +203,58 @@ var childrenScenarios = []scenario{
 		}
 		f.are(flowfabric.Waiting, "other")
 		w.code(f.parent, "R3i")
+	}},
+	{name: "limits of seventy waits for children that pass at once cancel their children, and not those of the next waits", run: func(w *env) {
+		var all []*family
+		for range 70 {
+			all = append(all, w.family())
+		}
+		for _, f := range all {
+			f.until(allOrNone, []suspending{within(3*time.Second, "auto_resume")}, "first")
+		}
+		w.advance(3 * time.Second)
+		k := w.worker("goes on")
+		for parked := 0; parked < len(all); { // the backlog is not worked off meanwhile
+			_, err := w.e.Tick(w.ctx, w.p, "ticker", false)
+			w.no(err)
+			for _, c := range k.claim(100) {
+				q := engine.ChildWait{Name: "second", Mode: engine.WaitAll, Park: true,
+					Children: []engine.FlowMember{all[0].child(c.Fence.Execution, "second", "second")}}
+				if c.Node == "root" {
+					_, err := w.e.WaitChildren(w.ctx, c.Fence, q)
+					w.no(err)
+					parked++
+				}
+			}
+			w.check()
+		}
+		all[0].drain()
+		for _, f := range all {
+			f.are(flowfabric.Cancelled, "first")
+			same(w, "second", words(f.shown("second").State.Public == flowfabric.Cancelled), "false")
+		}
+	}},
+	{name: "a child that is spared after its parent began another wait stays out of that one", run: func(w *env) {
+		g := w.flow().node("p", nil).submit(engine.SealOpen)
+		f := &family{graph: g, parent: g.id.Member("p"), fence: g.claim()["p"].Fence}
+		for first := 0; first < 200; first += 100 {
+			f.of(func(q *engine.ChildWait) { firstOf(q); q.Park = false }, nodesOf("c", 200)[first:first+100]...)
+		}
+		need := f.child(f.parent, "none", "need")
+		need.Edges = []engine.FlowEdge{{From: f.parent.Child("wait", "c1")}}
+		_, err := w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{need})
+		w.no(err)
+		f.of(firstOf)
+		f.complete(f.claim()["c0"], "")
+		f.fence = f.held().Fence
+		_, err = w.e.WaitChildren(w.ctx, f.fence, engine.ChildWait{Name: "second", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{f.child(f.parent, "second", "other")}})
+		w.no(err)
+		f.drain()
+		f.check()
+		f.are(flowfabric.Cancelled, nodesOf("c", 200)[2:]...)
+		same(w, "listed", len(w.hash(w.k.Children(f.parent.UUID()))), 2)
+		f.complete(f.claim()["other"], "")
+		w.code(f.parent, "R1i")
 	}},
 	{name: "a child that an undecided node of the flow needs is spared", run: func(w *env) {
 		f := w.family()
@@ -337,7 +389,7 @@ var childrenScenarios = []scenario{
 		w.code(c.Fence.Execution, "R1i")
 	}},
 	{name: "a wait for children as a part of a condition needs children of its name", run: func(w *env) {
-		f := w.family()
+		f, over := w.family(), w.family()
 		refused := func(name string, opts ...suspending) {
 			w.unchanged(name, func() {
 				_, err := w.e.SuspendExecution(w.ctx, f.fence, suspension(append([]suspending{waitFor("K"), awaiting(name)}, opts...)...))
@@ -350,8 +402,13 @@ var childrenScenarios = []scenario{
 		refused("wait", waitFor(spelled("K", "x")))
 		refused("wait", waitFor(conditionOf("K", "O", group(1, 1, 2))))
 		refused("wait", waitFor(conditionOf(spelled("M", ""), "K", group(1, 1, 2))))
+		over.of(func(q *engine.ChildWait) { failFast(q); q.Park = false }, "a")
+		w.cancel(over.parent.Child("wait", "a"))
+		same(w, "over", over.of(failFast).Satisfied, true)
+		_, err := w.e.SuspendExecution(w.ctx, over.fence, suspension(waitFor("K"), awaiting("wait")))
+		w.is(err, flowfabric.ErrCondition)
 		f.until(allOf, nil)
-		_, err := w.e.SuspendExecution(w.ctx, f.fence, suspension(waitFor("K"), awaiting("wait"), func(q *engine.Suspension) { q.ID = uuid.New() }))
+		_, err = w.e.SuspendExecution(w.ctx, f.fence, suspension(waitFor("K"), awaiting("wait"), func(q *engine.Suspension) { q.ID = uuid.New() }))
 		w.is(err, flowfabric.ErrNotActive)
 	}},
 	{name: "a suspended parent that ends takes its children along, and a cancelled flow ends both", run: func(w *env) {

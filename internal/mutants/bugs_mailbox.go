@@ -57,5 +57,5 @@ var mailboxMutants = []Mutant{
 	{"mailbox: frames are stored after the messages were taken", "internal/waits.Run.Take", `	if p.cfg.Flush != nil {`, `	if false {`, in("internal/waits", "^TestFramesComeFirst$")},
 	{"mailbox: a receipt that is not used is not told", "internal/waits.Run.Unused", `			unused = append(unused, "messages "+name)`, ``, in("internal/waits", "^TestReceive")},
 	{"mailbox: the end of a wait is not recorded", "suspend.receive", `		why = answer.Cause`, ``, in("internal/waits", "^TestReceive")},
-	{"mailbox: an empty look is not recorded", "suspend.Drain", `limits.MaxReceived, waithook.WhyLooked)`, `limits.MaxReceived, "")`, in("internal/waits", "^TestDrain")},
+	{"mailbox: an empty look is not recorded", "suspend.Drain", `limits.MaxReceived, waithook.WhyLooked)`, `limits.MaxReceived, waithook.WhyLooked[:0])`, in("internal/waits", "^TestDrain")},
 }
