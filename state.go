@@ -94,7 +94,7 @@ var projections = func() map[Code]State {
 	for code, reason := range map[Code]string{
 		codes.AwaitingSignal: "waiting_for_signal", codes.AwaitingApproval: "waiting_for_approval",
 		codes.AwaitingCallback: "waiting_for_callback", codes.AwaitingTool: "waiting_for_tool_result",
-		codes.PausedByOperator: "paused_by_operator", codes.PausedByPolicy: "paused_by_policy", codes.AwaitingBudget: "waiting_for_budget",
+		codes.PausedByOperator: "paused_by_operator", codes.PausedByPolicy: "paused_by_policy", codes.AwaitingBudget: "waiting_for_budget", codes.AwaitingChildren: "waiting_for_children",
 	} {
 		add(code, "attempt_interrupted", State{LifecyclePhase: "suspended", BlockingReason: reason, Public: Suspended})
 	}

@@ -41,6 +41,7 @@ var rows = map[ff.Code][7]string{
 	"S4":   {"suspended", "unowned", "not_applicable", "waiting_for_tool_result", "none", "attempt_interrupted", "suspended"},
 	"S5":   {"suspended", "unowned", "not_applicable", "paused_by_operator", "none", "attempt_interrupted", "suspended"},
 	"S6":   {"suspended", "unowned", "not_applicable", "paused_by_policy", "none", "attempt_interrupted", "suspended"},
+	"S8":   {"suspended", "unowned", "not_applicable", "waiting_for_children", "none", "attempt_interrupted", "suspended"},
 	"S7":   {"suspended", "unowned", "not_applicable", "waiting_for_budget", "none", "attempt_interrupted", "suspended"},
 	"T1":   {"terminal", "unowned", "not_applicable", "none", "success", "attempt_terminal", "completed"},
 	"T2":   {"terminal", "unowned", "not_applicable", "none", "failed", "attempt_terminal", "failed"},

@@ -36,12 +36,12 @@ var writes = sync.OnceValue(func() map[string]bool {
 var scriptCall = regexp.MustCompile(`return (?:root\.\w+\()?(ff_\w+)[(,] ?KEYS, ARGV\)+\s*$`)
 
 // The arguments of ff_record_step: EVALSHA sha 1 root protocol id session claim epoch attempt name value; those of
-// ff_suspend_execution and ff_wait_children are the same up to the attempt: … suspension request name, … name mode rest park.
+// ff_suspend_execution and ff_wait_children are the same up to the attempt: … suspension request name, … name mode after rest park.
 const (
 	argExecution = 5
 	argStep      = 10
 	argWait      = 12
-	argPark      = 13
+	argPark      = 14
 )
 
 // crash is where a worker is to die. The zero value: nowhere. A worker polls for work while its handlers write, so only

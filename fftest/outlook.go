@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
 // outlook is what the store and the worker tell of the time to come.
@@ -239,6 +240,13 @@ func (w *Env) counts(ctx context.Context, id flowfabric.ExecutionID, o outlook) 
 				return false, err
 			}
 			moved = moved || !u.TimeoutAt.IsZero()
+			if waithook.OfChildren(u.Condition) {
+				children, err := w.children(ctx, ids[0])
+				if err != nil {
+					return false, err
+				}
+				ids = append(ids, children...)
+			}
 		case flowfabric.WaitingChildren:
 			children, err := w.children(ctx, ids[0])
 			if err != nil {

@@ -18,7 +18,7 @@ type Wait struct {
 	Reason string        // one of the suspend.Reason constants; "" if signals came before
 	Began  time.Time     // virtual
 	Lasted time.Duration // virtual; 0 if signals came before
-	// Cause is what ended it: signal, message, operator, timeout or already_satisfied, else "cancelled"
+	// Cause is what ended it: signal, message, children, operator, timeout or already_satisfied, else "cancelled"
 	// or "deadline".
 	Cause string
 	// Answer is what the handler was told; nil if it was told nothing, or by a wait without name that another has followed.
@@ -181,16 +181,25 @@ func compareMessages[Out any](base, r *Report[Out]) {
 	}
 }
 
+// came is the cause, whether it came before the wait or not, which is a matter of time.
+func (w Wait) came() string {
+	early := w.Cause == suspend.CauseAlreadySatisfied
+	switch {
+	case early && (w.Answer == nil || len(w.Answer.Signals) > 0):
+		return suspend.CauseSignal
+	case early || w.Cause == suspend.CauseChildren || w.Cause == suspend.CauseMessage:
+		return "without a signal"
+	}
+	return w.Cause
+}
+
 // tellings are what the handler learned of its waits, in their order.
 func tellings(waits []Wait) (all []string) {
 	for _, w := range waits {
 		if w.mailbox() { // whether a message comes before its wait is a matter of time, too
 			continue
 		}
-		text := w.Name + ": " + w.Cause
-		if w.Cause == suspend.CauseAlreadySatisfied {
-			text = w.Name + ": " + suspend.CauseSignal
-		}
+		text := w.Name + ": " + w.came()
 		if w.Answer != nil {
 			for _, s := range w.Answer.Signals {
 				text += " " + s.WaitpointKey + "/" + s.Name + "=" + string(s.Payload)

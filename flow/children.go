@@ -17,27 +17,41 @@ type ChildSet struct {
 	*graph
 	wait     string
 	mode     engine.WaitMode
+	cancel   bool
 	leave    bool
 	waited   bool
 	outcomes map[flowfabric.ExecutionID]engine.ChildOutcome
 }
 
-// ChildrenOption changes a wait for children.
-type ChildrenOption func(*ChildSet)
+// ChildrenOption changes a wait for children: [All], [First], [FirstSuccess] or [FailFast], of which the last one counts, [CancelRemaining],
+// [LetRun] and [Leave].
+type ChildrenOption interface{ ChildrenOption() }
+
+type childrenFunc func(*ChildSet)
+
+func (childrenFunc) ChildrenOption() {}
+
+func mode(m engine.WaitMode) ChildrenOption {
+	return childrenFunc(func(s *ChildSet) { s.mode = m })
+}
 
 // All waits until every child has ended, however it ended, which is the default.
-func All() ChildrenOption { return func(s *ChildSet) { s.mode = engine.WaitAll } }
+func All() ChildrenOption { return mode(engine.WaitAll) }
 
-// First waits until one child has ended, however it ended. The others run on.
-func First() ChildrenOption { return func(s *ChildSet) { s.mode = engine.WaitFirst } }
+// First waits until one child has ended, however it ended. The others run on, unless [CancelRemaining] is said, too.
+func First() ChildrenOption { return mode(engine.WaitFirst) }
 
-// FirstSuccess waits until one child has succeeded, or all have ended without success. The others run on; a
-// handler that does not want them cancels them with a client, by [ChildNode.ID].
-func FirstSuccess() ChildrenOption { return func(s *ChildSet) { s.mode = engine.WaitFirstSuccess } }
+// FirstSuccess waits until one child has succeeded, or all have ended without success. The others run on, unless [CancelRemaining] is said,
+// too.
+func FirstSuccess() ChildrenOption { return mode(engine.WaitFirstSuccess) }
 
-// Leave lets children run on when the execution that waits for them ends while it waits: cancelled or expired. Without it those that
-// are still open are cancelled then. Children that are open when the wait is over run on in any case, see [First].
-func Leave() ChildrenOption { return func(s *ChildSet) { s.leave = true } }
+// FailFast waits until all children have succeeded, or one has ended otherwise: failed for good, cancelled, expired or skipped. The others
+// run on, unless [CancelRemaining] is said, too. Ask [ChildNode.Outcome] which one it was.
+func FailFast() ChildrenOption { return mode(engine.WaitFailFast) }
+
+// Leave lets children run on when the execution that waits for them ends while it waits: cancelled, expired, or failed by a time limit. Without
+// it those that are still open are cancelled then. What becomes of children that are open when the wait is over says [CancelRemaining].
+func Leave() ChildrenOption { return childrenFunc(func(s *ChildSet) { s.leave = true }) }
 
 // Children begins a set of 1..1,000 children for one wait. wait is the name of the wait: 1..128 bytes of printable ASCII, unique
 // within a run of the handler (loops number theirs).
@@ -52,11 +66,14 @@ func Leave() ChildrenOption { return func(s *ChildSet) { s.leave = true } }
 func Children(wait string, opts ...ChildrenOption) *ChildSet {
 	s := &ChildSet{graph: newGraph("children "+wait, limits.MaxFanIn, flowfabric.ErrFanIn), wait: wait, mode: engine.WaitAll}
 	for i, opt := range opts {
-		if opt == nil {
-			s.refuse(fmt.Errorf("%w: option %d is nil", flowfabric.ErrInvalidInput, i))
-			continue
+		switch opt := opt.(type) {
+		case childrenFunc:
+			opt(s)
+		case remaining:
+			s.cancel = bool(opt)
+		default:
+			s.refuse(fmt.Errorf("%w: option %d is nil or not one of package flow", flowfabric.ErrInvalidInput, i))
 		}
-		opt(s)
 	}
 	return s
 }
@@ -91,49 +108,6 @@ func (c *ChildNode[Out]) upstream() *node {
 }
 
 func (c *ChildNode[Out]) yields(Out) {}
-
-// Wait makes the children and waits until as many have ended as the set says. The first run gets an error that the handler must
-// return, wrapped or not: it is what makes the children and parks the execution, after the handler has returned. When
-// enough have ended the handler runs again from the top, as the same attempt, and this Wait returns nil, now and in every later
-// run. How a child ended is no error of Wait: ask [ChildNode.Result]. A set without children needs no waiting.
-//
-// The children join the flow of the execution, which must be [Growing] (or [Unsealed], and open still); else the execution fails
-// for good with category suspend_refused, as it does for other things that the server refuses. An execution that is in no flow starts one.
-//
-// Errors: everything that [Flow.Err] finds in the set, as a permanent failure; ErrInvalidInput for a name out of bounds, one that
-// this run has used, or a wait inside a step; ErrTaskConsumed after the handler returned; the context's cause.
-func (s *ChildSet) Wait(ctx context.Context, t *handler.Task) error {
-	outcomes, answered, err := taskhook.ChildrenOf(t).Ask(ctx, s.wait)
-	if err != nil {
-		return fmt.Errorf("children %s: %w", s.wait, err)
-	}
-	if answered {
-		s.answer(outcomes)
-		return nil
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	q, err := s.plan(t.ID(), t.Namespace())
-	if err != nil {
-		return handler.Permanent(err)
-	}
-	if len(q.Children) == 0 {
-		s.answer(nil)
-		return nil
-	}
-	for i := range q.Children {
-		q.Children[i].Tags = taskhook.ChildrenOf(t).Traced(q.Children[i].Tags)
-	}
-	return taskhook.ChildrenOf(t).Want(q)
-}
-
-// plan is what the execution asks for. It changes nothing.
-func (s *ChildSet) plan(parent flowfabric.ExecutionID, namespace string) (engine.ChildWait, error) {
-	id := func(node string) flowfabric.ExecutionID { return parent.Child(s.wait, node) }
-	members, _, err := s.members(id, flowplan.Defaults{Namespace: namespace, Creator: parent.String()})
-	return engine.ChildWait{Name: s.wait, Mode: s.mode, Leave: s.leave, Park: true, Children: members}, err
-}
 
 func init() {
 	flowplan.ChildrenOf = func(set any, parent flowfabric.ExecutionID, namespace string) (engine.ChildWait, error) {
@@ -172,13 +146,14 @@ var outcomeErrors = map[flowfabric.PublicState]error{flowfabric.Failed: flowfabr
 	flowfabric.Expired: flowfabric.ErrExpired, flowfabric.Skipped: flowfabric.ErrSkipped, "": flowfabric.ErrNotTerminal}
 
 // Outcome is how the child had ended when the wait was over: completed, failed, cancelled, expired or skipped; empty for one
-// that had not ended, or before [ChildSet.Wait] returned nil. It stays so in every run, whatever became of the child since.
+// that had not ended, also if [CancelRemaining] cancels it then, and while the wait is not over. It stays so in every run, whatever became
+// of the child since.
 func (c *ChildNode[Out]) Outcome(t *handler.Task) flowfabric.PublicState {
 	return c.set.outcomes[c.ID(t)].Outcome
 }
 
 // Result is the result of a child that completed, read from the server and decoded; one that completed with nothing gives the zero
-// value. Call it after [ChildSet.Wait] has returned nil.
+// value. Call it when the wait is over: [ChildSet.Wait] or [ChildSet.WaitOr] has returned nil, or flowfabric.ErrWaitTimeout.
 //
 // Errors: a [*ChildError] for a child that has none. The next attempt would be told the same, so a handler that returns it
 // fails for good, with category child_failed. ErrInvalidInput before the wait, or for a child that was not part of the set when
@@ -189,7 +164,7 @@ func (c *ChildNode[Out]) Result(ctx context.Context, t *handler.Task) (Out, erro
 	o, known := c.set.outcomes[id]
 	switch {
 	case !c.set.waited:
-		return zero, fmt.Errorf("child %s of %s: %w: ask for results when Wait has returned nil", c.n.name, c.set.wait, flowfabric.ErrInvalidInput)
+		return zero, fmt.Errorf("child %s of %s: %w: ask for results when the wait is over", c.n.name, c.set.wait, flowfabric.ErrInvalidInput)
 	case !known:
 		return zero, handler.Permanent(fmt.Errorf("child %s of %s: %w: it was not there when the wait began; names stand for the same children in every run",
 			c.n.name, c.set.wait, flowfabric.ErrInvalidInput))

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
 // children is what waits for children know while a handler runs: how those of earlier runs ended. Package flow is built on it,
@@ -74,11 +75,11 @@ func (c *children) Ask(ctx context.Context, wait string) (outcomes []engine.Chil
 }
 
 // Want returns the error by which a handler asks to wait for children.
-func (c *children) Want(q engine.ChildWait) error {
+func (c *children) Want(q engine.ChildWait, until *waithook.Wanted) error {
 	c.t.mu.Lock()
 	defer c.t.mu.Unlock()
 	c.wanted = q.Name
-	return &taskhook.ChildWait{Wait: q}
+	return &taskhook.ChildWait{Wait: q, Until: until}
 }
 
 // Answered notes that enough children had ended at once: another run follows under the same hold.

@@ -37,7 +37,7 @@ func TestChildrenOutcomes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := runOn(t, engine.Claim{}, nil, func(_ context.Context, task *handler.Task) (string, error) {
-				err := taskhook.ChildrenOf(task).Want(engine.ChildWait{Name: "w", Mode: engine.WaitFirst})
+				err := taskhook.ChildrenOf(task).Want(engine.ChildWait{Name: "w", Mode: engine.WaitFirst}, nil)
 				if !taskhook.IsChildWait(fmt.Errorf("x: %w", err)) || taskhook.IsChildWait(io.EOF) {
 					t.Error("IsChildWait")
 				}
@@ -108,7 +108,7 @@ func TestChildrenOfPasses(t *testing.T) {
 		if err != nil || answered {
 			return fmt.Sprint(answered), err
 		}
-		return "", taskhook.ChildrenOf(t).Want(engine.ChildWait{Name: "w"})
+		return "", taskhook.ChildrenOf(t).Want(engine.ChildWait{Name: "w"}, nil)
 	})
 	if out := bound.Run(context.Background(), task); out.Kind != handler.OutcomeChildren {
 		t.Errorf("%+v", out)

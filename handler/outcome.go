@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -127,7 +128,7 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 		return suspended(t, wanted, err)
 	}
 	if wanted, ok := errors.AsType[*taskhook.ChildWait](err); ok && !is[*permanentError](err) {
-		return Outcome{Kind: OutcomeChildren, Wait: &wanted.Wait, Err: err}
+		return waitsForChildren(t, wanted, err)
 	}
 	if is[*waithook.Undecodable](err) {
 		return failed(CategoryDecode, Permanent(err))
@@ -145,6 +146,20 @@ func suspended(t *Task, wanted *waithook.Wanted, err error) Outcome {
 		return failed(CategorySuspend, final(fmt.Errorf("wait %s: %w", wanted.Name, bad)))
 	}
 	return Outcome{Kind: OutcomeSuspend, Wait: &q, Err: err}
+}
+
+// waitsForChildren is the outcome of a handler that waits for children, and perhaps for something else.
+func waitsForChildren(t *Task, wanted *taskhook.ChildWait, err error) Outcome {
+	q := wanted.Wait
+	if wanted.Until != nil {
+		out := suspended(t, wanted.Until, err)
+		until, ok := out.Wait.(*engine.Suspension)
+		if !ok {
+			return out
+		}
+		q.Until, q.Park = until, false
+	}
+	return Outcome{Kind: OutcomeChildren, Wait: &q, Err: err}
 }
 
 // fromContext reports an error that a handler returns because its context ended.

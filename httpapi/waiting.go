@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -60,6 +61,8 @@ type conditionLeaf struct {
 	Count  int      `json:"count,omitempty" jsonschema:"so many signals …"`
 	Of     []string `json:"of,omitempty" jsonschema:"… on the waitpoints of these keys"`
 	By     string   `json:"by,omitempty" jsonschema:"… counted as waitpoints (default), signals or sources"`
+
+	Message string `json:"message,omitempty" jsonschema:"a message in this mailbox, which stays there for receive to take"`
 }
 
 type suspendAnswer struct {
@@ -70,13 +73,21 @@ type suspendAnswer struct {
 type childrenBody struct {
 	Lease    string     `json:"lease"`
 	Wait     string     `json:"wait" jsonschema:"its name, 1..128 bytes of printable ASCII, unique within a run; later runs find the outcomes under it"`
-	Mode     string     `json:"mode,omitempty" jsonschema:"all (default): until all have ended; first; success: until one has succeeded, or all have ended"`
+	Mode     string     `json:"mode,omitempty" jsonschema:"all (default): until all have ended; first; success: until one has succeeded, or all have ended; fail_fast: until one did not succeed, or all have ended"`
+	Cancel   bool       `json:"cancel_remaining,omitempty" jsonschema:"cancel those that are open when the wait is over"`
 	Leave    bool       `json:"leave,omitempty" jsonschema:"let them run on when this execution ends before them"`
 	Children []nodeBody `json:"children" jsonschema:"1..1000, each after those that it depends on. A name stands for the same child in every run, with the same input"`
+
+	Until         *conditionBody `json:"until,omitempty" jsonschema:"what ends the wait, too, whichever comes first; mailbox and operator do not belong here. With this, or one of the following, operators can resume it, and a later claim brings the answer among the waits"`
+	Reason        string         `json:"reason,omitempty" jsonschema:"waiting_for_children (default), or another one as for suspend"`
+	WithinMs      int64          `json:"within_ms,omitempty" jsonschema:"how long at most, up to ten years; default for ever"`
+	OnTimeout     string         `json:"on_timeout,omitempty" jsonschema:"fail (default), cancel, expire, auto_resume, auto_resume_with_timeout_signal or escalate"`
+	ResumeAfterMs int64          `json:"resume_after_ms,omitempty" jsonschema:"pause between the end of the wait and the next run, up to 30 days"`
 }
 
 type childrenAnswer struct {
 	Parked   bool                    `json:"parked" jsonschema:"the lease is given up; a later claim brings the outcomes"`
+	Answer   *waitAnswer             `json:"answer,omitempty" jsonschema:"what ended a wait with a condition or a limit at once"`
 	Outcomes map[string]childOutcome `json:"outcomes,omitempty" jsonschema:"by the name of the child; enough had ended: go on, under the same lease"`
 }
 
@@ -161,11 +172,19 @@ func there(forms ...bool) (n int) {
 	return n
 }
 
-func (b *conditionLeaf) given() bool { return b.Signal != "" || b.Count != 0 || b.Of != nil }
+func (b *conditionLeaf) given() bool {
+	return b.Signal != "" || b.Count != 0 || b.Of != nil || b.Message != ""
+}
 
 func (b *conditionLeaf) condition(place string) (cond suspend.Condition, err error) {
-	if there(b.Signal != "", b.Count != 0 || b.Of != nil) != 1 {
-		return cond, invalid(place, "want either signal, or count and of")
+	if there(b.Signal != "", b.Count != 0 || b.Of != nil, b.Message != "") != 1 {
+		return cond, invalid(place, "want one of signal, message, and count with of")
+	}
+	if b.Message != "" {
+		if b.Named != "" || b.By != "" {
+			return cond, invalid(place, "named and by do not belong to message")
+		}
+		return suspend.Mailbox(b.Message), nil
 	}
 	if cond = suspend.Signal(b.Signal); b.Signal == "" {
 		by := map[string]suspend.Distinct{"": suspend.Waitpoints, "waitpoints": suspend.Waitpoints, "signals": suspend.SignalCount, "sources": suspend.Sources}
@@ -185,7 +204,7 @@ func (b *conditionLeaf) condition(place string) (cond suspend.Condition, err err
 
 func (b *conditionGroup) condition(place string) (suspend.Condition, error) {
 	if there(b.given(), b.All != nil, b.Any != nil) != 1 {
-		return suspend.Condition{}, invalid(place, "want one of signal, count, all and any")
+		return suspend.Condition{}, invalid(place, "want one of signal, count, message, all and any")
 	}
 	if b.given() {
 		return b.conditionLeaf.condition(place)
@@ -195,7 +214,7 @@ func (b *conditionGroup) condition(place string) (suspend.Condition, error) {
 
 func (b *conditionBody) condition(place string) (suspend.Condition, error) {
 	if there(b.given(), b.All != nil, b.Any != nil, b.Operator, b.Timeout) != 1 {
-		return suspend.Condition{}, invalid(place, "want one of signal, count, all, any, mailbox, operator and timeout")
+		return suspend.Condition{}, invalid(place, "want one of signal, count, message, all, any, mailbox, operator and timeout")
 	}
 	if b.Number != 0 {
 		return suspend.Condition{}, invalid(place+"/number", "it belongs to mailbox")
@@ -264,11 +283,7 @@ func (b *suspendBody) message() (*waithook.Wanted, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := b.on(name, suspend.Operator())
-	if err == nil {
-		w.Condition = waithook.MailboxCondition(u.Mailbox)
-	}
-	return w, err
+	return b.on(name, suspend.Mailbox(u.Mailbox))
 }
 
 // on is a wait for a condition, with the options of the body.
@@ -302,7 +317,20 @@ func (c *call) suspendWork(f flowfabric.Fence, b *suspendBody) (*suspendAnswer, 
 	if err != nil {
 		return nil, err
 	}
-	var r engine.Suspended
+	r, err := c.suspendedOn(f, w, pending)
+	if err != nil {
+		return nil, err
+	}
+	out := &suspendAnswer{Suspended: !r.Satisfied}
+	if r.Satisfied {
+		answer := newWaitAnswer(r.Resume)
+		out.Answer = &answer
+	}
+	return out, nil
+}
+
+// suspendedOn makes the call that suspends, with the waitpoints that are pending and fresh ones.
+func (c *call) suspendedOn(f flowfabric.Fence, w *waithook.Wanted, pending map[string]uuid.UUID) (r engine.Suspended, err error) {
 	err = c.signing(f.Execution.Partition(), func() error {
 		q := engine.Suspension{ID: uuid.New(), Request: "api " + w.Name, Name: w.Name, Reason: w.Reason, Timeout: w.Within, Behaviour: w.Behaviour,
 			ResumeDelay: w.ResumeDelay, Condition: w.Condition, Question: w.Question}
@@ -321,15 +349,7 @@ func (c *call) suspendWork(f flowfabric.Fence, b *suspendBody) (*suspendAnswer, 
 		r, err = c.h.conn.Engine.SuspendExecution(c.ctx(), f, q)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	out := &suspendAnswer{Suspended: !r.Satisfied}
-	if r.Satisfied {
-		answer := newWaitAnswer(r.Resume)
-		out.Answer = &answer
-	}
-	return out, nil
+	return r, err
 }
 
 // pending finds the waitpoints among keys that were opened before and that nothing waits for yet.
@@ -358,10 +378,14 @@ func (c *call) waitChildren(f flowfabric.Fence, b *childrenBody) (*childrenAnswe
 	if len(b.Children) < 1 || len(b.Children) > maxNodes {
 		return nil, invalid("/children", "there are %d, want 1..%d", len(b.Children), maxNodes)
 	}
-	modes := map[string][]flow.ChildrenOption{"": nil, "all": nil, "first": {flow.First()}, "success": {flow.FirstSuccess()}}
-	opts, ok := modes[b.Mode]
+	modes := map[string]flow.ChildrenOption{"": flow.All(), "all": flow.All(), "first": flow.First(), "success": flow.FirstSuccess(), "fail_fast": flow.FailFast()}
+	mode, ok := modes[b.Mode]
 	if !ok {
-		return nil, invalid("/mode", "it is %.32q, want all, first or success", b.Mode)
+		return nil, invalid("/mode", "it is %.32q, want all, first, success or fail_fast", b.Mode)
+	}
+	opts := []flow.ChildrenOption{mode}
+	if b.Cancel {
+		opts = append(opts, flow.CancelRemaining())
 	}
 	if b.Leave {
 		opts = append(opts, flow.Leave())
@@ -386,16 +410,64 @@ func (c *call) waitChildren(f flowfabric.Fence, b *childrenBody) (*childrenAnswe
 	if err != nil {
 		return nil, err
 	}
-	for len(q.Children) > 100 { // a call takes so many; the last one parks
+	until, err := b.until()
+	if err != nil {
+		return nil, err
+	}
+	q.Park = until == nil
+	batches := engine.Batches(q.Children) // the last call parks
+	for i, batch := range batches {
 		part := q
-		part.Children, part.Park = q.Children[:100], false
+		part.Children, part.Park = batch, q.Park && i == len(batches)-1
 		r, err := c.h.conn.Engine.WaitChildren(c.ctx(), f, part)
 		if err != nil || r.Parked || r.Satisfied {
 			return c.childrenAnswer(r, err)
 		}
-		q.Children = q.Children[100:]
 	}
-	return c.childrenAnswer(c.h.conn.Engine.WaitChildren(c.ctx(), f, q))
+	return c.childrenOr(f, q, until)
+}
+
+// until is what else ends a wait for children; nil if nothing does.
+func (b *childrenBody) until() (*waithook.Wanted, error) {
+	if b.Until == nil && b.Reason == "" && b.WithinMs == 0 && b.OnTimeout == "" && b.ResumeAfterMs == 0 {
+		return nil, nil
+	}
+	cond := suspend.Operator()
+	if b.Until != nil {
+		if b.Until.Mailbox != "" || b.Until.Operator || b.Until.Timeout {
+			return nil, invalid("/until", "want one of signal, count, message, all and any: an operator, and within_ms, end the wait in any case")
+		}
+		var err error
+		if cond, err = b.Until.condition("/until"); err != nil {
+			return nil, err
+		}
+	}
+	s := suspendBody{Reason: cmp.Or(b.Reason, string(suspend.ReasonChildren)), WithinMs: b.WithinMs, OnTimeout: b.OnTimeout, ResumeAfterMs: b.ResumeAfterMs}
+	w, err := s.on(b.Wait, cond)
+	if err == nil {
+		w.Condition = waithook.ChildrenOr(w.Condition)
+	}
+	return w, err
+}
+
+// childrenOr suspends an execution whose children are made.
+func (c *call) childrenOr(f flowfabric.Fence, q engine.ChildWait, until *waithook.Wanted) (*childrenAnswer, error) {
+	pending, err := c.pending(f, until.Keys)
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.suspendedOn(f, until, pending)
+	if err != nil || !r.Satisfied {
+		return &childrenAnswer{Parked: true}, err
+	}
+	q.Children, q.Park = nil, true // asks for what was recorded
+	kids, err := c.h.conn.Engine.WaitChildren(c.ctx(), f, q)
+	out, err := c.childrenAnswer(kids, err)
+	if err == nil {
+		answer := newWaitAnswer(r.Resume)
+		out.Answer = &answer
+	}
+	return out, err
 }
 
 func (c *call) childrenAnswer(r engine.ChildrenReply, err error) (*childrenAnswer, error) {

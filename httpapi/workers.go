@@ -98,7 +98,7 @@ type claimed struct {
 }
 
 type waitAnswer struct {
-	Cause   string     `json:"cause" jsonschema:"signal, operator, timeout or already_satisfied"`
+	Cause   string     `json:"cause" jsonschema:"signal, message, children, operator, timeout or already_satisfied"`
 	At      *time.Time `json:"at,omitempty"`
 	By      string     `json:"by,omitempty" jsonschema:"the operator who resumed it"`
 	Reason  string     `json:"reason,omitempty"`

@@ -284,6 +284,26 @@ func TestRemoteWorkerWaits(t *testing.T) {
 		`"wait":"w","children":[{"name":"a","kind":"k","after":["z"]}]`, `"children":[{"name":"a","kind":"k"}]`} {
 		r.call("children", z.Lease, bad, 400)
 	}
+	for _, bad := range []string{`"until":{"operator":true}`, `"until":{"mailbox":"m"}`, `"within_ms":-1`, `"on_timeout":"explode"`, `"reason":"boredom"`, `"until":{"message":"m","named":"x"}`,
+		`"until":{"any":[{"message":"m","signal":"x"}]}`} {
+		r.call("children", z.Lease, `"wait":"w","children":[{"name":"a","kind":"k"}],`+bad, 400)
+	}
+	fast := `"wait":"fast","mode":"fail_fast","cancel_remaining":true,"within_ms":3600000,"until":{"any":[{"signal":"stop"},{"message":"user"}]},"children":[{"name":"slow","kind":"nobody"}]`
+	if c := into[childrenAnswer](t, r.call("children", z.Lease, fast, 200)); !c.Parked {
+		t.Errorf("%+v", c)
+	}
+	if c := into[childrenAnswer](t, r.call("children", z.Lease, fast, 200)); !c.Parked { // after a lost answer
+		t.Errorf("%+v", c)
+	}
+	a.as("producer", "POST", path+"/messages", `{"mailbox":"user","payload":"stop"}`, 200)
+	z = r.one()
+	if o := z.Children["fast"]; z.Waits["fast"].Cause != "message" || len(o) != 1 || o["slow"].Outcome != "" {
+		t.Errorf("%+v", z)
+	}
+	mail := `"wait":"mail","until":{"message":"user"},"children":[{"name":"slow","kind":"nobody"}]`
+	if c := into[childrenAnswer](t, r.call("children", z.Lease, mail, 200)); c.Parked || c.Answer == nil || c.Answer.Cause != "already_satisfied" || len(c.Outcomes) != 1 {
+		t.Errorf("%+v", c)
+	}
 	r.call("complete", z.Lease, "", 200)
 	if out := ended(t, a, path); out.State != "completed" {
 		t.Errorf("%+v", out)

@@ -255,6 +255,8 @@ func said(x flowfabric.Snapshot) string {
 		return x.Progress.Message
 	case x.State.Public == flowfabric.Active:
 		return "running"
+	case x.State.Public == flowfabric.Suspended && x.State.BlockingReason == "waiting_for_children":
+		return "waiting for children"
 	case x.State.Public == flowfabric.Suspended:
 		return "waiting for an answer"
 	case !x.State.Public.Terminal() && x.FailureCategory != "":

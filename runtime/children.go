@@ -8,11 +8,12 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// children makes the calls of a handler that waits for children. It returns true when enough of them have ended already: the hold is
-// kept and the handler runs again. Else it leaves in outcome what is to be settled: that the attempt waits, or why not.
-func (j *job) children(outcome *handler.Outcome, task *handler.Task) (again bool) {
+// children makes the calls of a handler that waits for children. It returns true when the wait is over already: the hold is kept and the
+// handler runs again, told by resume. Else it leaves in outcome what is to be settled: that the attempt waits, or why not.
+func (j *job) children(outcome *handler.Outcome, task *handler.Task, resume **suspend.Result) (again bool) {
 	if err := j.frames.Flush(j.jobs.ctx); err != nil { // as in suspend
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
 		return false
@@ -26,8 +27,12 @@ func (j *job) children(outcome *handler.Outcome, task *handler.Task) (again bool
 	switch {
 	case err == nil && reply.Satisfied:
 		taskhook.ChildrenOf(task).Answered(q.Name, reply.Outcomes)
+		*resume = nil
 		j.jobs.metrics.settle(j.route.Kind, "satisfied", "")
 		return true
+	case err == nil && q.Until != nil:
+		*outcome = handler.Outcome{Kind: handler.OutcomeSuspend, Wait: q.Until, Err: outcome.Err}
+		return j.suspend(outcome, task, resume) && j.outcomes(outcome, task, q.Name)
 	case err == nil:
 		*outcome = handler.Outcome{Kind: handler.OutcomeChildren, Err: outcome.Err}
 	case errors.Is(err, flowfabric.ErrFlowCancelled): // whatever its policy says of those that run: it lets nobody wait
@@ -49,12 +54,26 @@ func (j *job) children(outcome *handler.Outcome, task *handler.Task) (again bool
 	return false
 }
 
+// outcomes asks how the children of a wait were that a suspension ended at once. It returns false when nobody answers.
+func (j *job) outcomes(outcome *handler.Outcome, task *handler.Task, name string) bool {
+	reply, err := j.waited(engine.ChildWait{Name: name, Mode: engine.WaitAll, Park: true}) // it was recorded: nothing is waited for
+	if err != nil {
+		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
+		return false
+	}
+	taskhook.ChildrenOf(task).Answered(name, reply.Outcomes)
+	return true
+}
+
 // waited makes the children, a batch a call, each until it is answered; the last call gives up the lease.
 func (j *job) waited(q engine.ChildWait) (reply engine.ChildrenReply, err error) {
 	batches := engine.Batches(q.Children)
+	if len(batches) == 0 { // asked for what was recorded
+		batches = [][]engine.FlowMember{nil}
+	}
 	for i, batch := range batches {
 		call, refused := q, error(nil)
-		call.Children, call.Park = batch, i == len(batches)-1
+		call.Children, call.Park = batch, i == len(batches)-1 && q.Park
 		err = persist(j.jobs.ctx, j.held, func(ctx context.Context) (err error) {
 			if reply, err = j.jobs.store.WaitChildren(ctx, j.held.Fence(), call); turnedAway(err) {
 				refused, err = err, nil // an answer: to hold on until it changes would take a slot

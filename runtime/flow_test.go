@@ -531,7 +531,7 @@ func TestChildrenMisuse(t *testing.T) {
 	for in, want := range map[string][2]string{
 		"twice":   {handler.CategoryHandlerError, "already used in this run"},
 		"step":    {handler.CategoryHandlerError, "inside step s"},
-		"early":   {handler.CategoryHandlerError, "when Wait has returned nil"},
+		"early":   {handler.CategoryHandlerError, "when the wait is over"},
 		"ignored": {handler.CategoryAwaitIgnored, "children w had asked to suspend"},
 		"mistake": {handler.CategoryHandlerError, "node d: invalid_input: a value is not valid: AnyOf without an edge"},
 		"changed": {handler.CategorySuspend, "compute them in a step"},

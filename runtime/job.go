@@ -88,8 +88,7 @@ func (j *job) work() {
 		if outcome.Kind == handler.OutcomeSuspend && j.suspend(&outcome, task, &resume) {
 			continue
 		}
-		if outcome.Kind == handler.OutcomeChildren && j.children(&outcome, task) {
-			resume = nil
+		if outcome.Kind == handler.OutcomeChildren && j.children(&outcome, task, &resume) {
 			continue
 		}
 		settled = true

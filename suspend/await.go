@@ -28,6 +28,7 @@ const (
 	ReasonBudget     Reason = "paused_by_budget"
 	ReasonStep       Reason = "step_boundary"
 	ReasonPause      Reason = "manual_pause"
+	ReasonChildren   Reason = "waiting_for_children" // the default of waits for children, see package flow
 )
 
 // Behaviour is what happens when a wait lasts longer than [Within] allows. No retry policy applies.
@@ -294,7 +295,7 @@ func want(name string, cond Condition, o options) (*waithook.Wanted, error) {
 		return nil, fmt.Errorf("%w: OnTimeout is %q, want Fail, Cancel, Expire, Resume, Notice or Escalate", flowfabric.ErrInvalidInput, string(o.behaviour))
 	}
 	switch o.reason {
-	case ReasonSignal, ReasonApproval, ReasonCallback, ReasonToolResult, ReasonReview, ReasonPolicy, ReasonBudget, ReasonStep, ReasonPause:
+	case ReasonSignal, ReasonApproval, ReasonCallback, ReasonToolResult, ReasonReview, ReasonPolicy, ReasonBudget, ReasonStep, ReasonPause, ReasonChildren:
 	default:
 		return nil, fmt.Errorf("%w: Because is %q, want one of the Reason constants", flowfabric.ErrInvalidInput, string(o.reason))
 	}

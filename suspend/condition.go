@@ -8,10 +8,9 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
-// Condition says which signals a wait needs. Build it with [Signal], [Signals], [Count], [AllOf], [AnyOf], [Operator] or
+// Condition says which signals and messages a wait needs. Build it with [Signal], [Signals], [Count], [Mailbox], [AllOf], [AnyOf], [Operator] or
 // [Timeout]; it is checked where it is used. Immutable.
 type Condition struct {
 	op      byte // 'L' list, 'C' count, 'G' group, 'O' operator, 'T' timeout, 'M' message of the mailbox keys[0]; 0: nothing was built
@@ -67,6 +66,10 @@ func Operator() Condition { return Condition{op: 'O'} }
 // Timeout waits until [Within] has passed, or an operator resumes the execution; no signal does.
 func Timeout() Condition { return Condition{op: 'T'} }
 
+// Mailbox waits for a message in a mailbox, of which no receipt has been taken. The message stays there: take it with [Receive] or [Drain] when
+// the wait is over.
+func Mailbox(name string) Condition { return Condition{op: 'M', keys: []string{name}} }
+
 // Named narrows Signal and Count to signals of one name, 1..128 bytes.
 func (c Condition) Named(signal string) Condition {
 	c.names, c.narrow = []string{signal}, true
@@ -93,9 +96,6 @@ const (
 func (c Condition) compile() (text string, keys []string, err error) {
 	if c.op == 'O' || c.op == 'T' {
 		return string(c.op), nil, nil
-	}
-	if c.op == 'M' {
-		return waithook.MailboxCondition(c.keys[0]), nil, nil
 	}
 	var out compiled
 	if _, err := out.add(c, "condition", 1); err != nil {
@@ -134,10 +134,15 @@ func (o *compiled) add(c Condition, path string, depth int) (int, error) {
 		parts, err = o.count(c, path)
 	case 'G':
 		parts, err = o.group(c, path, depth)
+	case 'M':
+		if err = CheckMailbox(c.keys[0]); err != nil {
+			err = bad(path, "%v", err)
+		}
+		parts = []string{"M", c.keys[0]}
 	case 'O', 'T':
 		return 0, bad(path, "Operator and Timeout stand alone")
 	default:
-		return 0, bad(path, "it is empty; build it with Signal, Count, AllOf or AnyOf")
+		return 0, bad(path, "it is empty; build it with Signal, Count, Mailbox, AllOf or AnyOf")
 	}
 	if err != nil {
 		return 0, err

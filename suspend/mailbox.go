@@ -80,7 +80,7 @@ func receive(ctx context.Context, t Task, mailbox string, o options) (Message, e
 	case ctx.Err() != nil:
 		return Message{}, context.Cause(ctx)
 	}
-	w, err := want(name, Condition{op: 'M', keys: []string{mailbox}}, o)
+	w, err := want(name, Mailbox(mailbox), o)
 	if err != nil {
 		return Message{}, err
 	}

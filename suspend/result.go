@@ -11,14 +11,15 @@ const (
 	CauseSignal           = "signal"
 	CauseOperator         = "operator"
 	CauseTimeout          = "timeout"
-	CauseMessage          = "message"           // to the mailbox that it waited for
+	CauseMessage          = "message"           // to a mailbox that it waited for
+	CauseChildren         = "children"          // enough of those that it waited for have ended
 	CauseAlreadySatisfied = "already_satisfied" // by signals, or a message, that came before the suspension
 )
 
 // Result tells what ended a wait.
 type Result struct {
 	Name       string // under which the handler waited; "" if it gave none
-	Cause      string // CauseSignal, CauseMessage, CauseOperator, CauseTimeout or CauseAlreadySatisfied
+	Cause      string // CauseSignal, CauseMessage, CauseChildren, CauseOperator, CauseTimeout or CauseAlreadySatisfied
 	Suspension uuid.UUID
 	ResumedAt  time.Time
 	TimeoutAt  time.Time      // zero: none was set

@@ -2,15 +2,18 @@ package howto_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Producers and workers share the definitions, and the names and types of the inputs that join them.
@@ -119,8 +122,31 @@ func addSupplement(ctx context.Context, submitted *client.Flow) (Article, error)
 	return client.NodeResult(ctx, submitted, supplement)
 }
 
+var WriteUntil = handler.Define[[]Draft, int]("write-until")
+
+// writeUntil writes what can be written in a day, or until somebody says stop.
+func writeUntil(ctx context.Context, t *handler.Task, drafts []Draft) (int, error) {
+	set := flow.Children("articles", flow.FailFast(), flow.CancelRemaining())
+	var children []*flow.ChildNode[Article]
+	for _, d := range drafts {
+		children = append(children, flow.Child(set, d.Topic, WriteUp, d))
+	}
+	_, err := set.WaitOr(ctx, t, suspend.AnyOf(suspend.Signal("stop"), suspend.Mailbox("editor")), // or set.Wait(ctx, t, options), for the children alone
+		suspend.Within(24*time.Hour), suspend.OnTimeout(suspend.Resume))
+	if err != nil && !errors.Is(err, flowfabric.ErrWaitTimeout) {
+		return 0, err // return it: it suspends the execution
+	}
+	written := 0
+	for _, child := range children {
+		if child.Outcome(t) == flowfabric.Completed { // as it was when the wait was over, now and in every later run
+			written++
+		}
+	}
+	return written, nil
+}
+
 func TestFlows(t *testing.T) {
-	ctx, c := start(t, runtime.Config{}, handler.Bind(WriteUp, writeUp), handler.Bind(Bundle, bundle), handler.Bind(WriteMany, writeMany), handler.Bind(TellEditor, tellEditor))
+	ctx, c := start(t, runtime.Config{}, handler.Bind(WriteUp, writeUp), handler.Bind(Bundle, bundle), handler.Bind(WriteMany, writeMany), handler.Bind(TellEditor, tellEditor), handler.Bind(WriteUntil, writeUntil))
 	issue, err := submitIssue(ctx, c)
 	must(t, err)
 	if issue.Text != "May: on tides; on moons" {
@@ -149,5 +175,10 @@ func TestFlows(t *testing.T) {
 	must(t, err)
 	if supplement.Text != "June: on tides; on eels" {
 		t.Errorf("%q", supplement.Text)
+	}
+	until, err := client.Submit(ctx, c, WriteUntil, []Draft{{"eels"}, {"tides"}})
+	must(t, err)
+	if n, err := until.Result(ctx); n != 2 || err != nil {
+		t.Errorf("%d, %v", n, err)
 	}
 }

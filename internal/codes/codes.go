@@ -44,6 +44,7 @@ const (
 	PausedByOperator = "S5"
 	PausedByPolicy   = "S6"
 	AwaitingBudget   = "S7"
+	AwaitingChildren = "S8"
 
 	Completed = "T1"
 	Failed    = "T2"
@@ -62,6 +63,6 @@ func All() []string {
 		ReclaimBackoff, ResumeDelay, BlockedFirst, BlockedReplay, BlockedInterrupted, HeldFirst, HeldRetry, HeldReplay,
 		HeldInterrupted, HeldReclaim, GrantedFirst, GrantedRetry, GrantedReplay, GrantedInterrupted, GrantedReclaim, Active,
 		LeaseExpired, Revoked, AwaitingSignal, AwaitingApproval, AwaitingCallback, AwaitingTool, PausedByOperator, PausedByPolicy,
-		AwaitingBudget, Completed, Failed, Cancelled, CancelN, Expired, ExpiredN, Skipped, SkippedN,
+		AwaitingBudget, AwaitingChildren, Completed, Failed, Cancelled, CancelN, Expired, ExpiredN, Skipped, SkippedN,
 	}
 }

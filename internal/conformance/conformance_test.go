@@ -107,6 +107,7 @@ func topics() map[string][]scenario {
 		"suspend reuse": reuseScenarios,
 		"question":      questionScenarios,
 		"mailbox":       mailboxScenarios,
+		"children":      childrenScenarios,
 		"totals":        totalScenarios,
 		"modes":         modeScenarios,
 		"runs":          runScenarios,
@@ -135,7 +136,7 @@ var unmarked = []string{"golden", "lost replies", "interleavings", "errors", "fu
 var order = []string{
 	"create", "claim", "lease", "settle", "steps", "stream", "time", "clock", "cancel", "operator", "trail", "golden", "lost replies", "interleavings", "bell",
 	"errors", "repeat", "server", "edge cases", "tick", "modes", "runs", "suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "totals",
-	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "audit", "replicas", "counting", "flow", "cleanup", "gates", "spend", "fair", "fuzz",
+	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "audit", "replicas", "counting", "flow", "cleanup", "children", "gates", "spend", "fair", "fuzz",
 }
 
 // partitions of the store under test; scenarios take them in turn.

@@ -198,17 +198,17 @@ var repeatables = []repeatable{
 	{what: "waiting for children", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_wait_children")},
 	{what: "making children", first: "OK", second: "OK", slots: true, call: func(w *env) call {
 		c := fencedCall("ff_wait_children")(w)
-		c.args[9] = "0"
+		c.args[10] = "0"
 		return c
 	}},
 	{what: "waiting for children that have ended", first: "OK", second: "OK", slots: true, call: func(w *env) call {
 		c := fencedCall("ff_wait_children")(w)
-		c.args[9] = "0"
+		c.args[10] = "0"
 		w.must(c.name, c.args...)
-		id, err := ids.ParseUUID(c.args[22])
+		id, err := ids.ParseUUID(c.args[23])
 		w.no(err)
 		w.cancel(flowfabric.MakeExecutionID(w.p, id))
-		c.args[9] = "1"
+		c.args[10] = "1"
 		return c
 	}},
 	{what: "giving the tick up", first: "OK", second: "ALREADY_SATISFIED", call: func(w *env) call {

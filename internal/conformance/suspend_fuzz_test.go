@@ -54,7 +54,7 @@ func (f *fuzzer) of(id flowfabric.ExecutionID) (mine []engine.Minted) {
 func (f *fuzzer) suspension(id flowfabric.ExecutionID) (q engine.Suspension, made []engine.Minted) {
 	pick := func(list ...string) string { return list[f.r.IntN(len(list))] }
 	q = suspension(because(pick("waiting_for_signal", "step_boundary", "waiting_for_approval", "waiting_for_approval", "waiting_for_callback",
-		"waiting_for_tool_result", "waiting_for_operator_review", "manual_pause", "paused_by_policy", "paused_by_budget")),
+		"waiting_for_tool_result", "waiting_for_operator_review", "manual_pause", "paused_by_policy", "paused_by_budget", "waiting_for_children")),
 		awaiting(pick("", "a", "b", "c")), asked(pick("", "r1")))
 	if f.r.IntN(3) > 0 {
 		within(time.Duration(1+f.r.IntN(20000))*time.Millisecond, pick("fail", "cancel", "expire", "auto_resume", "auto_resume_with_timeout_signal", "escalate"))(&q)

@@ -26,6 +26,7 @@ var reasons = []struct {
 	{"waiting_for_approval", "S2", "waiting_for_approval"}, {"waiting_for_callback", "S3", "waiting_for_callback"},
 	{"waiting_for_tool_result", "S4", "waiting_for_tool_result"}, {"waiting_for_operator_review", "S5", "paused_by_operator"},
 	{"manual_pause", "S5", "paused_by_operator"}, {"paused_by_policy", "S6", "paused_by_policy"}, {"paused_by_budget", "S7", "waiting_for_budget"},
+	{"waiting_for_children", "S8", "waiting_for_children"},
 }
 
 // suspendArgs is the wire form of a suspension. Positions: 1..5 fence, 6 suspension, 7 request, 8 name, 9 reason, 10 timeout,

@@ -276,6 +276,15 @@ var explanations = map[flowfabric.Code]explained{
 	"S6": {cause: explain.WhyPausedByPolicy, says: both(suspendedSaid, text("by a policy")), move: went, to: "R1i", place: halted("paused_by_policy")},
 	"S7": {cause: explain.WhyAwaitingBudget, says: both(suspendedSaid, text("for want of budget")), move: went, to: "R1i", place: halted("paused_by_budget")},
 
+	"S8": {cause: explain.WhyAwaitingKids, says: text("suspended to wait for children", `the first child to end (0 of 1 have`, `1 child is open: "kid" is waiting`, "in the call that ends the last child"),
+		to: "R1i", place: func(w *env, _ *placed) placed {
+			f := w.family()
+			f.until(firstOf, nil, "kid")
+			return placed{id: f.parent}
+		}, move: func(w *env, x placed) {
+			w.complete(w.worker("w2").one(x.id.Child("wait", "kid")).Fence, "x")
+		}},
+
 	"T1":  {cause: explain.WhyCompleted, says: both(purgeSaid, text(`worker "w1" completed it`, "after 1 attempt", "10 times more", "only if forced")), at: purgeTime, move: due},
 	"T2":  {cause: explain.WhyFailedNoRetries, says: both(purgeSaid, text(`attempt 0 ended with "x": "because"`, "its policy has no retries", "10 times more")), at: purgeTime, move: due},
 	"T3":  {cause: explain.WhyCancelled, says: both(purgeSaid, text(`an operator or producer cancelled it because of "told to"`, "after 1 attempt")), at: purgeTime, move: due},

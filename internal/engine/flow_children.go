@@ -22,15 +22,21 @@ const (
 	WaitAll          WaitMode = "all"
 	WaitFirst        WaitMode = "first"
 	WaitFirstSuccess WaitMode = "success" // or all, when none succeeds
+	WaitFailFast     WaitMode = "fast"    // all have succeeded, or one did not
 )
 
 // ChildWait is what a holder waits for.
 type ChildWait struct {
-	Name     string // of the wait, 1..128 bytes, unique in a handler
-	Mode     WaitMode
-	Leave    bool         // let open children run on when the execution ends before them; they are cancelled else
-	Park     bool         // give up the lease; without it the children are only made, more of the same wait follow
-	Children []FlowMember // 0..100, at most 1,000 a wait; as for StageFlow, those with many edges take several calls
+	Name string // of the wait, 1..128 bytes, unique in a handler
+	Mode WaitMode
+	// CancelRemaining cancels the children that are open when the wait is over.
+	CancelRemaining bool
+	Leave           bool         // let open children run on when the execution ends before them; they are cancelled else
+	Park            bool         // give up the lease; without it the children are only made, more of the same wait follow
+	Children        []FlowMember // 0..100, at most 1,000 a wait; as for StageFlow, those with many edges take several calls
+	// Until is what the holder waits for instead, once the children are made: a suspension with [WaitChildren] in its condition. The caller makes
+	// it, with Park false. nil: the children alone.
+	Until *Suspension
 }
 
 // ChildOutcome tells how a child ended.
@@ -54,9 +60,12 @@ type ChildrenReply struct {
 //
 // Errors: ErrFlowSealed for a flow that takes no members, ErrFlowCancelled, ErrFanIn, ErrStepLimit, those of StageFlow, and those of a fence.
 func (e *Engine) WaitChildren(ctx context.Context, f flowfabric.Fence, q ChildWait) (ChildrenReply, error) {
-	rest := "cancel"
+	rest, after := "cancel", "run"
 	if q.Leave {
 		rest = "leave"
+	}
+	if q.CancelRemaining {
+		after = "cancel"
 	}
 	if len(q.Children) > limits.MaxBatch {
 		return ChildrenReply{}, fmt.Errorf("%s: %w: %d children, want at most %d a call", fnWaitChildren.name, flowfabric.ErrInvalidInput, len(q.Children), limits.MaxBatch)
@@ -69,7 +78,7 @@ func (e *Engine) WaitChildren(ctx context.Context, f flowfabric.Fence, q ChildWa
 		}
 		q.Children = q.Children[n:]
 	}
-	args := append(fenceArgs([]string{protocol}, f), q.Name, string(q.Mode), rest, bit(q.Park))
+	args := append(fenceArgs([]string{protocol}, f), q.Name, string(q.Mode), after, rest, bit(q.Park))
 	args, err := memberArgs(fnWaitChildren.name, args, f.Execution.Partition(), q.Children)
 	if err != nil {
 		return ChildrenReply{}, err

@@ -184,8 +184,8 @@ func groupRecord(text string) *GroupRecord {
 // waitRecord reads lib/wait.lua's text, nil when there is none or it is not one.
 func waitRecord(text string) *WaitRecord {
 	var w WaitRecord
-	var mode, state, rest string
-	if n, _ := fmt.Sscanf(text, "%s %d %d %d %s %s", &mode, &w.Total, &w.Succeeded, &w.Others, &state, &rest); n != 6 {
+	var mode, after, state, rest string
+	if n, _ := fmt.Sscanf(text, "%s %d %d %d %s %s %s", &mode, &w.Total, &w.Succeeded, &w.Others, &after, &state, &rest); n != 7 {
 		return nil
 	}
 	w.Mode, w.Pending = mode, state == "p"

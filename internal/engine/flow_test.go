@@ -67,7 +67,7 @@ var goodFlows = map[string][]string{
 	"ff_flow_describe": {"OK", "1700000000000", "6", "st", "F4", "sl", "g", "ct", "1700000000000", "mw", "3", "bl", "1", "xc", "2",
 		"1", "a.b", "c"},
 	"ff_flow_members": {"OK", "5", "1", sampleUUID, "4", "node", "R3i", "7", "0", "io", "1700000000000", "", "quorum 2 cancel 3 1 1 0 p",
-		"all 2 1 0 p cancel", "1", sampleUUID, "l,2,left,right", "1", "7", "ns\x1flane\x1fk\x1f\x1f"},
+		"all 2 1 0 run p cancel", "1", sampleUUID, "l,2,left,right", "1", "7", "ns\x1flane\x1fk\x1f\x1f"},
 	"ff_flow_list": {"OK", "1700000000000", "9", "1", "1", sampleUUID, "1700000000000", "F1", "1", "ns", "k", "1700000000000", "", "3", "1",
 		"1", "2", "", "", "", "", "", "", "", ""},
 	"ff_wait_children": {"OK", "satisfied", sampleUUID + ",s,0,a\x1f" + sampleUUID + ",.,,b,c"},
@@ -232,7 +232,7 @@ func FuzzDecodeChildren(f *testing.F) {
 
 // FuzzGroups: a text is the group or the wait that it is, or none.
 func FuzzGroups(f *testing.F) {
-	f.Add("quorum 2 cancel 3 1 1 0 p", "all 2 1 0 p cancel")
+	f.Add("quorum 2 cancel 3 1 1 0 p", "all 2 1 0 run p cancel")
 	f.Add("all 0 run", "first 1 1 1 d")
 	f.Fuzz(func(t *testing.T, g, w string) {
 		if r := groupRecord(g); r != nil && strings.Count(strings.TrimSpace(g), " ") < 7 && !strings.ContainsAny(g, "\t\r\n\v\f") {

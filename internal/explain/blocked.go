@@ -193,6 +193,8 @@ func children(w *engine.WaitRecord) string {
 		return "the first child"
 	case engine.WaitFirstSuccess:
 		return "the first child that succeeds"
+	case engine.WaitFailFast:
+		return "all children, or the first that does not succeed,"
 	}
 	return "all children"
 }

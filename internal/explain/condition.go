@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -18,12 +19,13 @@ func inCondition(f engine.Facts) string {
 	case "T":
 		return "time to pass, or an operator; no signal resumes it"
 	}
-	if box, ok := strings.CutPrefix(s.Condition, "M\x1f"); ok {
-		return "a message to mailbox " + quote(box)
-	}
 	lines := strings.Split(s.Condition, "\x1e")
 	said := make([]string, len(lines)+1)
 	for i, line := range lines {
+		if line == waithook.ChildrenCondition && f.Wait != nil {
+			said[i+1] = fmt.Sprintf("%s to end (%d of %d have, %d of them with success)", children(f.Wait), f.Wait.Succeeded+f.Wait.Others, f.Wait.Total, f.Wait.Succeeded)
+			continue
+		}
 		said[i+1] = part(strings.Split(line, "\x1f"), s.Waitpoints, said, f.Satisfied[i+1])
 	}
 	return said[len(lines)]
@@ -38,6 +40,10 @@ func part(p []string, points []suspend.Waitpoint, said []string, have int) strin
 		return "number " + number
 	}
 	switch {
+	case p[0] == "M" && len(p) == 2:
+		return "a message to mailbox " + quote(p[1]) + soFar(have, "1")
+	case p[0] == "K":
+		return "children to end"
 	case p[0] == "L" && len(p) >= 4:
 		need, names := p[2], p[3:]
 		text := fmt.Sprintf("%s on waitpoint %s", signals(need, names), key(p[1]))

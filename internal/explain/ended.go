@@ -86,6 +86,8 @@ func cancelled(f engine.Facts) (Cause, string) {
 			return WhyCancelled, "those that depend on it could no longer run"
 		case "parent_ended":
 			return WhyCancelled, "the execution that waited for it ended before it"
+		case "wait_over":
+			return WhyCancelled, "the execution that waited for it, among others, needs it no more"
 		}
 		return WhyCancelled, "its flow was cancelled" + reasoned(f.CancelReason)
 	}

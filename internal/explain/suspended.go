@@ -7,6 +7,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -14,7 +15,7 @@ var suspensions = map[flowfabric.Code]Cause{
 	codes.AwaitingSignal: WhyAwaitingSignal, codes.AwaitingApproval: WhyAwaitingApproval,
 	codes.AwaitingCallback: WhyAwaitingCallback, codes.AwaitingTool: WhyAwaitingTool,
 	codes.PausedByOperator: WhyPausedByOperator, codes.PausedByPolicy: WhyPausedByPolicy,
-	codes.AwaitingBudget: WhyAwaitingBudget,
+	codes.AwaitingBudget: WhyAwaitingBudget, codes.AwaitingChildren: WhyAwaitingKids,
 }
 
 // purposes are the reasons of a suspension in words.
@@ -23,6 +24,7 @@ var purposes = map[string]string{
 	"waiting_for_callback": "for a callback", "waiting_for_tool_result": "for the result of a tool",
 	"waiting_for_operator_review": "for the review of an operator", "manual_pause": "as a manual pause",
 	"paused_by_policy": "by a policy", "paused_by_budget": "for want of budget",
+	"waiting_for_children": "to wait for children",
 }
 
 // behaviours are what a suspension's timeout does.
@@ -46,9 +48,17 @@ func suspended(f engine.Facts) account {
 		}
 		a.why = fmt.Sprintf("It is suspended %s%s since %s, and needs %s.", purposes[s.Reason], name, moment(f, s.CreatedAt), inCondition(f))
 		a.why += open(f)
+		ofChildren := waithook.OfChildren(s.Condition)
+		if ofChildren {
+			a.why += " " + listed(f, "child", "children") + "."
+		}
 		a.next = "It becomes claimable" + after(s) + " once an operator resumes it (admin.Resume)."
 		switch {
-		case strings.HasPrefix(s.Condition, "M\x1f"):
+		case s.Condition == waithook.ChildrenCondition:
+			a.next = "It becomes claimable" + after(s) + " in the call that ends the last child that it needs, or once an operator resumes it (admin.Resume)."
+		case ofChildren || strings.Contains(s.Condition, "\x1eM\x1f"):
+			a.next = "It becomes claimable" + after(s) + " once that has come (the end of a child, client.Signal with a waitpoint's token, client.Approve or client.Send), or an operator resumes it (admin.Resume)."
+		case strings.HasPrefix(s.Condition, "M\x1f") && !strings.Contains(s.Condition, "\x1e"):
 			a.next = "It becomes claimable" + after(s) + " once one has come (client.Send), or an operator resumes it (admin.Resume)."
 		case s.Condition != "O" && s.Condition != "T":
 			a.next = "It becomes claimable" + after(s) + " once that has come (client.Signal with a waitpoint's token, or client.Approve), or an operator resumes it (admin.Resume)."

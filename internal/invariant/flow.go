@@ -340,14 +340,20 @@ func (x *execution) children(code flowfabric.Code) {
 		}
 		return
 	}
-	var mode, state, rest string
+	var mode, after, state, rest string
 	var n, s, o int
-	if k, _ := fmt.Sscanf(x.core["wt"], "%s %d %d %d %s %s", &mode, &n, &s, &o, &state, &rest); k != 6 || hash["name"] == "" {
+	if k, _ := fmt.Sscanf(x.core["wt"], "%s %d %d %d %s %s %s", &mode, &n, &s, &o, &after, &state, &rest); k != 7 || hash["name"] == "" {
 		x.say("waits for %q, name %q", x.core["wt"], hash["name"])
 		return
 	}
+	if state == "d" && after == "cancel" {
+		x.remaining(hash)
+	}
 	if state != "p" {
 		return // what ends later is not counted any more
+	}
+	if s := code[0]; code != codes.BlockedInterrupted && s != 'S' && s != 'T' {
+		x.say("waits for %q and is in %s", x.core["wt"], code)
 	}
 	var ended, succeeded int
 	for id, record := range hash {
@@ -369,7 +375,21 @@ func (x *execution) children(code flowfabric.Code) {
 	if succeeded != s || ended != s+o || len(hash)-1 != n {
 		x.say("waits for %q, of %d children %d succeeded and %d ended", x.core["wt"], len(hash)-1, succeeded, ended)
 	}
-	if ended >= n || mode == "first" && ended > 0 || mode == "success" && s > 0 {
+	if ended >= n || mode == "first" && ended > 0 || mode == "success" && s > 0 || mode == "fast" && o > 0 {
 		x.say("waits for %q, which is decided", x.core["wt"])
+	}
+}
+
+// remaining: the children that were open when a wait was over that cancels them are cancelled, or will be.
+func (x *execution) remaining(hash map[string]string) {
+	for name := range x.look.Hashes[":work"] {
+		if strings.HasPrefix(name, "o:"+x.id) {
+			return
+		}
+	}
+	for id, record := range hash {
+		if c := x.look.core(id); len(id) == 36 && record[:1] == "." && c != nil && endMark(c["s"]) == "" && !x.barred(x.core["fl"]) {
+			x.say("its wait is over, and nobody cancels its child %s", id)
+		}
 	}
 }

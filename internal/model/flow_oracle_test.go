@@ -67,7 +67,9 @@ type member struct {
 	waitName string
 	waitMode string
 	leave    bool
-	clears   bool // a decision or its end cancels what it does not need any more
+	cancel   bool             // what is open when the wait is over is cancelled
+	spent    map[*member]bool // those, of this wait and others, until the backlog is empty
+	clears   bool             // a decision or its end cancels what it does not need any more
 
 	delay, due     int64
 	span, deadline int64
@@ -216,8 +218,24 @@ func (m *member) tally() {
 			lost++
 		}
 	}
-	if won+lost == len(m.kids) || m.waitMode == "first" && won+lost > 0 || m.waitMode == "success" && won > 0 {
+	if won+lost == len(m.kids) || m.waitMode == "first" && won+lost > 0 || m.waitMode == "success" && won > 0 || m.waitMode == "fast" && lost > 0 {
 		m.wait = 'd'
+		if !ended(m.code) && !m.flow.barred() {
+			m.over()
+		}
+	}
+}
+
+// over ends a wait: the children that are open may be cancelled.
+func (m *member) over() {
+	m.wait = 'd'
+	for kid, mark := range m.kids {
+		if m.cancel && (mark == '.' || mark == '~') {
+			if m.spent == nil {
+				m.spent = map[*member]bool{}
+			}
+			m.spent[kid] = true
+		}
 	}
 }
 
@@ -333,7 +351,7 @@ func (o *oracle) tell(d *invariant.Dump, kinds string) (some bool) {
 			if mark == old || !strings.ContainsRune(kinds, rune(mark)) {
 				continue
 			}
-			if mark == '~' && m.clears && o.needed(d, kid, m, false) || mark != '~' && kid.owed[m] && ended(kid.code) && kid.mark() == mark {
+			if mark == '~' && (m.clears || m.spent[kid]) && o.needed(d, kid, m, false) || mark != '~' && kid.owed[m] && ended(kid.code) && kid.mark() == mark {
 				m.kids[kid], some = mark, true
 				if mark != '~' {
 					delete(kid.owed, m)
@@ -440,6 +458,9 @@ func (o *oracle) may(d *invariant.Dump, m *member, to string) bool {
 	if from == 'b' {
 		return m.unblocks(to)
 	}
+	if m.code == "S8" {
+		return m.wait == 'd' && to == "R1i" && !m.flow.barred()
+	}
 	return o.ticked && from == 'd' && m.due <= o.now && to == comesDue[m.code]
 }
 
@@ -490,6 +511,9 @@ func (o *oracle) unneeded(d *invariant.Dump, m *member) bool {
 		}
 	}
 	for _, w := range m.parents {
+		if w.spent[m] && !o.needed(d, m, w, true) {
+			return true
+		}
 		if _, waited := w.kids[m]; waited && w.clears && ended(w.code) && !o.needed(d, m, w, true) {
 			return true
 		}
@@ -553,7 +577,7 @@ func (o *oracle) settled(d *invariant.Dump) error {
 		}
 	}
 	for _, m := range o.members {
-		m.clears = false
+		m.clears, m.spent = false, nil
 	}
 	return nil
 }
@@ -583,8 +607,13 @@ func (m *member) idle() error {
 	if class(m.code) == 'b' && m.code != "R3i" && m.group == 'i' {
 		return fmt.Errorf("it is not skipped")
 	}
-	if m.code == "R3i" && m.wait != 'p' {
+	if (m.code == "R3i" || m.code == "S8") && m.wait != 'p' {
 		return fmt.Errorf("its children have ended")
+	}
+	for kid := range m.spent {
+		if m.kids[kid] == '.' && !ended(kid.code) {
+			return fmt.Errorf("its wait is over, and its child %s was not cancelled", kid.node)
+		}
 	}
 	if !m.clears {
 		return nil

@@ -429,7 +429,7 @@ func (x *flows) fitting(what string) []*member {
 	return slices.DeleteFunc(all, func(m *member) bool {
 		switch what {
 		case "resume":
-			return m.code != "S1"
+			return m.code != "S1" && m.code != "S8"
 		case "revoke":
 			return m.code != "A1"
 		case "replay": // refused while anything of the flow is in the backlog
@@ -625,8 +625,10 @@ func (x *flows) wait(m *member, mine bool) error {
 	if m.wait == 'd' {
 		m.waitName = "" // it is answered, and the next one that asks for it is told the same
 	}
-	q := engine.ChildWait{Name: m.waitName, Mode: engine.WaitMode([]string{"all", "first", "success"}[x.r.IntN(3)]), Leave: x.chance(30), Park: x.chance(80)}
-	if q.Name == "" || x.chance(40) {
+	q := engine.ChildWait{Name: m.waitName, Mode: engine.WaitMode([]string{"all", "first", "success", "fast"}[x.r.IntN(4)]), Leave: x.chance(30), Park: x.chance(80),
+		CancelRemaining: x.chance(40)}
+	again := m.code == "S8" // a repeat of what suspended it
+	if !again && (q.Name == "" || x.chance(40)) {
 		x.names++
 		q.Name = fmt.Sprint("wait", x.names)
 	}
@@ -645,7 +647,14 @@ func (x *flows) wait(m *member, mine bool) error {
 		q.Children = append(q.Children, e)
 	}
 	x.names++
+	suspends := again || q.Park && len(q.Children) > 0 && x.chance(40) // with the children as its condition
+	q.Park = q.Park && !suspends
 	out, err := x.s.e.WaitChildren(x.ctx, m.fence, q)
+	if err == nil && suspends {
+		s, e := x.s.e.SuspendExecution(x.ctx, m.fence, engine.Suspension{ID: x.uuid(), Request: fmt.Sprint(m.fence.Epoch, q.Name), Name: q.Name,
+			Reason: "waiting_for_children", Behaviour: "fail", Condition: "K"})
+		out, err, q.Park = engine.ChildrenReply{Already: s.Already, Satisfied: s.Satisfied, Parked: !s.Satisfied}, e, true
+	}
 	if err != nil || out.Already || !mine {
 		return err
 	}
@@ -667,12 +676,12 @@ func (x *flows) wait(m *member, mine bool) error {
 	}
 	if !q.Park {
 		if len(q.Children) > 0 {
-			m.wait, m.leave = 'm', q.Leave
+			m.wait, m.leave, m.cancel = 'm', q.Leave, q.CancelRemaining
 		}
 		x.held = append(x.held, m)
 		return nil
 	}
-	m.wait, m.waitMode, m.leave = 'p', string(q.Mode), q.Leave
+	m.wait, m.waitMode, m.leave, m.cancel = 'p', string(q.Mode), q.Leave, q.CancelRemaining
 	m.tally()
 	if out.Satisfied != (m.wait == 'd') {
 		x.fatal("%s waits: satisfied %t: %s", m.node, out.Satisfied, m.tell())
@@ -681,7 +690,7 @@ func (x *flows) wait(m *member, mine bool) error {
 		m.wait, m.waitName = 0, ""
 		x.held = append(x.held, m)
 	} else {
-		m.code, m.holder = "R3i", nil
+		m.code, m.holder = map[bool]string{true: "S8", false: "R3i"}[suspends], nil
 	}
 	return nil
 }
@@ -701,10 +710,13 @@ func (x *flows) operate(what string, m *member) {
 	ran := m.fence.Epoch != 0
 	switch what {
 	case "resume":
-		if m.code != "S1" {
+		if m.code != "S1" && m.code != "S8" {
 			return
 		}
 		if _, err = x.s.e.ResumeExecution(x.ctx, m.id, engine.ResumeRequest{By: "me"}); err == nil {
+			if m.code == "S8" {
+				m.over()
+			}
 			m.code = "R1i"
 		}
 	case "cancel":

@@ -41,7 +41,7 @@ var auditMutants = []Mutant{
     flow.promote(ctx, c, id)
 `, ``, suite("audit")},
 	{"audit: a parent whose wait is lost waits on", "joined.look",
-		`if c.state == 'R3i' then waits(`, `if c.children_wait then waits(`, suite("audit")},
+		`if joined.waits(ctx, c, id) then waits(`, `if c.children_wait then waits(`, suite("audit")},
 	{"audit: a flow that changes is compared all the same", "ff_flows.flow",
 		`if q.next > 0 and version ~= q.version then return '-2', version, '' end
 `, `

@@ -141,8 +141,8 @@ var flowMutants = []Mutant{
 
 	{"children: a parent without children leaves a list behind", "ff_wait_children",
 		`  if #q.items > 0 or not founded then`, `  if true then`, suite("flow")},
-	{"children: outcomes are not remembered", "ff_wait_children",
-		`    wait.remember(ctx, c, f.id, q.name, outcomes)`, ``, suite("flow")},
+	{"children: outcomes are not remembered", "wait.over",
+		`    steps.put(ctx, record.read(ctx, id), id, step, outcomes, core.attempt(c), ctx.t, '0')`, ``, suite("flow")},
 	{"children: the attempt timeout runs on", "ff_wait.park",
 		`    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), f.id)`, ``, suite("flow")},
 	{"children: a sealed flow takes them", "ff_wait.refuse",

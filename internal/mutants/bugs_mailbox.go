@@ -29,12 +29,12 @@ var mailboxMutants = []Mutant{
 	{"mailbox: a receipt of any size", "mailbox.heads", `#out > 0 and bytes + #text > taken_bytes`, `false`, mail},
 	{"mailbox: what was taken stays", "mailbox.take", `    redis.call('LREM', key, '1', list[i])`, ``, mail},
 	{"mailbox: a message does not resume who waits for it", "ff_send_message", `  if core.suspended(c) then`, `  if false then`, mail},
-	{"mailbox: a message resumes everybody who waits", "ff_send_message", `u.condition == condition.mailbox(m.box)`, `true`, mail},
+	{"mailbox: a message resumes everybody who waits for one", "arrival.came", `nodes[i].op == op and nodes[i].box == box and`, `nodes[i].op == op and`, mail},
+	{"mailbox: a message resumes everybody who waits", "arrival.came", `nodes[i].op == op and nodes[i].box == box and not u[field]`, `not u[field]`, mail},
 	{"mailbox: nobody is told who resumed it", "ff_send_message", `who = m.by ~= '' and 'message ' .. m.by or nil`, `who = nil`, mail},
-	{"mailbox: who waits does not see what is there", "ff_suspend_execution", `if nodes[1].op == 'M' and`, `if false and`, mail},
+	{"mailbox: who waits does not see what is there", "arrival.begin", `n.op == 'M' and`, `false and`, mail},
 	{"mailbox: a wait may have waitpoints beside", "condition/parse",
-		`    if count > 0 then return nil, 'extra_binding_not_referenced_by_condition' end
-    return { { op = 'M', box = box } }`, `    return { { op = 'M', box = box } }`, mail},
+		`    if not nodes[#nodes].uses[w] then`, `    if nodes[#nodes].op ~= 'M' and not nodes[#nodes].uses[w] then`, mail},
 	{"mailbox: the answer of a wait is kept beside its receipt", "suspension.remember", `if condition.of_mailbox(u.condition) and`, `if false and`, mail},
 	{"mailbox: the answer of a wait without a receipt is lost", "suspension.remember",
 		` and redis.call('HEXISTS', key, mailbox.step(u.name)) == 1 then`, ` then`, in("internal/model", "^TestProperty$")},
@@ -57,5 +57,5 @@ var mailboxMutants = []Mutant{
 	{"mailbox: frames are stored after the messages were taken", "internal/waits.Run.Take", `	if p.cfg.Flush != nil {`, `	if false {`, in("internal/waits", "^TestFramesComeFirst$")},
 	{"mailbox: a receipt that is not used is not told", "internal/waits.Run.Unused", `			unused = append(unused, "messages "+name)`, ``, in("internal/waits", "^TestReceive")},
 	{"mailbox: the end of a wait is not recorded", "suspend.receive", `		why = answer.Cause`, ``, in("internal/waits", "^TestReceive")},
-	{"mailbox: an empty look is not recorded", "suspend.Drain", `limits.MaxReceived, waithook.WhyLooked)`, `limits.MaxReceived, "")`, in("internal/waits", "^TestDrain")},
+	{"mailbox: an empty look is not recorded", "suspend.Drain", `limits.MaxReceived, waithook.WhyLooked)`, `limits.MaxReceived, waithook.WhyLooked[:0])`, in("internal/waits", "^TestDrain")},
 }

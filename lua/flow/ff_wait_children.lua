@@ -1,14 +1,15 @@
 -- ff_wait_children: the holder waits for children, members of its own flow that it makes in the same call (items as for
 -- ff_flow_stage); an execution without a flow founds one, whose id is its own. With park 0 the children are only made: more of the
--- same wait follow. With park 1 the lease is given up until enough have ended: mode all, first, or success (the first that
--- succeeds, or all); rest says what becomes of them if this execution ends first: cancel or leave. If enough have ended already
+-- same wait follow, or a suspension with the part K in its condition. With park 1 the lease is given up until enough have ended: mode all,
+-- first, success (the first that succeeds, or all) or fast (all have succeeded, or one did not). after says what becomes of those that
+-- are open then: run or cancel; rest what becomes of them if this execution ends first: cancel or leave. If enough have ended already
 -- the lease is kept, the outcomes are recorded as a step, and the answer brings them: child,mark,attempt,node of each.
 -- Flags:   none
 -- Go:      Engine.WaitChildren
--- Args:    protocol id session claim epoch attempt name mode rest park {* namespace lane kind capabilities priority delay deadline policy timeout creator tags {key value} count {id digest payload node upstreams k satisfied edges {upstream input}}}
--- Replies: OK made|parked|satisfied outcomes; ALREADY_SATISFIED parked outcomes
+-- Args:    protocol id session claim epoch attempt name mode after rest park {* namespace lane kind capabilities priority delay deadline policy timeout creator tags {key value} count {id digest payload node upstreams k satisfied edges {upstream input}}}
+-- Replies: OK made|parked|satisfied outcomes; ALREADY_SATISFIED made|parked outcomes
 -- Errors:  invalid_input invalid_policy invalid_capabilities invalid_tag_key payload_too_large too_many_routes lane_closed idempotency_conflict flow_not_found flow_already_terminal flow_sealed flow_cancelled self_referencing_edge dependency_already_exists execution_not_in_flow already_member_of_different_flow namespace_mismatch fan_in_too_large flow_too_large step_limit_exceeded execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
-local ff_wait = { modes = { all = true, first = true, success = true } }
+local ff_wait = {}
 
 -- found is the header of the flow of an execution; one that has none becomes the first member of a new one.
 function ff_wait.found(ctx, c, id)
@@ -38,32 +39,6 @@ function ff_wait.list(ctx, items, id)
   end
 end
 
--- tally counts the children of a wait as they are now.
-function ff_wait.tally(ctx, id, mode, rest)
-  local v = redis.call('HGETALL', keys.children(ctx.r, id))
-  local w = { mode = mode, children = 0, succeeded = 0, others = 0, state = 'p', rest = rest }
-  for i = 1, #v, 2 do
-    if #v[i] == 36 then
-      local mark = group.record(v[i + 1])
-      w.children = w.children + 1
-      if mark == 's' then w.succeeded = w.succeeded + 1 elseif mark ~= '.' and mark ~= '~' then w.others = w.others + 1 end
-    end
-  end
-  wait.decide(w)
-  return w
-end
-
--- room returns an error reply when the outcomes of count children do not fit among the steps.
-function ff_wait.room(ctx, c, id, name, count)
-  local key, step = keys.steps(ctx.r, id), wait.step(name)
-  if redis.call('HEXISTS', key, step) == 1 then return nil end
-  if tonumber(c.step_bytes or '0') + #step + 120 * count > 8388608 then
-    return reply.err('step_limit_exceeded', 'bytes: at most 8388608')
-  end
-  if redis.call('HLEN', key) >= 1000 then return reply.err('step_limit_exceeded', 'steps: at most 1000') end
-  return nil
-end
-
 -- park gives up the lease. What is left of the attempt timeout is remembered.
 function ff_wait.park(ctx, c, f, w)
   record.set(ctx, f.id, 'state', 'R3i', 'children_wait', wait.text(w), 'last_release', fence.release('k', f.epoch, f.attempt, 'parked'))
@@ -80,16 +55,17 @@ end
 
 -- parse judges everything that needs no look at the store.
 function ff_wait.parse(argv)
-  local q = { name = argv[7], mode = argv[8], rest = argv[9], park = argv[10], items = {} }
+  local q = { name = argv[7], mode = argv[8], after = argv[9], rest = argv[10], park = argv[11], items = {} }
   if not q.name or #q.name < 1 or #q.name > 128 or string.find(q.name, '%c') then
     return nil, reply.err('invalid_input', 'name: 1 to 128 bytes without control characters')
   end
-  if not ff_wait.modes[q.mode or ''] then return nil, reply.err('invalid_input', 'mode: all, first or success') end
+  if not wait.modes[q.mode or ''] then return nil, reply.err('invalid_input', 'mode: all, first, success or fast') end
+  if q.after ~= 'run' and q.after ~= 'cancel' then return nil, reply.err('invalid_input', 'after: run or cancel') end
   if q.rest ~= 'cancel' and q.rest ~= 'leave' then return nil, reply.err('invalid_input', 'rest: cancel or leave') end
   if q.park ~= '0' and q.park ~= '1' then return nil, reply.err('invalid_input', 'park: 0 or 1') end
-  if not argv[11] then return q end
+  if not argv[12] then return q end
   local bad
-  q.items, bad = member.parse(argv, 11)
+  q.items, bad = member.parse(argv, 12)
   if not q.items then return nil, bad end
   return q
 end
@@ -122,6 +98,7 @@ local function ff_wait_children(ctx, argv)
   if answer then
     local slot = fence.released(c, f, 'k')
     if slot then return reply.already(slot, '') end
+    if q.park == '0' and fence.released(c, f, 'u') then return reply.already('made', '') end -- and the suspension followed
     return answer
   end
   local known = q.park == '1' and redis.call('HGET', keys.steps(ctx.r, f.id), wait.step(q.name))
@@ -137,7 +114,7 @@ local function ff_wait_children(ctx, argv)
   end
   local had = redis.call('HGET', keys.children(ctx.r, f.id), 'name') == q.name and redis.call('HLEN', keys.children(ctx.r, f.id)) - 1 or 0
   if had + new > 1000 then return reply.err('fan_in_too_large', '1000') end
-  answer = ff_wait.room(ctx, c, f.id, q.name, had + new)
+  answer = wait.room(ctx, c, f.id, q.name, had + new)
   if answer then return answer end
 
   if #q.items > 0 or not founded then -- without a child there is nothing to keep, and no flow to keep it with
@@ -148,7 +125,7 @@ local function ff_wait_children(ctx, argv)
   if new > 0 then member.write(ctx, h, q.items, f.id) end
   if q.park == '0' then
     if #q.items > 0 then -- for the case that this execution ends before it waits
-      local w = ff_wait.tally(ctx, f.id, q.mode, q.rest)
+      local w = wait.tally(ctx, f.id, { mode = q.mode, after = q.after, rest = q.rest })
       w.state = 'm'
       record.set(ctx, f.id, 'children_wait', wait.text(w))
     end
@@ -156,11 +133,10 @@ local function ff_wait_children(ctx, argv)
     create.close(ctx)
     return reply.ok('made', '')
   end
-  local w = ff_wait.tally(ctx, f.id, q.mode, q.rest)
+  local w = wait.tally(ctx, f.id, { mode = q.mode, after = q.after, rest = q.rest })
   if w.state == 'd' then
-    local outcomes = wait.outcomes(ctx, f.id)
-    wait.remember(ctx, c, f.id, q.name, outcomes)
-    record.clear(ctx, f.id, 'children_wait')
+    local outcomes = wait.over(ctx, f.id, w, q.name)
+    if w.after == 'run' or w.children == 0 then record.clear(ctx, f.id, 'children_wait') end
     stream.again(ctx, c, f, 'k')
     flow.apply(ctx)
     create.close(ctx)

@@ -3,7 +3,9 @@
 --   L waitpoint need name...          signals by name on one waitpoint, each name a slot of its own ('' takes any name)
 --   C n kind name waitpoint...        n distinct w waitpoints, s signals or c sources, by name ('' takes any)
 --   G need node...                    that many of the nodes
---   O                                 an operator only      T    the timeout only      M mailbox   a message of a mailbox
+--   M mailbox                         a message of a mailbox
+--   K                                 enough of the children that the execution made have ended (lib/wait.lua)
+--   O                                 an operator only      T    the timeout only: these stand alone
 -- Waitpoints are numbered as the suspension lists them. What satisfied a part is a token of that part alone, so
 -- two counts never share, and the tree is computed from its leaves.
 local condition = {}
@@ -15,11 +17,11 @@ function condition.name(text)
   return text and #text <= 128 and not string.find(text, '%c') and string.sub(text, 1, 2) ~= '__'
 end
 
--- mailbox is the text of the condition that waits for a message of a mailbox.
-function condition.mailbox(box) return 'M' .. US .. box end
+-- of_mailbox is the mailbox of a condition that is a message of one, else nil.
+function condition.of_mailbox(text) return string.match(text or '', '^M\31([^\30]*)$') end
 
--- of_mailbox is the mailbox of such a text, else nil.
-function condition.of_mailbox(text) return string.match(text or '', '^M\31(.*)$') end
+-- of_children tells whether children are a part of a condition.
+function condition.of_children(text) return text == 'K' or string.find(RS .. (text or '') .. RS, RS .. 'K' .. RS, 1, true) ~= nil end
 
 local shape = {}
 
@@ -65,18 +67,22 @@ function shape.G(n, p, _, nodes, taken)
   if n.depth > 4 then return 'depth: at most 4' end
 end
 
+function shape.M(n, p)
+  n.need, n.box = 1, p[2]
+  if not mailbox.name(n.box) or #p > 2 then return 'mailbox: 1..96 bytes of printable ASCII' end
+end
+
+function shape.K(n, p)
+  n.need = 1
+  if #p > 1 then return 'node' end
+end
+
 -- parse returns the nodes of a condition over count waitpoints, which nobody changes, or nil and what is wrong.
 local function parse(text, count)
   if not text or #text < 1 or #text > 16384 then return nil, 'condition: 1..16384 bytes' end
   if text == 'O' or text == 'T' then
     if count > 0 then return nil, 'extra_binding_not_referenced_by_condition' end
     return { { op = text } }
-  end
-  local box = condition.of_mailbox(text)
-  if box then
-    if not mailbox.name(box) then return nil, 'mailbox: 1..96 bytes of printable ASCII' end
-    if count > 0 then return nil, 'extra_binding_not_referenced_by_condition' end
-    return { { op = 'M', box = box } }
   end
   local lines, nodes, taken = pack.split(text, RS), {}, {}
   if #lines > 32 then return nil, 'nodes: at most 32' end

@@ -132,9 +132,12 @@ function flow.child(ctx, h, e, id)
   if not w or w.state ~= 'p' then return end -- not yet, or no longer
   local now = wait.count(w, e.outcome)
   record.set(ctx, id, 'children_wait', wait.text(w))
-  if now and c.state == 'R3i' and not graph.barred(ctx, h.id) then
-    wait.remember(ctx, c, id, redis.call('HGET', children, 'name') or '', wait.outcomes(ctx, id))
-    flow.promote(ctx, c, id)
+  if not now or graph.barred(ctx, h.id) then return end
+  if c.state == 'R3i' then
+    wait.over(ctx, id, w)
+    flow.promote(ctx, record.read(ctx, id), id)
+  elseif core.suspended(c) then
+    arrival.came(ctx, c, id, 'K', nil, { reason = 'resumed', cause = 'children', trigger = 'children' })
   end
 end
 
@@ -230,7 +233,7 @@ local function disposed(ctx, h, how)
   graph.tally(ctx, how)
 end
 
--- open lists who has not ended of edges or children, in the order of their ids. To read many is as dear as members.
+-- open lists who has not ended of edges, in the order of their ids. To read many is as dear as members.
 local function open(ctx, v)
   local ids = {}
   for i = 1, #v, 2 do
@@ -243,19 +246,26 @@ local function open(ctx, v)
 end
 
 -- upstreams and children: whose rest is cancelled: all of them, what one of them was told, and how to say otherwise.
-local upstreams = { all = links.edges, one = links.edge, tell = links.tell }
+local upstreams = { one = links.edge, tell = links.tell }
 local children = {}
 
-function children.all(ctx, id) return redis.call('HGETALL', keys.children(ctx.r, id)) end
+function upstreams.open(ctx, id) return open(ctx, links.edges(ctx, id)) end
+
+function children.open(ctx, id, flow_id)
+  local v = redis.call('HGETALL', keys.children(ctx.r, id))
+  ctx.moves.nodes = ctx.moves.nodes - 1 - math.floor(#v / 32)
+  return wait.open(ctx, v, flow_id)
+end
 
 function children.one(ctx, id, child) return group.record(redis.call('HGET', keys.children(ctx.r, id), child)) end
 
 function children.tell(ctx, id, child, text) redis.call('HSET', keys.children(ctx.r, id), child, text) end
 
--- rest cancels the open upstreams of a decided group g, or the open children of a parent that ended. The cursor is "<how far the
+-- rest cancels the open upstreams of a decided group g, or the open children of a parent that ended or whose wait is over. The cursor is "<how far the
 -- dependants of the first were looked at> <ids that are left>", so that all of them are read once.
 local function rest(ctx, h, e, of, reason, g)
-  if e.at == '' then e.at = '0 ' .. open(ctx, of.all(ctx, e.id)) end
+  local owner = string.sub(e.id, 1, 36)
+  if e.at == '' then e.at = '0 ' .. of.open(ctx, owner, h.id) end
   local from, ids = string.match(e.at, '^(%d+) (.*)$')
   from, ids = tonumber(from or '0'), ids or ''
   local at = 1
@@ -264,7 +274,7 @@ local function rest(ctx, h, e, of, reason, g)
     local c = core.read(ctx, id)
     local ended, spare = c.state and core.terminal(c), false
     if c.state and not ended then
-      spare, from = needed(ctx, id, e.id, from)
+      spare, from = needed(ctx, id, owner, from)
       if spare == nil then break end
     end
     touch(ctx)
@@ -274,16 +284,16 @@ local function rest(ctx, h, e, of, reason, g)
     elseif ended then
       disposed(ctx, h, 'xt')
     else
-      local _, attempt, input = of.one(ctx, e.id, id)
+      local known, attempt, input = of.one(ctx, owner, id)
       if spare then
-        of.tell(ctx, e.id, id, '~,' .. (attempt or '') .. ',' .. (input or ''))
+        if known then of.tell(ctx, owner, id, '~,' .. (attempt or '') .. ',' .. (input or '')) end -- else the parent waits for others by now
         disposed(ctx, h, 'xs')
       else
-        c.owner = g and e.id
+        c.owner = g and owner
         flow.cancel(ctx, c, id, reason)
         disposed(ctx, h, 'xc')
         if c.told then -- nobody else depends on it
-          of.tell(ctx, e.id, id, c.told .. ',' .. (input or ''))
+          of.tell(ctx, owner, id, c.told .. ',' .. (input or ''))
           g.failed = g.failed + 1
         end
       end
@@ -301,6 +311,11 @@ end
 
 function steps.w(ctx, h, e)
   return rest(ctx, h, e, children, 'parent_ended')
+end
+
+-- o has its cursor from where the wait was over: the parent may wait for other children since.
+function steps.o(ctx, h, e)
+  return rest(ctx, h, e, children, 'wait_over')
 end
 
 -- c walks over the members in the order in which they came.

@@ -112,6 +112,7 @@ end
 -- push plans work that flow.apply does, as much as fits into the call: e has a kind, an id, a flow and a cursor.
 --   u a member ended, or is replayed (.): tell its dependants      s a group is decided: cancel what it does not need
 --   w a member ended while it waited for children    c cancel the members of a flow
+--   o a wait for children is over: cancel those that are open; the id is the parent's, ':' and a number
 --   r release the roots of a flow              x cancel one member        k skip one member
 function graph.push(ctx, kind, id, flow_id, at, outcome, attempt)
   ctx.moves.work = ctx.moves.work or {}

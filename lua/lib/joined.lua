@@ -161,6 +161,15 @@ local function stuck(ctx, h, c, id, g)
   end
 end
 
+-- going lets one go on whose wait for children is decided.
+local function going(ctx, c, id)
+  if core.suspended(c) then
+    arrival.came(ctx, c, id, 'K', nil, { reason = 'resumed', cause = 'children', trigger = 'children' })
+  else
+    flow.promote(ctx, c, id)
+  end
+end
+
 -- waits: one that waits for children goes on when enough of them have ended. What the wait was is known to the handler, so one
 -- whose wait is lost runs and says it again.
 local function waits(ctx, h, c, id, children)
@@ -175,7 +184,7 @@ local function waits(ctx, h, c, id, children)
   if not w then
     if audit.note(ctx, 'phantom', 'blocked', id, 'it waits for children, and for none') then
       if c.children_wait then record.clear(ctx, id, 'children_wait') end
-      flow.promote(ctx, c, id)
+      going(ctx, c, id)
     end
     return
   end
@@ -186,7 +195,7 @@ local function waits(ctx, h, c, id, children)
   local detail = 'the wait ' .. c.children_wait .. ', its children say ' .. wait.text(w)
   if audit.note(ctx, now and 'phantom' or 'flag', now and 'blocked' or 'x', id, detail) then
     record.set(ctx, id, 'children_wait', wait.text(w))
-    if now then flow.promote(ctx, c, id) end
+    if now then going(ctx, c, id) end
   end
 end
 
@@ -209,7 +218,21 @@ local function children(ctx, h, c, id)
       audit.note(ctx, 'missing', 'work', 'w:' .. id, 'its children were not cancelled') then
     graph.push(ctx, 'w', id, h.id)
   end
+  local over = left and string.find(c.children_wait or '', ' cancel d %l+$')
+  local work = over and wait.work(ctx, id, redis.call('HGET', keys.children(ctx.r, id), 'name') or '')
+  if work and not graph.barred(ctx, h.id) and not due(ctx, 'o', work) and
+      audit.note(ctx, 'missing', 'work', 'o:' .. work, 'the children that its wait does not need were not cancelled') then
+    graph.push(ctx, 'o', work, h.id)
+  end
   return v
+end
+
+-- waits tells whether a member waits for children: parked, or suspended with these as a part of its condition.
+function joined.waits(ctx, c, id)
+  if c.state == 'R3i' then return true end
+  if not c.children_wait or not core.suspended(c) then return false end
+  local u = suspension.read(ctx, id)
+  return not u.closed_at and condition.of_children(u.condition) and string.find(c.children_wait, ' p %l+$') ~= nil
 end
 
 -- look compares one member and returns how much it has looked at, an execution being one.
@@ -242,9 +265,9 @@ function joined.look(ctx, c, id)
     graph.push(ctx, 's', id, h.id, '', g.state)
   end
   local v = children(ctx, h, c, id)
-  if c.state == 'R3i' and not graph.barred(ctx, h.id) then
+  if joined.waits(ctx, c, id) and not graph.barred(ctx, h.id) then
     if ctx.repair then c = core.read(ctx, id) end -- it may have been told just now
-    if c.state == 'R3i' then waits(ctx, h, c, id, ctx.repair and redis.call('HGETALL', keys.children(ctx.r, id)) or v) end
+    if joined.waits(ctx, c, id) then waits(ctx, h, c, id, ctx.repair and redis.call('HGETALL', keys.children(ctx.r, id)) or v) end
   end
   return ctx.cost
 end

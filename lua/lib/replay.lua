@@ -53,11 +53,17 @@ local function forget(ctx, c, id, gone)
   end
 end
 
--- reopen forgets the steps that the next run cannot use.
+-- reopen forgets the steps that the next run cannot use, and what ended a wait for children that is forgotten.
 function replay.reopen(ctx, c, id)
-  local all, gone = redis.call('HKEYS', keys.steps(ctx.r, id)), {}
+  local all, gone, had = redis.call('HKEYS', keys.steps(ctx.r, id)), {}, {}
+  for i = 1, #all do had[all[i]] = true end
   for i = 1, #all do
-    if stale(ctx, id, all[i]) then gone[#gone + 1] = all[i] end
+    if stale(ctx, id, all[i]) then
+      gone[#gone + 1] = all[i]
+      local name = string.match(all[i], '^\31c:(.*)$')
+      if name and had[suspension.memo .. name] then gone[#gone + 1] = suspension.memo .. name end
+      if name and c.resume_bytes and suspension.read(ctx, id).name == name then record.clear(ctx, id, 'resume_bytes') end
+    end
   end
   forget(ctx, c, id, gone)
 end

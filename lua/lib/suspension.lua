@@ -23,7 +23,7 @@ local US = '\31'
 suspension.codes = {
   waiting_for_signal = 'S1', step_boundary = 'S1', waiting_for_approval = 'S2', waiting_for_callback = 'S3',
   waiting_for_tool_result = 'S4', waiting_for_operator_review = 'S5', manual_pause = 'S5', paused_by_policy = 'S6',
-  paused_by_budget = 'S7',
+  paused_by_budget = 'S7', waiting_for_children = 'S8',
 }
 
 suspension.behaviours = { fail = true, cancel = true, expire = true, auto_resume = true, auto_resume_with_timeout_signal = true,
@@ -198,10 +198,17 @@ function suspension.told(u)
   return reply.int(512 + tonumber(u.matched_bytes or '0') + #(u.why or '') + #(u.name or ''))
 end
 
+-- children ends a wait for children that goes on no longer.
+function suspension.children(ctx, id, u)
+  local w = condition.of_children(u.condition) and wait.parse(record.read(ctx, id).children_wait)
+  if w then wait.over(ctx, id, w) end
+end
+
 -- resume makes a suspended execution claimable, at once or after the delay of its policy. The attempt goes on. e is as in shut, and may have
 -- delay, and core: fields of the execution that change, too.
 function suspension.resume(ctx, c, id, u, e)
   local delay, fields = e.delay or tonumber(u.resume_delay or '0'), e.core or {}
+  suspension.children(ctx, id, u)
   local code = delay > 0 and 'R2c' or 'R1i'
   u.why = e.why ~= '' and e.why or nil
   local open = tonumber(c.open_waitpoints or '0') - suspension.shut(ctx, c, id, u, e)

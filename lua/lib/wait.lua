@@ -1,19 +1,23 @@
--- wait: a member that waits for children it made, in one core field: "mode children succeeded others state rest".
--- mode is all, first or success (the first that succeeds); state is m (its children are being made), p or d, decided; rest is cancel or leave, what becomes of
--- the children if the parent ends first. The children are a hash beside it: child -> "mark,attempt,node", and under
--- the name 'name' what the handler calls the wait. It stays until the next one. When a wait is decided, its outcomes become the step
+-- wait: a member that waits for children it made, in one core field: "mode children succeeded others after state rest".
+-- mode is all, first, success (the first that succeeds) or fast (all have succeeded, or one did not); after is run or cancel, what becomes
+-- of the children that are open when the wait is over; state is m (its children are being made), p or d, decided; rest is cancel or leave,
+-- what becomes of the children if the parent ends first. The children are a hash beside it: child -> "mark,attempt,node", and under
+-- the name 'name' what the handler calls the wait. It stays until the next one. When a wait is over, its outcomes become the step
 -- '\31c:' .. name, which the next claim brings: so every later pass is told the same, and none has to ask.
+-- The parent is parked (R3i), or suspended with a condition that has the part K, which other things may end, too (lib/arrival.lua).
 local wait = {}
 
+wait.modes = { all = true, first = true, success = true, fast = true }
+
 function wait.parse(text)
-  local mode, n, s, o, state, rest = string.match(text or '', '^(%l+) (%d+) (%d+) (%d+) (%l) (%l+)$')
+  local mode, n, s, o, after, state, rest = string.match(text or '', '^(%l+) (%d+) (%d+) (%d+) (%l+) (%l) (%l+)$')
   if not mode then return nil end
-  return { mode = mode, children = tonumber(n), succeeded = tonumber(s), others = tonumber(o), state = state, rest = rest }
+  return { mode = mode, children = tonumber(n), succeeded = tonumber(s), others = tonumber(o), after = after, state = state, rest = rest }
 end
 
 function wait.text(w)
   return w.mode .. ' ' .. reply.int(w.children) .. ' ' .. reply.int(w.succeeded) .. ' ' .. reply.int(w.others) ..
-      ' ' .. w.state .. ' ' .. w.rest
+      ' ' .. w.after .. ' ' .. w.state .. ' ' .. w.rest
 end
 
 -- count adds an outcome and tells whether that decided the wait.
@@ -25,13 +29,31 @@ end
 function wait.decide(w)
   if w.state ~= 'p' then return false end
   local ended = w.succeeded + w.others
-  if ended >= w.children or (w.mode == 'first' and ended > 0) or (w.mode == 'success' and w.succeeded > 0) then w.state = 'd' end
+  if ended >= w.children or (w.mode == 'first' and ended > 0) or (w.mode == 'success' and w.succeeded > 0) or
+      (w.mode == 'fast' and w.others > 0) then
+    w.state = 'd'
+  end
   return w.state == 'd'
 end
 
+-- tally counts the children as they are now; w says what is waited for.
+function wait.tally(ctx, id, w)
+  local v = redis.call('HGETALL', keys.children(ctx.r, id))
+  w.children, w.succeeded, w.others, w.state = 0, 0, 0, 'p'
+  for i = 1, #v, 2 do
+    if #v[i] == 36 then
+      local mark = group.record(v[i + 1])
+      w.children = w.children + 1
+      if mark == 's' then w.succeeded = w.succeeded + 1 elseif mark ~= '.' and mark ~= '~' then w.others = w.others + 1 end
+    end
+  end
+  wait.decide(w)
+  return w
+end
+
 -- outcomes is what the handler is told: child, mark, attempt and node of each, an open one with the mark '.'.
-function wait.outcomes(ctx, id)
-  local v, out = redis.call('HGETALL', keys.children(ctx.r, id)), {}
+function wait.outcomes(v)
+  local out = {}
   for i = 1, #v, 2 do
     if #v[i] == 36 then out[#out + 1] = v[i] .. ',' .. v[i + 1] end
   end
@@ -41,10 +63,57 @@ end
 
 function wait.step(name) return '\31c:' .. name end
 
--- remember keeps the outcomes as the step of this wait. Its room was judged when the wait began.
-function wait.remember(ctx, c, id, name, value)
+-- room returns an error reply when the outcomes of count children, and other steps that come first, do not fit among the steps.
+function wait.room(ctx, c, id, name, count, others)
   local key, step = keys.steps(ctx.r, id), wait.step(name)
-  if redis.call('HEXISTS', key, step) == 1 then return end
-  record.set(ctx, id, 'step_bytes', reply.int(tonumber(c.step_bytes or '0') + #step + #value))
-  steps.put(ctx, c, id, step, value, core.attempt(c), ctx.t, '0')
+  if redis.call('HEXISTS', key, step) == 1 then return nil end
+  if tonumber(c.step_bytes or '0') + #step + 120 * count > 8388608 then
+    return reply.err('step_limit_exceeded', 'bytes: at most 8388608')
+  end
+  if redis.call('HLEN', key) + (others or 0) >= 1000 then return reply.err('step_limit_exceeded', 'steps: at most 1000') end
+  return nil
+end
+
+-- open lists the children that have not ended, those that depend on others before these: so that nobody who is about to be cancelled
+-- spares another.
+function wait.open(ctx, v, flow_id)
+  local ids, number = {}, {}
+  for i = 1, #v, 2 do
+    local mark = #v[i] == 36 and string.byte(v[i + 1], 1)
+    if mark == 46 or mark == 126 then ids[#ids + 1] = v[i] end -- . or ~
+  end
+  for first = 1, #ids, 500 do
+    local last = math.min(first + 499, #ids)
+    local scores = redis.call('ZMSCORE', keys.members(ctx.r, flow_id), unpack(ids, first, last))
+    for i = first, last do number[ids[i]] = tonumber(scores[i - first + 1] or '-1') end
+  end
+  table.sort(ids, function(a, b)
+    if number[a] ~= number[b] then return number[a] > number[b] end
+    return a < b
+  end)
+  return table.concat(ids)
+end
+
+-- work is the name of what cancels the open children of a wait that is over. A parent may have several such at once.
+function wait.work(ctx, id, name) return id .. ':' .. reply.int(steps.order(ctx, id, wait.step(name)) or 0) end
+
+-- over ends a wait: how the children are now becomes a step, and those that are open are cancelled if the wait says so. Room for the step
+-- was judged when the wait began. name is that of the wait, nil: as the hash says. It returns the outcomes.
+function wait.over(ctx, id, w, name)
+  local c, v = record.read(ctx, id), redis.call('HGETALL', keys.children(ctx.r, id))
+  local outcomes = wait.outcomes(v)
+  for i = 1, #v, 2 do
+    if v[i] == 'name' then name = v[i + 1] end
+  end
+  name = name or ''
+  local key, step = keys.steps(ctx.r, id), wait.step(name)
+  if redis.call('HEXISTS', key, step) == 0 then
+    record.set(ctx, id, 'step_bytes', reply.int(tonumber(c.step_bytes or '0') + #step + #outcomes))
+    steps.put(ctx, record.read(ctx, id), id, step, outcomes, core.attempt(c), ctx.t, '0')
+  end
+  w.state = 'd'
+  record.set(ctx, id, 'children_wait', wait.text(w))
+  local open = w.after == 'cancel' and wait.open(ctx, v, c.flow) or ''
+  if open ~= '' then graph.push(ctx, 'o', wait.work(ctx, id, name), c.flow, '0 ' .. open) end
+  return outcomes
 end

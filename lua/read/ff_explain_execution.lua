@@ -104,10 +104,11 @@ function ff_explain.fields(ctx, c, id)
   return list
 end
 
--- others counts the upstreams or children that have not told a blocked execution how they ended, and reads up to 64 of them.
+-- others counts the upstreams or children that have not told an execution that waits for them how they ended, and reads up to 64 of them.
 function ff_explain.others(ctx, c, id)
-  if not core.blocked(c) then return '0', {} end
-  local v, ids, out = c.state == 'R3i' and redis.call('HGETALL', keys.children(ctx.r, id)) or links.edges(ctx, id), {}, {}
+  local suspended = core.suspended(c) and condition.of_children(suspension.read(ctx, id).condition)
+  if not core.blocked(c) and not suspended then return '0', {} end
+  local v, ids, out = (suspended or c.state == 'R3i') and redis.call('HGETALL', keys.children(ctx.r, id)) or links.edges(ctx, id), {}, {}
   for i = 1, #v, 2 do
     local mark = #v[i] == 36 and group.record(v[i + 1])
     if mark == '.' or mark == '~' then ids[#ids + 1] = v[i] end

@@ -19,12 +19,9 @@ local function ff_send_message(ctx, argv)
   local number, waiting = mailbox.put(ctx, c, id, m)
   if not number then return waiting end
   if core.suspended(c) then
-    local u = suspension.read(ctx, id)
-    if not u.closed_at and u.condition == condition.mailbox(m.box) then
-      suspension.resume(ctx, c, id, u, { reason = 'resumed', cause = 'message', trigger = 'message',
-        who = m.by ~= '' and 'message ' .. m.by or nil })
-      flow.apply(ctx)
-    end
+    arrival.came(ctx, c, id, 'M', m.box, { reason = 'resumed', cause = 'message', trigger = 'message',
+      who = m.by ~= '' and 'message ' .. m.by or nil })
+    flow.apply(ctx)
   end
   return reply.ok(number, waiting)
 end

@@ -1,7 +1,8 @@
 -- ff_suspend_execution: the holder gives up its lease until a condition over waitpoints is met, an operator resumes it,
 -- or a timeout passes; the attempt stays. Waitpoints are fresh (mode f) or were pending (mode p, of which only id and
 -- key are given). When signals that came early suffice, the lease is kept and the answer brings them. question is what people are asked, in a
--- form that only its readers know; '' for none.
+-- form that only its readers know; '' for none. With the part K in the condition it waits for the children that ff_wait_children made
+-- before, under the same name: when the suspension is over, however, their outcomes are recorded as a step.
 -- Flags:   none
 -- Go:      Engine.SuspendExecution
 -- Args:    protocol id session claim epoch attempt suspension request name reason timeout behaviour delay condition question count {waitpoint key mode kid digest nonce}
@@ -115,8 +116,17 @@ function ff_suspend.record(ctx, c, f, q, plan, kept)
   return u, known
 end
 
--- came is the plan of a wait for a message that is there already. The handler takes it with a call of its own.
-ff_suspend.came = { bytes = 0, signals = 0, satisfied = true }
+-- children is the wait for children of a condition that has it as a part, as they are now; nil without one. The second result is an error.
+function ff_suspend.children(ctx, c, f, q, kept)
+  if not condition.of_children(q.condition) then return nil end
+  local w = wait.parse(c.children_wait)
+  if not w or w.state == 'd' or redis.call('HGET', keys.children(ctx.r, f.id), 'name') ~= q.name then
+    return nil, reply.err('invalid_resume_condition', 'children: none were made for a wait of this name')
+  end
+  local full = wait.room(ctx, c, f.id, q.name, w.children, kept and 1 or 0)
+  if full then return nil, full end
+  return wait.tally(ctx, f.id, w)
+end
 
 -- fresh is how many waitpoints a call makes, or takes up again.
 function ff_suspend.fresh(q)
@@ -158,16 +168,18 @@ local function ff_suspend_execution(ctx, argv)
   local answer = ff_suspend.repeated(ctx, c, f, q) or fence.check(ctx, c, f) or ff_suspend.bind(ctx, c, f.id, q)
   if answer then return answer end
   if not c.had_waits then waits.none(ctx, f.id) end
-  local plan, kept, last
-  plan = signal.replay(ctx, f.id, nodes, q.list, q.bound)
-  if nodes[1].op == 'M' and mailbox.waiting(ctx, c, f.id, nodes[1].box) then plan = ff_suspend.came end
-  if q.expired and not plan.satisfied then return reply.err('pending_waitpoint_expired', q.expired) end
+  local plan, kept, last, kids
   if c.had_waits then
     last = suspension.read(ctx, f.id)
     kept, answer = suspension.remember(ctx, c, f.id, last)
     if answer then return answer end
   end
+  kids, answer = ff_suspend.children(ctx, c, f, q, kept)
+  if answer then return answer end
+  plan = arrival.begin(ctx, c, f.id, nodes, signal.replay(ctx, f.id, nodes, q.list, q.bound), kids and kids.state == 'd')
+  if q.expired and not plan.satisfied then return reply.err('pending_waitpoint_expired', q.expired) end
 
+  if kids then record.set(ctx, f.id, 'children_wait', wait.text(kids)) end
   if not plan.satisfied then ff_suspend.park(ctx, c, f, q) end
   local fresh = ff_suspend.fresh(q)
   local u, known = ff_suspend.record(ctx, c, f, q, plan, kept)
@@ -176,8 +188,10 @@ local function ff_suspend_execution(ctx, argv)
     local closed = suspension.shut(ctx, c, f.id, u, { reason = 'resumed', cause = 'already_satisfied', trigger = 'signal',
       closer = plan.closer })
     waitpoint.count(ctx, c, f.id, -closed)
+    suspension.children(ctx, f.id, u)
     record.set(ctx, f.id, 'had_waits', '1', 'resume_bytes', suspension.told(u))
     stream.again(ctx, c, f, 'u')
+    if kids then flow.apply(ctx) end
     return ff_suspend.answer(ctx, reply.ok, f.id, u, 'satisfied', known)
   end
   indexes.leave(ctx, c, f.id)

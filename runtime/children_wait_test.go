@@ -1,0 +1,122 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// slow is a kind whose handler runs until it is cancelled.
+func slow(cancelled *atomic.Int32) handler.Binding {
+	return handler.Bind(handler.Define[string, string]("slow", handler.NoRetry()), func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
+		<-ctx.Done()
+		if errors.Is(context.Cause(ctx), flowfabric.ErrCancelled) {
+			cancelled.Add(1)
+		}
+		return "", ctx.Err()
+	})
+}
+
+var slowly = handler.Define[string, string]("slow", handler.NoRetry())
+
+// Fail-fast: the parent goes on when one child has failed, and the other is cancelled, of which its handler hears.
+func TestChildrenFailFast(t *testing.T) {
+	servers(t, func(w *env) {
+		var cancelled atomic.Int32
+		w.start(runtime.Config{}, append(echoes(), slow(&cancelled), handler.Bind(parent, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+			set := flow.Children("parts", flow.FailFast(), flow.CancelRemaining())
+			good, open := flow.Child(set, "good", echo, "x"), flow.Child(set, "open", slowly, "", flowfabric.Priority(9))
+			bad := flow.Child(set, "bad", broken, "no", flow.After(good))
+			if err := set.Wait(ctx, task); err != nil {
+				return "", err
+			}
+			_, failed := bad.Result(ctx, task)
+			_, never := open.Result(ctx, task)
+			if !errors.Is(failed, flowfabric.ErrFailed) || !errors.Is(never, flowfabric.ErrNotTerminal) {
+				return "", fmt.Errorf("%w, %w", failed, never)
+			}
+			return fmt.Sprint(good.Outcome(task), " ", bad.Outcome(task)), nil
+		}))...)
+		id := w.submitKind("parent", "")
+		if s := w.reach(id, codes.Completed, codes.Failed); w.result(id, 0) != `"completed failed"` {
+			t.Errorf("got %s, %s %s", w.result(id, 0), s.FailureCategory, s.FailureReason)
+		}
+		if s := w.reach(id.Child("parts", "open"), codes.Cancelled, codes.CancelN); s.State.Code == codes.Cancelled {
+			w.eventually("the handler hears of it", func() bool { return cancelled.Load() == 1 })
+		}
+	})
+}
+
+// Children, a signal, a message or an operator: whichever comes first ends the wait, and the handler knows which.
+func TestChildrenOrSomethingElse(t *testing.T) {
+	servers(t, func(w *env) {
+		var cancelled atomic.Int32
+		w.start(signing(), append(echoes(), slow(&cancelled), handler.Bind(parent, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+			set := flow.Children("parts", flow.First())
+			kind := map[bool]*handler.Definition[string, string]{true: echo, false: slowly}[in == "children"]
+			child := flow.Child(set, "c", kind, "x")
+			r, err := set.WaitOr(ctx, task, suspend.AnyOf(suspend.Signal("stop"), suspend.Mailbox("user")))
+			if err != nil {
+				return "", err
+			}
+			messages, err := suspend.Drain(ctx, task, "user")
+			return fmt.Sprint(r.Cause, len(r.Signals), len(messages), child.Outcome(task)), err
+		}))...)
+		for in, want := range map[string]string{"children": `"children0 0completed"`, "signal": `"signal1 0"`, "message": `"message0 1"`, "operator": `"operator0 0"`} {
+			id := w.submitKind("parent", in)
+			if in != "children" {
+				w.reach(id, codes.AwaitingChildren)
+			}
+			switch in {
+			case "signal":
+				w.signalled(id, "stop", `"x"`, "resume_condition_satisfied")
+			case "message":
+				if _, err := w.engine.SendMessage(w.ctx, id, engine.Message{Mailbox: "user", Encoding: "utf8", Payload: []byte("stop")}); err != nil {
+					t.Fatal(err)
+				}
+			case "operator":
+				if _, err := w.engine.ResumeExecution(w.ctx, id, engine.ResumeRequest{By: "op"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if s := w.reach(id, codes.Completed, codes.Failed); w.result(id, 0) != want {
+				t.Errorf("%s: got %s, want %s, %s %s", in, w.result(id, 0), want, s.FailureCategory, s.FailureReason)
+			}
+		}
+	})
+}
+
+// A wait for children alone that an operator ends has no answer, as one for a signal.
+func TestChildrenAndAnOperator(t *testing.T) {
+	servers(t, func(w *env) {
+		var cancelled atomic.Int32
+		w.start(signing(), slow(&cancelled), handler.Bind(parent, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+			set := flow.Children("parts", flow.CancelRemaining())
+			child := flow.Child(set, "c", slowly, "")
+			err := set.Wait(ctx, task, suspend.ResumeAfter(0))
+			if !errors.Is(err, flowfabric.ErrNoSignal) {
+				return "", err
+			}
+			return "told " + string(child.Outcome(task)), nil
+		}))
+		id := w.submitKind("parent", "")
+		w.reach(id, codes.AwaitingChildren)
+		if _, err := w.engine.ResumeExecution(w.ctx, id, engine.ResumeRequest{By: "op"}); err != nil {
+			t.Fatal(err)
+		}
+		if s := w.reach(id, codes.Completed, codes.Failed); w.result(id, 0) != `"told "` {
+			t.Errorf("got %s, %s %s", w.result(id, 0), s.FailureCategory, s.FailureReason)
+		}
+		w.reach(id.Child("parts", "c"), codes.Cancelled, codes.CancelN)
+	})
+}
