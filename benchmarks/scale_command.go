@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/scale"
 )
@@ -132,7 +133,7 @@ func measureConstants(ctx context.Context, args []string, out, progress io.Write
 	}); err != nil {
 		return err
 	}
-	c, err := scale.Constants(ctx, server, scale.Published())
+	c, err := scale.Constants(ctx, server, 8*time.Second, scale.Published())
 	if err != nil {
 		return err
 	}

@@ -28,8 +28,9 @@ const many = 400
 const channels = 64
 
 // Constants measures, on a server of its own, what connections, channels, waiting workers, sessions and registrations occupy, and what a
-// message to many, a poll, a doorbell and an empty claim cost. It replaces these in c.
-func Constants(ctx context.Context, program string, c Costs) (Costs, error) {
+// message to many, a poll, a doorbell and an empty claim cost. It replaces these in c. Before it looks at connections it lets them rest, since the
+// server frees the buffers of idle ones after seconds.
+func Constants(ctx context.Context, program string, rest time.Duration, c Costs) (Costs, error) {
 	s, err := server.Start(ctx, program)
 	if err != nil {
 		return c, err
@@ -40,7 +41,7 @@ func Constants(ctx context.Context, program string, c Costs) (Costs, error) {
 		return c, err
 	}
 	defer e.Close()
-	m := &constants{s: s, e: e, c: c}
+	m := &constants{s: s, e: e, c: c, rest: rest}
 	for _, step := range []func(context.Context) error{m.polls, m.registrations, m.waiters, m.sessions, m.connections} {
 		if err := step(ctx); err != nil {
 			return c, fmt.Errorf("scale: %w", err)
@@ -53,6 +54,7 @@ type constants struct {
 	s     *server.Server
 	e     *engine.Engine
 	c     Costs
+	rest  time.Duration
 	claim engine.ClaimRequest
 }
 
@@ -71,6 +73,11 @@ func (m *constants) grown(ctx context.Context, memory func(context.Context) (flo
 
 // memory counts buffers of connections, too, unlike [server.Server.Memory].
 func (m *constants) memory(ctx context.Context) (float64, error) {
+	select {
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	case <-time.After(m.rest):
+	}
 	if _, err := m.s.Memory(ctx); err != nil { // waits until it has come to rest
 		return 0, err
 	}

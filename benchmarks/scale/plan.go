@@ -75,9 +75,8 @@ func (w Wish) on(primaries int, c Costs) Need {
 	cost("frames", w.Tails*w.Frames, c.Append.Fixed+c.Append.Item+c.Ring, 1)
 
 	pause := min(max(1, w.Workers/fleetPolls), pollSeldom.Seconds())
-	asked := math.Ceil(k / pollTurns) // partitions of a poll, each a call
+	asked := float64(clusterPoll(w.Partitions, w.Workers)) // partitions of a poll, each a call
 	if !cluster {
-		asked = 1
 		most := math.Ceil(k * min(1, pollSeldom.Seconds()*fleetPolls/max(w.Workers, 1)))
 		cost("polls", w.Workers/pause, c.Poll.Fixed+c.Poll.Item*most, 1)
 	} else {
@@ -87,7 +86,7 @@ func (w Wish) on(primaries int, c Costs) Need {
 	cost("renewals", sessions*3/w.Lease, c.Renew, 0)
 	cost("registering as waiters", w.Workers*(1-w.Busy)*k/registration.Seconds(), c.Empty, 0)
 	cost("worker registry", w.Workers*3/w.Lease, c.Renew, 1)
-	n.Cores["pings of workers"] = w.Workers * connections * p / pingEvery.Seconds() * (c.Ping + c.Outside.Fixed/2) / 1e6
+	n.Cores["pings of workers"] = w.Workers * connections * p / pingEvery.Seconds() * (c.Ping + c.Outside.Fixed) / 1e6
 	cost("ticks", k, c.Tick, 0)
 
 	b := c.Bytes

@@ -76,7 +76,7 @@ func (w *worker) timers() {
 		for range connections {
 			s.every(pingEvery, func() {
 				s.clock.after(micros(s.costs.Hop), func() {
-					p.arrive(func() (time.Duration, func()) { s.pings++; return micros(s.costs.Ping), func() {} })
+					p.arrive(func() (time.Duration, func()) { s.pings++; return micros(s.costs.Ping + s.costs.Outside.Fixed), func() {} })
 				})
 			})
 		}
@@ -90,7 +90,7 @@ func (w *worker) timers() {
 	}
 }
 
-// poll asks all partitions in one call, or in a cluster a sixteenth of them in a call each.
+// poll asks all partitions in one call, or in a cluster some of them in a call each.
 func (w *worker) poll() {
 	s := w.s
 	n := s.Partitions
@@ -102,10 +102,16 @@ func (w *worker) poll() {
 		s.function(s.primaries[0], func() (int, time.Duration) { return 0, s.costs.Poll.Of(n) }, func() {})
 		return
 	}
-	for range (n + pollTurns - 1) / pollTurns {
+	for range clusterPoll(n, float64(s.Workers)) {
 		s.function(s.partitions[w.pollNext].primary, func() (int, time.Duration) { return 0, s.costs.Poll.Of(1) }, func() {})
 		w.pollNext = (w.pollNext + 1) % n
 	}
+}
+
+// clusterPoll is how many partitions a poll asks for in a cluster: a part, but of a large fleet only as many as give each a poll a second.
+func clusterPoll(partitions int, workers float64) int {
+	enough := int(float64(partitions)*pollSeldom.Seconds()/max(workers, 1)) + 1
+	return min((partitions+pollTurns-1)/pollTurns, enough)
 }
 
 func (w *worker) enqueue(p int) {
