@@ -112,6 +112,7 @@ func planScale(args []string, out, progress io.Writer) error {
 		f.Float64Var(&w.Tails, "tails", 0, "executions that are followed, by one reader each")
 		f.Float64Var(&w.Frames, "frames", 1, "calls that append to each of them, a second")
 		f.IntVar(&w.Partitions, "partitions", 64, "1..1024")
+		f.IntVar(&w.Homes, "homes", 0, "what if a worker dealt with so many partitions only; 0: with all, as it does")
 		f.Float64Var(&w.Lease, "lease", 30, "seconds")
 		f.Float64Var(&w.Memory, "memory", 24e9, "usable bytes of a primary")
 		f.Float64Var(&w.Use, "use", 0.6, "of a primary's processor at most")

@@ -17,6 +17,7 @@ type Wish struct {
 	Busy                     float64 // sessions of a worker, as a part of the partitions
 	Tails, Frames            float64 // that are followed at the same time; calls that append to each, a second
 	Partitions               int
+	Homes                    int     // what if a worker dealt with so many partitions only; 0: with all, as it does
 	Lease                    float64 // seconds
 
 	Memory float64 // usable bytes of a primary
@@ -48,6 +49,9 @@ func Plan(w Wish, c Costs) (Need, error) {
 		return Need{}, fmt.Errorf("scale: %d a call, %d partitions, %g bytes and %g of a primary, leases of %g s: want 1..100, 1..1024, more than 0, 0..1, 1 or more",
 			w.Batch, w.Partitions, w.Memory, w.Use, w.Lease)
 	}
+	if w.Homes < 0 || w.Homes > w.Partitions {
+		return Need{}, fmt.Errorf("scale: %d homes of a worker, want 0..%d", w.Homes, w.Partitions)
+	}
 	if min(w.Waiting, w.Suspended, w.Done, w.Rate, w.Workers, w.Tails, w.Frames, w.Busy) < 0 {
 		return Need{}, errors.New("scale: a wish must not be negative")
 	}
@@ -65,6 +69,11 @@ func (w Wish) on(primaries int, c Costs) Need {
 	p, k := float64(primaries), float64(w.Partitions)
 	n := Need{Primaries: primaries, Skew: Skew(w.Partitions, primaries), Cores: map[string]float64{}}
 	cluster := primaries > 1
+	mine := k // partitions of a worker
+	if w.Homes > 0 {
+		mine = float64(w.Homes)
+	}
+	reached := min(mine, p) // primaries to which it has connections
 	cost := func(use string, calls, us, items float64) {
 		n.Cores[use] = calls * (us + c.Outside.Fixed + items*c.Outside.Item) / 1e6
 		if use != "lifecycles" && use != "frames" {
@@ -82,21 +91,21 @@ func (w Wish) on(primaries int, c Costs) Need {
 	} else {
 		cost("polls", w.Workers/pause*asked, c.Poll.Fixed+c.Poll.Item, 1)
 	}
-	sessions := w.Workers * w.Busy * k
+	sessions := w.Workers * w.Busy * mine
 	cost("renewals", sessions*3/w.Lease, c.Renew, 0)
-	cost("registering as waiters", w.Workers*(1-w.Busy)*k/registration.Seconds(), c.Empty, 0)
+	cost("registering as waiters", w.Workers*(1-w.Busy)*mine/registration.Seconds(), c.Empty, 0)
 	cost("worker registry", w.Workers*3/w.Lease, c.Renew, 1)
-	n.Cores["pings of workers"] = w.Workers * connections * p / pingEvery.Seconds() * (c.Ping + c.Outside.Fixed) / 1e6
+	n.Cores["pings of workers"] = w.Workers * connections * reached / pingEvery.Seconds() * (c.Ping + c.Outside.Fixed) / 1e6
 	cost("ticks", k, c.Tick, 0)
 
 	b := c.Bytes
-	channels := w.Workers * k
+	channels := w.Workers * mine
 	n.Bytes = w.Waiting*(b.Waiting+b.Payload) + w.Suspended*(b.Suspended+b.Payload) + w.Done*(b.Done+b.Payload+b.Result) +
-		w.Workers*connections*p*b.Connection + channels*(b.Subscription+b.Shared) + channels*(1-w.Busy)*b.Waiter + sessions*b.Session +
+		w.Workers*connections*reached*b.Connection + channels*(b.Subscription+b.Shared) + channels*(1-w.Busy)*b.Waiter + sessions*b.Session +
 		w.Workers*b.Registration + w.Tails*b.Subscription
-	n.Connections = w.Workers * connections
+	n.Connections = w.Workers * connections * reached / p
 	n.Start = channels * (c.Empty + c.Outside.Fixed) / 1e6
-	n.UrgentMillis = w.Workers * c.Fanout / 1e3
+	n.UrgentMillis = w.Workers * mine / k * c.Fanout / 1e3
 	n.PartitionSize = n.Bytes / k
 
 	sum := 0.0

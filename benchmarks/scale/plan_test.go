@@ -59,6 +59,21 @@ func TestAPlanAddsUp(t *testing.T) {
 	}
 }
 
+// Workers that deal with some partitions only cost less, and as many as all of them cost the same.
+func TestHomesCostLess(t *testing.T) {
+	w := whole()
+	w.Workers = 10_000
+	all := w.on(16, Published())
+	w.Homes = w.Partitions
+	if n := w.on(16, Published()); n.Cores["renewals"] != all.Cores["renewals"] || n.Connections != all.Connections || n.Bytes != all.Bytes {
+		t.Errorf("all partitions as homes: %+v, want %+v", n, all)
+	}
+	w.Homes = 8
+	if n := w.on(16, Published()); n.Cores["renewals"] != all.Cores["renewals"]/32 || n.Connections != all.Connections/2 || n.Bytes >= all.Bytes {
+		t.Errorf("eight homes: %+v, all: %+v", n, all)
+	}
+}
+
 // Where partitions run out, a plan says so.
 func TestAPlanMayFail(t *testing.T) {
 	w := whole()

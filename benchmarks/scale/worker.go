@@ -76,7 +76,10 @@ func (w *worker) timers() {
 		for range connections {
 			s.every(pingEvery, func() {
 				s.clock.after(micros(s.costs.Hop), func() {
-					p.arrive(func() (time.Duration, func()) { s.pings++; return micros(s.costs.Ping + s.costs.Outside.Fixed), func() {} })
+					p.arrive(func() (time.Duration, func()) {
+						s.pings++
+						return micros(s.costs.Ping + s.costs.Outside.Fixed), func() {}
+					})
 				})
 			})
 		}
