@@ -45,7 +45,7 @@ func predictScale(ctx context.Context, args []string, out, progress io.Writer) e
 		f.IntVar(&l.Concurrency, "c", 64, "handlers of a worker")
 		f.Float64Var(&l.Work, "work", 0, "seconds that a handler takes")
 		f.BoolVar(&l.Spread, "spread", false, "handlers take random times of that mean")
-		f.Float64Var(&l.Grain, "grain", 0, "how late timers of a worker may be, in seconds: 0.001 for handlers that sleep")
+		f.Float64Var(&l.Grain, "grain", 0, "how late timers of a process may be, in seconds: 0.001 for handlers that sleep and for submits at random moments")
 		f.Float64Var(&l.Lease, "lease", 30, "seconds")
 		f.Float64Var(&l.Seconds, "seconds", 60, "of virtual time at most")
 		f.Float64Var(&l.Warm, "warm", 0, "seconds that are not counted")

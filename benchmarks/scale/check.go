@@ -2,9 +2,9 @@ package scale
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"slices"
 	"strconv"
@@ -15,7 +15,6 @@ import (
 
 	"github.com/sourcegraph/conc/pool"
 
-	"github.com/flowfabric/flowfabric-go/benchmarks/cost"
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
@@ -39,31 +38,17 @@ type Row struct {
 // Ratio is the measured figure / the predicted one.
 func (r Row) Ratio() float64 { return r.Measured / r.Predicted }
 
-// Check measures what functions cost on this machine, and then four scenarios, and simulates the same ones with these costs. The way of a
-// message is half of what a lone submit takes beside its function.
+// Check measures five scenarios, and simulates the same ones with the published costs, fitted to this machine by three numbers:
 //
-// On a machine that others use, too, processes wait for a processor. How long the servers did is measured in each scenario, and the predicted
-// server is as much slower. So a prediction says what the model makes of the calls, not what the machine was busy with.
+//   - the pace, by which all calls take longer: that of creating 100 executions, measured right before
+//   - the hop, the way of a message: half of what a lone submit takes beside its function, measured right before
+//   - how long the servers waited for a processor, which others use, too, for each second that they ran: measured meanwhile
 func Check(ctx context.Context, o CheckOptions, out io.Writer) ([]Row, error) {
 	if o.Items < 1 || o.Items%(maxBatch*channels) != 0 || o.Lone < 100 {
 		return nil, fmt.Errorf("scale: %d and %d executions: want a multiple of %d, and at least 100", o.Items, o.Lone, maxBatch*channels)
 	}
-	r, err := cost.Run(ctx, cost.Options{Server: o.Server, Items: 64 * channels, Rounds: 1, Payload: 256, Partitions: channels, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return nil, err
-	}
-	costs, err := Published().With(r)
-	if err != nil {
-		return nil, err
-	}
-	pace := costs.Lifecycle(32) / Published().Lifecycle(32)
-	costs.Client *= pace
-	for _, us := range []*float64{&costs.Empty, &costs.Ring, &costs.Ping, &costs.Poll.Fixed, &costs.Poll.Item, &costs.Outside.Fixed, &costs.Outside.Item} {
-		*us *= pace
-	}
-	fmt.Fprintf(out, "%s; a lifecycle of 32 a call takes %.1f µs in functions, %.2f of the published time\n\n", r.Server, lifecycleInside(costs, 32), lifecycleInside(costs, 32)/lifecycleInside(Published(), 32))
-	c := &checking{o: o, costs: costs}
-	for _, one := range []func(context.Context) error{c.drain, c.handlers, c.lone, c.three} {
+	c := &checking{o: o}
+	for _, one := range []func(context.Context) error{c.drain, c.handlers, c.lone, c.stream, c.three} {
 		if err := one(ctx); err != nil {
 			return nil, err
 		}
@@ -82,14 +67,8 @@ func Check(ctx context.Context, o CheckOptions, out io.Writer) ([]Row, error) {
 	return c.rows, nil
 }
 
-func lifecycleInside(c Costs, batch int) float64 {
-	c.Outside = Call{}
-	return c.Lifecycle(batch)
-}
-
 type checking struct {
 	o     CheckOptions
-	costs Costs
 	rows  []Row
 	notes []string
 }
@@ -105,7 +84,7 @@ func (c *checking) measure(ctx context.Context, name string, cluster bool, chang
 	if change != nil {
 		change(&sizes)
 	}
-	w := &watched{System: flowfabric.System{Program: c.o.Server, Cluster: cluster}}
+	w := c.watching(cluster)
 	at := slices.IndexFunc(scenario.All, func(s scenario.Scenario) bool { return s.Name == name })
 	results, err := scenario.Run(ctx, scenario.All[at], []driver.System{w}, sizes, func(string, int) {})
 	if err != nil {
@@ -114,12 +93,18 @@ func (c *checking) measure(ctx context.Context, name string, cluster bool, chang
 	return results[0].Rounds[0].Figures, w, nil
 }
 
+func (c *checking) watching(cluster bool) *watched {
+	return &watched{System: flowfabric.System{Program: c.o.Server, Cluster: cluster}}
+}
+
 // simulated is the prediction under the costs of servers that waited for a processor.
 func (c *checking) simulated(name string, l Load, w *watched) (Result, error) {
-	slow := w.slow()
-	costs := c.costs.Slowed(slow)
-	costs.Hop = max(1, (float64(w.submit.Microseconds())-costs.Create.Fixed-costs.Create.Item-costs.Outside.Fixed-costs.Outside.Item)/2)
-	c.notes = append(c.notes, fmt.Sprintf("%s: waiting for a processor made the servers %.2f times as slow; a hop took %.0f µs", name, slow, costs.Hop))
+	costs := Published().Slowed(w.pace)
+	costs.Client *= w.pace
+	costs.Hop = max(1, float64((w.submit-costs.Create.Of(1)-costs.Outside.Of(1)).Microseconds())/2)
+	costs = costs.Slowed(w.slow())
+	c.notes = append(c.notes, fmt.Sprintf("%s on %s: calls take %.2f of their published time, %.2f times that with waiting for a processor; a hop takes %.0f µs",
+		name, w.name, w.pace, w.slow(), costs.Hop))
 	return Simulate(l, costs)
 }
 
@@ -219,7 +204,9 @@ func (c *checking) three(ctx context.Context) error {
 type watched struct {
 	flowfabric.System
 	nodes  []*server.Server
-	submit time.Duration // the median
+	name   string        // of the server
+	pace   float64       // of its calls; 1 is as published
+	submit time.Duration // of a lone one, the median
 	seen   []look
 }
 
@@ -234,6 +221,7 @@ func (w *watched) Serve(ctx context.Context, how driver.Serving) (driver.Server,
 	if err != nil {
 		return nil, err
 	}
+	w.name = s.Name()
 	switch s := s.(type) {
 	case *server.Server:
 		w.nodes = []*server.Server{s}
@@ -269,13 +257,27 @@ func (s *watchedCluster) Sample(ctx context.Context) (driver.Sample, error) {
 	return s.Cluster.Sample(ctx)
 }
 
-// ask measures a submit to a server that rests.
+// ask measures submits: many, and alone to a server that rests.
 func (w *watched) ask(ctx context.Context, s driver.Server) error {
 	store, err := w.Open(ctx, s, driver.Settings{Partitions: channels})
 	if err != nil {
 		return err
 	}
 	defer store.Close()
+	p, err := w.nodes[0].Timed(ctx, "fcall", func() error {
+		payloads := make([][]byte, maxBatch*channels)
+		for i := range payloads {
+			payloads[i] = make([]byte, 256)
+		}
+		return store.SubmitMany(ctx, payloads)
+	})
+	if err != nil {
+		return err
+	}
+	if p.USec == 0 {
+		return errors.New("scale: the server does not tell how long its calls take")
+	}
+	w.pace = p.USec / float64(Published().Create.Of(maxBatch).Microseconds())
 	var took []time.Duration
 	for range 200 {
 		select {

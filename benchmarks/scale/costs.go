@@ -1,11 +1,6 @@
 package scale
 
-import (
-	"fmt"
-	"time"
-
-	"github.com/flowfabric/flowfabric-go/benchmarks/cost"
-)
+import "time"
 
 // Call is the server time of a call: Fixed, and Item for each item, both in µs.
 type Call struct {
@@ -77,27 +72,6 @@ func Published() Costs {
 func through(one, each float64) Call {
 	item := max(0, (32*each-one)/31)
 	return Call{Fixed: one - item, Item: item}
-}
-
-// With replaces what a report of scenario cost measured.
-func (c Costs) With(r cost.Report) (Costs, error) {
-	at := map[string]float64{}
-	for _, m := range r.Costs {
-		at[fmt.Sprintf("%s %d", m.Operation, m.PerCall)] = m.Micros
-	}
-	for name, to := range map[string]*Call{"create": &c.Create, "claim": &c.Claim, "complete": &c.Complete, "append": &c.Append} {
-		one, each := at[name+" 1"], at[name+" 32"]
-		if one <= 0 || each <= 0 {
-			return c, fmt.Errorf("scale: the costs have no %s of 1 and of 32 items", name)
-		}
-		*to = through(one, each)
-	}
-	for name, to := range map[string]*float64{"renew": &c.Renew, "tick": &c.Tick, "suspend": &c.Suspend, "signal": &c.Signal} {
-		if *to = at[name+" 1"]; *to <= 0 {
-			return c, fmt.Errorf("scale: the costs have no %s", name)
-		}
-	}
-	return c, nil
 }
 
 // Slowed are the same costs on a server that is that much slower.

@@ -95,7 +95,7 @@ func (w Wish) on(primaries int, c Costs) Need {
 	cost("renewals", sessions*3/w.Lease, c.Renew, 0)
 	cost("registering as waiters", w.Workers*(1-w.Busy)*mine/registration.Seconds(), c.Empty, 0)
 	cost("worker registry", w.Workers*3/w.Lease, c.Renew, 1)
-	n.Cores["pings of workers"] = w.Workers * connections * reached / pingEvery.Seconds() * (c.Ping + c.Outside.Fixed) / 1e6
+	n.Cores["pings of workers"] = w.Workers * pinged * reached / pingEvery.Seconds() * (c.Ping + c.Outside.Fixed) / 1e6
 	cost("ticks", k, c.Tick, 0)
 
 	b := c.Bytes

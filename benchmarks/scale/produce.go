@@ -48,14 +48,24 @@ func (s *simulation) produce() {
 	pace := float64(s.Producers) / s.Rate
 	for range s.Producers {
 		p := &producer{s: s, turn: s.random.IntN(s.Partitions)}
+		due := seconds(s.random.ExpFloat64() * pace)
 		var next func()
 		next = func() {
 			if submit(p, nil) {
-				s.clock.after(seconds(s.random.ExpFloat64()*pace), next)
+				due += seconds(s.random.ExpFloat64() * pace)
+				s.clock.after(rounded(due, seconds(s.Grain))-s.clock.now, next)
 			}
 		}
-		s.clock.after(seconds(s.random.ExpFloat64()*pace), next)
+		s.clock.after(rounded(due, seconds(s.Grain)), next)
 	}
+}
+
+// rounded is the first look at timers at or after a moment, if they are looked at so often.
+func rounded(at, grain time.Duration) time.Duration {
+	if grain == 0 {
+		return at
+	}
+	return (at + grain - 1) / grain * grain
 }
 
 func (p *producer) submit(j *job) {

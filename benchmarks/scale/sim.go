@@ -26,7 +26,7 @@ type Load struct {
 	Concurrency int     `json:"concurrency"`
 	Work        float64 `json:"work"`   // that a handler takes
 	Spread      bool    `json:"spread"` // handlers take random times of that mean instead
-	// Grain is how often an idle worker process looks at its timers: Go's scheduler, when it sleeps, wakes up to a millisecond late.
+	// Grain is how often an idle process looks at its timers: Go's scheduler, when it sleeps, wakes up to a millisecond late.
 	Grain float64 `json:"grain"`
 	Lease float64 `json:"lease"`
 
