@@ -150,7 +150,18 @@ func (c *checking) throughput(name string, l Load, f measure.Figures, w *watched
 	}
 	c.add(name, "executions/s", r.Throughput, f[measure.Throughput])
 	c.add(name, "calls", r.Calls, f[measure.CallsItem])
+	c.add(name, "server µs", serverMicros(r, w), f[measure.ServerItem])
 	return nil
+}
+
+// serverMicros is the processor time that all primaries need for an execution. One that waits for a processor is busy for longer, but does not
+// use more of it.
+func serverMicros(r Result, w *watched) float64 {
+	used := 0.0
+	for _, u := range r.Utilisation {
+		used += u
+	}
+	return used * 1e6 / r.Throughput / w.slow()
 }
 
 func (c *checking) handlers(ctx context.Context) error {
@@ -194,7 +205,7 @@ func (c *checking) three(ctx context.Context) error {
 	}
 	shares := w.shares()
 	for i, n := range Spread(channels, 3) {
-		c.add("three primaries", fmt.Sprintf("share of calls of primary %d", i+1), float64(n)/channels, shares[i])
+		c.add("three primaries", fmt.Sprintf("processor share of primary %d", i+1), float64(n)/channels, shares[i])
 	}
 	return nil
 }
@@ -212,7 +223,7 @@ type watched struct {
 
 type look struct {
 	run, wait time.Duration // of all servers
-	calls     []float64     // of each
+	used      []float64     // processor time of each, in s
 }
 
 // Serve starts what the system starts.
@@ -305,7 +316,7 @@ func (w *watched) look(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		l.calls = append(l.calls, sample.Commands["fcall"].Calls)
+		l.used = append(l.used, sample.CPU.Seconds())
 	}
 	w.seen = append(w.seen, l)
 	return nil
@@ -332,12 +343,12 @@ func (w *watched) slow() float64 {
 	return 1 + float64(last.wait-first.wait)/float64(last.run-first.run)
 }
 
-// shares are the parts of all calls that each server had.
+// shares are the parts of all processor time that each server had.
 func (w *watched) shares() []float64 {
 	first, last := w.seen[len(w.seen)-2], w.seen[len(w.seen)-1]
-	out, sum := make([]float64, len(last.calls)), 0.0
+	out, sum := make([]float64, len(last.used)), 0.0
 	for i := range out {
-		out[i] = last.calls[i] - first.calls[i]
+		out[i] = last.used[i] - first.used[i]
 		sum += out[i]
 	}
 	for i := range out {

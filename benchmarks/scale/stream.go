@@ -36,8 +36,7 @@ func (c *checking) stream(ctx context.Context) error {
 	}
 	c.add(name, "start p50 ms", r.P50, f[measure.P50])
 	c.add(name, "calls", r.Calls, f[measure.CallsItem])
-	// A server that waits for a processor is busy for longer, but does not use more of one.
-	c.add(name, "server µs", r.Utilisation[0]*1e6/r.Throughput/w.slow(), f[measure.ServerItem])
+	c.add(name, "server µs", serverMicros(r, w), f[measure.ServerItem])
 	return nil
 }
 
