@@ -23,6 +23,7 @@ var commands = map[string]func(ctx context.Context, args []string, out, progress
 	"http":    measureHTTP,
 	"tenants": measureTenants,
 	"agent":   measureAgents,
+	"scale":   predictScale,
 }
 
 // command parses the flags of a command, whose usage is a line.

@@ -22,6 +22,9 @@ const (
 	pollTimeout = 5 * time.Second
 	// pollTurns is how many polls in a cluster, where each partition is a call, go by until every one was asked.
 	pollTurns = 16
+	// clusterPolls is how many polls a second a partition of a cluster gets at least from a fleet that is so large that a worker can ask for a
+	// smaller part than one of pollTurns.
+	clusterPolls = 1
 	// A process that dies leaves many ticks undone, which become overdue within a second of each other: who hears
 	// of one that is new listens closely for a while, but not all the time, in case the server is merely slow.
 	alertEvery = 500 * time.Millisecond
@@ -130,7 +133,8 @@ func (p *poller) turn(now time.Time) []uint16 {
 	switch wished := p.wished(); {
 	case p.alert(now):
 	case p.store.Cluster():
-		n = (n + pollTurns - 1) / pollTurns
+		enough := time.Duration(n) * clusterPolls * p.most() / max(time.Duration(p.fleet())*time.Second, 1)
+		n = min((n+pollTurns-1)/pollTurns, int(enough)+1)
 	case wished > p.most(): // as many partitions a second are asked for as if it polled as seldom as wished
 		n = int((time.Duration(n)*p.most() + wished - 1) / wished)
 	}

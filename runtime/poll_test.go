@@ -102,6 +102,27 @@ func TestPollsOfALargeFleetAreSmall(t *testing.T) {
 	}
 }
 
+// In a cluster a poll is a call for each partition that it asks for. Those of a large fleet are few, and cover all partitions.
+func TestPollsOfALargeFleetAreFewInACluster(t *testing.T) {
+	for fleet, want := range map[int]int{100: 16, 1_000: 2, 100_000: 1} { // 256 partitions, each asked at least once a second, every 7.5 s by a worker
+		synctest.Test(t, func(t *testing.T) {
+			s := newSilent(256, 0)
+			s.cluster, s.fleet = true, fleet
+			servingAs(t, s, Config{}, 100*time.Minute)
+			polls, asked := s.polls[16:len(s.polls)-1], map[uint16]bool{} // the first knows of no others, the last is the farewell
+			for _, p := range polls {
+				asked[p.partitions[0]] = true
+			}
+			if n, most := len(polls), want*100*60*12/75; n > most || n < most/2 {
+				t.Errorf("%d workers: %d calls in 100 minutes, want about %d", fleet, n, most*10/12)
+			}
+			if len(asked) != 256 {
+				t.Errorf("%d workers: %d partitions were asked for in the end, want all 256", fleet, len(asked))
+			}
+		})
+	}
+}
+
 // Who got no answer asks again soon, however many others there are.
 func TestPollsThatFailAreNotSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

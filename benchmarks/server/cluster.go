@@ -153,6 +153,9 @@ func (c *Cluster) PID() int { return c.nodes[0].PID() }
 // Dir is where the first node's files are; those of the others are beside it.
 func (c *Cluster) Dir() string { return c.nodes[0].Dir() }
 
+// Nodes are the primaries, in the order of their slots.
+func (c *Cluster) Nodes() []*Server { return c.nodes }
+
 // Cardinality is how many members a sorted set has, wherever it is.
 func (c *Cluster) Cardinality(ctx context.Context, key string) (int64, error) {
 	return cardinality(ctx, c.client, key)

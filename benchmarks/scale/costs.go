@@ -1,0 +1,93 @@
+package scale
+
+import "time"
+
+// Call is the server time of a call: Fixed, and Item for each item, both in µs.
+type Call struct {
+	Fixed float64 `json:"fixed_us"`
+	Item  float64 `json:"item_us"`
+}
+
+// Of is the time of a call with n items.
+func (c Call) Of(n int) time.Duration { return micros(c.Fixed + c.Item*float64(n)) }
+
+func micros(us float64) time.Duration { return time.Duration(us * float64(time.Microsecond)) }
+
+// Costs are the constants of the model. All but Bytes are µs.
+type Costs struct {
+	Create   Call `json:"create"`
+	Claim    Call `json:"claim"`
+	Complete Call `json:"complete"`
+	Append   Call `json:"append"`
+	Poll     Call `json:"poll"` // its items are partitions
+
+	Empty   float64 `json:"empty_claim_us"` // finds nothing and registers
+	Suspend float64 `json:"suspend_us"`
+	Signal  float64 `json:"signal_us"`
+	Renew   float64 `json:"renew_us"`
+	Tick    float64 `json:"tick_us"`
+	Ring    float64 `json:"ring_us"` // a doorbell inside a call
+	Ping    float64 `json:"ping_us"`
+	Fanout  float64 `json:"fanout_us"` // a message to one more connection
+
+	// Outside is what a call costs the server outside its function: reading, parsing, answering; items are those of the call.
+	Outside Call `json:"outside"`
+	// Hop is the way of a message from one process until another acts on it.
+	Hop float64 `json:"hop_us"`
+	// Client is the processor time of a worker for each job, of which a worker process has one processor.
+	Client float64 `json:"client_us"`
+
+	Bytes Bytes `json:"bytes"`
+}
+
+// Bytes are what the server's memory holds for one of each; executions without their payload.
+type Bytes struct {
+	Waiting      float64 `json:"waiting"`
+	Suspended    float64 `json:"suspended"`
+	Active       float64 `json:"active"`
+	Done         float64 `json:"done"`
+	Payload      float64 `json:"payload"`
+	Result       float64 `json:"result"`
+	Connection   float64 `json:"connection"`
+	Subscription float64 `json:"subscription"` // a channel with one subscriber
+	Shared       float64 `json:"shared"`       // one more subscriber of a channel
+	Waiter       float64 `json:"waiter"`
+	Session      float64 `json:"session"`
+	Registration float64 `json:"registration"`
+}
+
+// Published are the constants that docs/explanation/scale.md explains: run 3 of results/REPORT.md, on two quiet cores with Redis 7.0.15, and
+// what [Constants] measured. A connection has 2 kB after a rest and 30 kB when it was just used.
+func Published() Costs {
+	return Costs{
+		Create: through(24.1, 5.84), Claim: through(39.7, 8.45), Complete: through(24.1, 10.0), Append: through(25.1, 2.75),
+		Poll: Call{5, 1.1}, Empty: 37, Suspend: 45.1, Signal: 60.2, Renew: 9.0, Tick: 18.0, Ring: 2, Ping: 1, Fanout: 0.6,
+		Outside: Call{8, 1}, Hop: 75, Client: 8.4,
+		Bytes: Bytes{Waiting: 371, Suspended: 1364, Active: 436, Done: 501, Payload: 256, Result: 45,
+			Connection: 10_000, Subscription: 250, Shared: 120, Waiter: 130, Session: 470, Registration: 1260},
+	}
+}
+
+// through is the call that takes so many µs for each item when it has one, and when it has 32.
+func through(one, each float64) Call {
+	item := max(0, (32*each-one)/31)
+	return Call{Fixed: one - item, Item: item}
+}
+
+// Slowed are the same costs on a server that is that much slower.
+func (c Costs) Slowed(by float64) Costs {
+	for _, call := range []*Call{&c.Create, &c.Claim, &c.Complete, &c.Append, &c.Poll, &c.Outside} {
+		call.Fixed, call.Item = call.Fixed*by, call.Item*by
+	}
+	for _, us := range []*float64{&c.Empty, &c.Suspend, &c.Signal, &c.Renew, &c.Tick, &c.Ring, &c.Ping, &c.Fanout} {
+		*us *= by
+	}
+	return c
+}
+
+// Lifecycle is the server time of one execution, in µs, when calls have so many items.
+func (c Costs) Lifecycle(batch int) float64 {
+	n := float64(batch)
+	inside := c.Create.Fixed + c.Claim.Fixed + c.Complete.Fixed + 3*c.Outside.Fixed
+	return inside/n + c.Create.Item + c.Claim.Item + c.Complete.Item + 3*c.Outside.Item
+}
