@@ -9,7 +9,7 @@ var childrenMutants = []Mutant{
 	{"children: fail-fast ends with any child", "wait.decide", `(w.mode == 'fast' and w.others > 0)`, `w.mode == 'fast'`, kids},
 	{"children: nobody cancels those that remain", "wait.over", `  if open ~= '' then graph.push`, `  if false then graph.push`, kids},
 	{"children: those that remain are always cancelled", "wait.over", `w.after == 'cancel' and wait.open`, `wait.open`, kids},
-	{"children: those that others of them depend on are spared", "wait.open", `number[a] > number[b]`, `number[a] < number[b]`, kids},
+	{"children: those that others of them depend on are spared", "wait.open", `for i = #numbers, 1, -1 do`, `for i = 1, #numbers do`, kids},
 	{"children: the backlog cancels those of the next wait", "wait.over", `graph.push(ctx, 'o', wait.work(ctx, id, name), c.flow, '0 ' .. open)`,
 		`graph.push(ctx, 'o', wait.work(ctx, id, name), c.flow)`, kids},
 	{"children: one that is spared is listed by the next wait", "flow/rest", `        if known then of.tell`, `        if true then of.tell`, kids},

@@ -77,7 +77,7 @@ end
 -- open lists the children that have not ended, those that depend on others before these: so that nobody who is about to be cancelled
 -- spares another.
 function wait.open(ctx, v, flow_id)
-  local ids, number = {}, {}
+  local ids, numbers, at, out = {}, {}, {}, {}
   for i = 1, #v, 2 do
     local mark = #v[i] == 36 and string.byte(v[i + 1], 1)
     if mark == 46 or mark == 126 then ids[#ids + 1] = v[i] end -- . or ~
@@ -85,13 +85,15 @@ function wait.open(ctx, v, flow_id)
   for first = 1, #ids, 500 do
     local last = math.min(first + 499, #ids)
     local scores = redis.call('ZMSCORE', keys.members(ctx.r, flow_id), unpack(ids, first, last))
-    for i = first, last do number[ids[i]] = tonumber(scores[i - first + 1] or '-1') end
+    for i = first, last do
+      local score = scores[i - first + 1]
+      local number = score and tonumber(score) or -i -- one that the flow has lost comes last
+      numbers[i], at[number] = number, ids[i]
+    end
   end
-  table.sort(ids, function(a, b)
-    if number[a] ~= number[b] then return number[a] > number[b] end
-    return a < b
-  end)
-  return table.concat(ids)
+  table.sort(numbers) -- plain numbers: a comparison in Lua would take as long as all the rest
+  for i = #numbers, 1, -1 do out[#out + 1] = at[numbers[i]] end
+  return table.concat(out)
 end
 
 -- work is the name of what cancels the open children of a wait that is over. A parent may have several such at once.
