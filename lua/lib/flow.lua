@@ -131,6 +131,7 @@ function flow.child(ctx, h, e, id)
   redis.call('HSET', children, e.id, e.outcome .. ',' .. e.attempt .. ',' .. node)
   if not w or w.state ~= 'p' then return end -- not yet, or no longer
   local now = wait.count(w, e.outcome)
+  if now and core.terminal(c) then w.after = 'run' end -- nobody waits any more, and its end has said what becomes of the others
   record.set(ctx, id, 'children_wait', wait.text(w))
   if not now or graph.barred(ctx, h.id) then return end
   if c.state == 'R3i' then
