@@ -256,6 +256,27 @@ var cleanupScenarios = []scenario{
 		g.complete(g.claim()["other"], "")
 		g.ends(flowfabric.FlowFailed)
 	}},
+	{name: "an audit lets cleanup run that was not told of an end, and knows which failures count", run: func(w *env) {
+		w.quiet = true
+		g := w.flow().node("work", nil).node("good", nil).node("cleanup", []string{"work", "good"}, allEnded).node("undo", []string{"good"}, anyFailed).submit(engine.SealClosed)
+		c := g.claim()
+		w.set("DEL", w.k.Outgoing(g.id.Member("work").UUID())) // the work of its end is lost
+		g.fail(c["work"])
+		g.complete(c["good"], "")
+		g.are(flowfabric.WaitingChildren, "cleanup")
+		g.are(flowfabric.Skipped, "undo")
+		w.set("HINCRBY", w.k.Flow(g.id.UUID()), "lv", "1")
+		r := w.audit(true)
+		if !r.Sound() || r.Kinds[engine.FindingMissing] != 2 || r.Kinds[engine.FindingCount] != 1 {
+			w.Fatalf("found %s", found(r))
+		}
+		w.quiet = false
+		w.check()
+		same(w, "failing", g.header().Failing, 1)
+		same(w, "again", found(w.audit(true)), "")
+		g.complete(g.claim()["cleanup"], "")
+		g.ends(flowfabric.FlowFailed)
+	}},
 	{name: "children may have cleanup", run: func(w *env) {
 		parent := w.create()
 		c := w.worker("parent").one(parent)

@@ -216,7 +216,7 @@ func (w *env) editLinks(args []string) bool {
 		default:
 			w.Fatalf("no edit %s of dependants of %s", command, id)
 		}
-		l.Leads = len(l.To)
+		l.Leads, l.Aside = len(l.To), strings.Count(" "+strings.Join(l.To, " "), " o")
 	default:
 		return false
 	}
