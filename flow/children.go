@@ -3,6 +3,7 @@ package flow
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -78,9 +79,19 @@ func Child[In, Out any](s *ChildSet, name string, def *handler.Definition[In, Ou
 // Name is the child's name in its set, and as a node of the flow.
 func (c *ChildNode[Out]) Name() string { return c.n.name }
 
-// ID is the child's execution.
+// ID is the child's execution: what flowfabric.ExecutionID.Child tells, unless the parent has gone on with another input (handler.Continue).
+// The children of each input are others.
 func (c *ChildNode[Out]) ID(t *handler.Task) flowfabric.ExecutionID {
-	return t.ID().Child(c.set.wait, c.n.name)
+	return childID(t.ID(), t.Continues(), c.set.wait, c.n.name)
+}
+
+// childID is what a wait of an execution calls a child. An execution that goes on with another input makes children of its own under the
+// same names.
+func childID(parent flowfabric.ExecutionID, continues int, wait, name string) flowfabric.ExecutionID {
+	if continues > 0 {
+		wait = strconv.Itoa(continues) + "\x1f" + wait
+	}
+	return parent.Child(wait, name)
 }
 
 func (c *ChildNode[Out]) upstream() *node {
@@ -114,7 +125,7 @@ func (s *ChildSet) Wait(ctx context.Context, t *handler.Task) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	q, err := s.plan(t.ID(), t.Namespace())
+	q, err := s.plan(t.ID(), t.Continues(), t.Namespace())
 	if err != nil {
 		return handler.Permanent(err)
 	}
@@ -129,15 +140,15 @@ func (s *ChildSet) Wait(ctx context.Context, t *handler.Task) error {
 }
 
 // plan is what the execution asks for. It changes nothing.
-func (s *ChildSet) plan(parent flowfabric.ExecutionID, namespace string) (engine.ChildWait, error) {
-	id := func(node string) flowfabric.ExecutionID { return parent.Child(s.wait, node) }
+func (s *ChildSet) plan(parent flowfabric.ExecutionID, continues int, namespace string) (engine.ChildWait, error) {
+	id := func(node string) flowfabric.ExecutionID { return childID(parent, continues, s.wait, node) }
 	members, _, err := s.members(id, flowplan.Defaults{Namespace: namespace, Creator: parent.String()})
 	return engine.ChildWait{Name: s.wait, Mode: s.mode, Leave: s.leave, Park: true, Children: members}, err
 }
 
 func init() {
-	flowplan.ChildrenOf = func(set any, parent flowfabric.ExecutionID, namespace string) (engine.ChildWait, error) {
-		return set.(*ChildSet).plan(parent, namespace)
+	flowplan.ChildrenOf = func(set any, parent flowfabric.ExecutionID, continues int, namespace string) (engine.ChildWait, error) {
+		return set.(*ChildSet).plan(parent, continues, namespace)
 	}
 }
 

@@ -211,6 +211,7 @@ var routes = []*route{
 	work("complete", "complete", "End an execution with a result", "It has completed.", (*call).complete),
 	work("fail", "fail", "End an attempt that failed", "What follows.", (*call).failWork),
 	work("delay", "delay", "Put an execution aside for a while", "It goes on later, as the same attempt.", (*call).delayWork),
+	work("continue", "continueWork", "Start an execution anew with another input", "It waits for its next attempt.", (*call).continueWork),
 	work("cancel", "cancelWork", "End an execution as cancelled", "It is cancelled.", (*call).cancelWork),
 	work("release", "release", "Give an execution back, so that another worker takes it", "It waits again.", (*call).releaseWork),
 	{method: http.MethodPost, path: "/v1/workers/{key}:close", name: "closeWorker", summary: "End a session, and give back what it still has", need: takes, body: of[leasesBody](),

@@ -382,7 +382,7 @@ func (c *call) waitChildren(f flowfabric.Fence, b *childrenBody) (*childrenAnswe
 		}
 		nodes[n.Name] = flow.Child(set, n.Name, handler.Define[[]byte, []byte](n.Kind), value(n.Input), options...)
 	}
-	q, err := flowplan.ChildrenOf(set, f.Execution, s.Route.Namespace)
+	q, err := flowplan.ChildrenOf(set, f.Execution, s.Continues, s.Route.Namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -107,6 +107,7 @@ func topics() map[string][]scenario {
 		"suspend reuse": reuseScenarios,
 		"question":      questionScenarios,
 		"mailbox":       mailboxScenarios,
+		"continue":      continueScenarios,
 		"totals":        totalScenarios,
 		"modes":         modeScenarios,
 		"runs":          runScenarios,
@@ -133,7 +134,7 @@ var unmarked = []string{"golden", "lost replies", "interleavings", "errors", "fu
 
 var order = []string{
 	"create", "claim", "lease", "settle", "steps", "stream", "time", "clock", "cancel", "operator", "trail", "golden", "lost replies", "interleavings", "bell",
-	"errors", "repeat", "server", "edge cases", "tick", "modes", "runs", "suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "totals",
+	"errors", "repeat", "server", "edge cases", "tick", "modes", "runs", "suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "continue", "totals",
 	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "audit", "replicas", "counting", "flow", "gates", "spend", "fair", "fuzz",
 }
 

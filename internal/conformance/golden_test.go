@@ -151,6 +151,8 @@ func (w *env) goldenCall(name string, x placed) call {
 		return fenced("ff_delay_execution", "+1000")
 	case "delay by nothing":
 		return fenced("ff_delay_execution", "+0")
+	case "continue":
+		return fenced("ff_continue_execution", "next")
 	case "release":
 		return fenced("ff_release_execution")
 	case "cancel as owner":

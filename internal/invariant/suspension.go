@@ -40,9 +40,9 @@ func (x *execution) suspension(code flowfabric.Code, state flowfabric.State) {
 	if open && u["to"] != x.core["tt"] {
 		x.say("the suspension ends at %q, the core says %q", u["to"], x.core["tt"])
 	}
-	// A replay may have dropped what the resumption told.
+	// A replay, or another input, may have dropped what the resumption told.
 	resumed := slices.Contains([]string{"resumed", "resumed_by_operator", "timed_out_auto_resume"}, u["cs"])
-	if x.has("sg") && (!resumed || x.number("sg") < 512) || !x.has("sg") && resumed && !x.has("pc") {
+	if x.has("sg") && (!resumed || x.number("sg") < 512) || !x.has("sg") && resumed && !x.has("pc") && !x.has("lk") {
 		x.say("a claim would bring %q bytes of the suspension %v", x.core["sg"], u)
 	}
 	x.active(u, open, points)
