@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,8 @@ type run struct {
 	took  time.Duration // by recorded steps
 	tells []Message     // of tools, since the last model call
 	says  []Message     // of the user, since the last model call
+	seen  int           // how many of the first says readers have been shown, before the execution continued
+	steps int           // recorded so far, at most: receipts and waits among them
 }
 
 // Run lets a model work with tools until it has ended, and returns what came of it. A handler calls it; what it returns is the handler's to use:
@@ -74,6 +77,13 @@ func newRun(t *handler.Task, cfg Config) *run {
 	if cfg.Prompt != "" {
 		r.says = append(r.says, Message{Role: User, Text: cfg.Prompt})
 	}
+	if t.Continues() > 0 {
+		for i, m := range cfg.Messages {
+			if m.Role == Assistant {
+				r.seen = i + 1
+			}
+		}
+	}
 	for i := range r.says {
 		r.says[i].Text = strings.ToValidUTF8(r.says[i].Text, "\ufffd")
 	}
@@ -86,6 +96,9 @@ func (r *run) loop(ctx context.Context) error {
 		return err
 	}
 	for {
+		if err := r.goOn(); err != nil {
+			return err
+		}
 		if err := r.limit(); err != nil {
 			return err
 		}
@@ -111,6 +124,22 @@ func (r *run) loop(ctx context.Context) error {
 	}
 }
 
+// mostSteps is after how many steps a run lets its execution continue: a turn takes up to 64 more, and as many waits.
+const mostSteps = 700
+
+// goOn is the error of a run that is to continue in another link, nil if it is not. Nothing is left that would not be in its messages.
+func (r *run) goOn() error {
+	if r.cfg.Continue == nil || r.done.Turns == 0 || r.done.Turns < r.cfg.MaxTurns && r.steps < mostSteps {
+		return nil
+	}
+	r.done.Messages = slices.Concat(r.done.Messages, r.tells, r.says)
+	r.tells, r.says = nil, nil
+	if err := r.cfg.Continue(r.done); err != nil {
+		return err
+	}
+	return handler.Permanent(fmt.Errorf("agent: %w: Config.Continue returned no error; return that of handler.Continue", flowfabric.ErrInvalidInput))
+}
+
 // begin waits for a first message of the user, if there is none to begin with.
 func (r *run) begin(ctx context.Context) (goOn bool, err error) {
 	if n := len(r.says); n > 0 && r.says[n-1].Role != Assistant {
@@ -129,6 +158,9 @@ func (r *run) next(ctx context.Context) (goOn bool, err error) {
 	}
 	if !r.cfg.Conversation {
 		return false, nil
+	}
+	if err := r.goOn(); err != nil {
+		return false, err
 	}
 	if err := r.limit(); err != nil { // nobody should write what would not be answered
 		return false, err

@@ -590,7 +590,7 @@ func (x *flows) settleOnce(what string, m *member) error {
 		already, err := x.s.e.ContinueExecution(x.ctx, f, []byte("next"))
 		if err == nil && !already && mine {
 			m.code, m.holder = "R1f", nil
-			m.kids, m.wait, m.waitName = nil, 0, ""
+			m.kids, m.wait, m.waitName, m.reclaims = nil, 0, "", 0
 		}
 		return err
 	case "release":
