@@ -2,6 +2,7 @@ package suspend
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +40,7 @@ const (
 	Cancel   Behaviour = "cancel"                          // it is cancelled
 	Expire   Behaviour = "expire"                          // it expires
 	Resume   Behaviour = "auto_resume"                     // the handler goes on; the wait returns ErrWaitTimeout
+	Remind   Behaviour = "auto_resume_open"                // Resume, and the waitpoints that Pending opened stay open for the next wait on their keys
 	Escalate Behaviour = "escalate"                        // it goes on waiting, for an operator's review; signals still resume it
 	Notice   Behaviour = "auto_resume_with_timeout_signal" // Resume, and Result.Signals has one signal named __timeout
 )
@@ -49,6 +51,7 @@ type options struct {
 	reason    Reason
 	delay     time.Duration
 	named     string
+	key       string
 	question  *Question
 }
 
@@ -70,6 +73,10 @@ func ResumeAfter(d time.Duration) Option { return func(o *options) { o.delay = d
 
 // Named makes [Await], and only that, wait for a signal of this name, 1..128 bytes. Default: any.
 func Named(signal string) Option { return func(o *options) { o.named = signal } }
+
+// At makes [Await] and [Ask], and only these, wait on the waitpoint of this key, 1..256 bytes, instead of the one that is called like the wait: for a
+// second wait on a waitpoint that an earlier one has left open ([Remind]).
+func At(key string) Option { return func(o *options) { o.key = key } }
 
 // Task is the part of a handler's task that waits name it by; *handler.Task is one. Other tasks cannot wait.
 type Task interface{ ID() flowfabric.ExecutionID }
@@ -114,12 +121,12 @@ func waitsOf(t Task) (waits, error) {
 // such each time; what to do about it is the handler's decision.
 func Await[T any](ctx context.Context, t Task, name string, opts ...Option) (T, error) {
 	var value T
-	cond := Signal(name)
-	if o := applied(opts); o.named != "" {
+	o := applied(opts)
+	cond := Signal(cmp.Or(o.key, name))
+	if o.named != "" {
 		cond = cond.Named(o.named)
 	}
-	o := applied(opts)
-	o.named = ""
+	o.named, o.key = "", ""
 	r, err := wait(ctx, t, name, cond, o)
 	if err != nil {
 		return value, err
@@ -209,8 +216,8 @@ func Resumed(t Task) (r Result, ok bool) {
 // Pending opens a waitpoint before the handler waits, and returns its token to hand out; a later [Await] or [Wait] on the key
 // uses it, and signals that come before that count. life, 1 s to 7 days, bounds only the time until then: the wait itself may
 // last longer ([Within]). If it runs out before, the wait fails the execution for good, category suspend_refused. In every run, also after a crash, the same key gets the
-// same token: hand it out inside a step, so that it is handed out once. A waitpoint serves one wait: who asks again, after a
-// timeout say, opens another under another key. key is 1..128 bytes of printable ASCII. The token of a waitpoint that is closed
+// same token: hand it out inside a step, so that it is handed out once. A waitpoint serves one wait, or several that end
+// with OnTimeout([Remind]) and wait on its key again. key is 1..128 bytes of printable ASCII. The token of a waitpoint that is closed
 // is the zero Token if its key is no longer configured: nobody needs it.
 //
 // Errors: flowfabric.ErrNoTokenKeys when no token key is configured, or not the one that signed a waitpoint that is still open; ErrWaitpointLimit beyond 64 open ones; ErrInvalidInput;
@@ -279,6 +286,8 @@ func want(name string, cond Condition, o options) (*waithook.Wanted, error) {
 		return nil, err
 	}
 	switch {
+	case o.key != "":
+		return nil, fmt.Errorf("%w: the option At is for Await and Ask; name the key in the condition", flowfabric.ErrInvalidInput)
 	case o.named != "":
 		return nil, fmt.Errorf("%w: the option Named is for Await; narrow a condition with Condition.Named", flowfabric.ErrInvalidInput)
 	case cond.op == 'T' && o.within <= 0:
@@ -289,9 +298,9 @@ func want(name string, cond Condition, o options) (*waithook.Wanted, error) {
 		return nil, fmt.Errorf("%w: ResumeAfter is %v, want 0..30 days", flowfabric.ErrInvalidInput, o.delay)
 	}
 	switch o.behaviour {
-	case Fail, Cancel, Expire, Resume, Escalate, Notice:
+	case Fail, Cancel, Expire, Resume, Remind, Escalate, Notice:
 	default:
-		return nil, fmt.Errorf("%w: OnTimeout is %q, want Fail, Cancel, Expire, Resume, Notice or Escalate", flowfabric.ErrInvalidInput, string(o.behaviour))
+		return nil, fmt.Errorf("%w: OnTimeout is %q, want Fail, Cancel, Expire, Resume, Remind, Notice or Escalate", flowfabric.ErrInvalidInput, string(o.behaviour))
 	}
 	switch o.reason {
 	case ReasonSignal, ReasonApproval, ReasonCallback, ReasonToolResult, ReasonReview, ReasonPolicy, ReasonBudget, ReasonStep, ReasonPause:

@@ -157,7 +157,8 @@ local function buffered(ctx, id, list, bound, plan)
       for i = 1, #entries do
         local g = inbox.read(entries[i])
         g.at, g.i = at, i
-        if g.id then came[#came + 1] = g end -- else it cannot be read
+        -- Else it cannot be read, or an earlier wait has passed it over.
+        if g.id and string.sub(entries[i], g.from, g.upto - 1) == inbox.buffered then came[#came + 1] = g end
       end
     end
   end
