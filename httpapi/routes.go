@@ -205,6 +205,7 @@ var routes = []*route{
 	work("progress", "reportProgress", "Say how far it is", "", (*call).reportProgress),
 	work("spend", "spend", "Count what was used of a budget", "What the budget says to it.", (*call).spend),
 	work("waitpoint", "openWaitpoint", "Open a waitpoint before waiting for it, and get its token", "The token, to be handed out.", (*call).openWaitpoint),
+	work("close-waitpoint", "closeWaitpoint", "Close a waitpoint that nothing waits for: its token is dead", "It is closed.", (*call).closeWaitpoint),
 	work("receive", "receiveMessages", "Take messages of a mailbox, and record that", "What was taken now, or under this number before.", (*call).receive),
 	work("suspend", "suspend", "Wait for signals, an approval, a message or a time", "It waits, or need not.", (*call).suspendWork),
 	work("children", "waitChildren", "Make children and wait for them", "It waits, or need not.", (*call).waitChildren),

@@ -91,6 +91,8 @@ type waits interface {
 	Last() *Result
 	// Pending opens the waitpoint of a key, the first time, and returns its token.
 	Pending(ctx context.Context, key string, life time.Duration) (Token, error)
+	// Close closes the waitpoint of a key that Pending opened.
+	Close(ctx context.Context, key string) error
 	// Receipt takes the next receipt of a mailbox for this run and returns its name, under which it waits, too, and what that wait was
 	// answered, nil if it was not.
 	Receipt(ctx context.Context, mailbox string) (name string, answer *Result, err error)
@@ -234,6 +236,20 @@ func Pending(ctx context.Context, t Task, key string, life time.Duration) (Token
 		return Token{}, fmt.Errorf("%w: waitpoint %s: life until the wait begins is %v, want %v..%v (the wait may be longer, see Within)", flowfabric.ErrInvalidInput, key, life, limits.MinWaitpointLife, limits.MaxWaitpointLife)
 	}
 	return p.Pending(ctx, key, life)
+}
+
+// Close closes a waitpoint that [Pending] opened and that nothing waits for: its token is dead at once, and a signal that comes later is refused with
+// flowfabric.ErrWaitpointClosed. What had come is not used. The waitpoint's step records it, so in later runs Close does nothing. Pending keeps returning the token,
+// and a wait on the key fails the execution for good, category suspend_refused. Closing what an answered wait has closed is no error.
+//
+// Errors: flowfabric.ErrInvalidInput for a key that Pending has not opened in this execution, or inside a step; ErrLeaseLost; ErrTransport; ErrTaskConsumed after the
+// handler returned; the context's cause.
+func Close(ctx context.Context, t Task, key string) error {
+	p, err := waitsOf(t)
+	if err != nil {
+		return err
+	}
+	return p.Close(ctx, key)
 }
 
 // Decode reads a signal's payload: JSON into T; a []byte as it is; a string as it is from encoding utf8. A signal without

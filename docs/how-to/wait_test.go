@@ -49,6 +49,28 @@ func (p *Publisher) Handle(ctx context.Context, t *handler.Task, in Draft) (Verd
 	return Verdict{Approved: answer.Choice == "approve", By: answer.By}, nil
 }
 
+// PublishLate reminds the editor after two days, with the same link, and gives up after another two.
+func (p *Publisher) PublishLate(ctx context.Context, t *handler.Task, in Draft) (Verdict, error) {
+	token, err := suspend.Pending(ctx, t, "editor", 48*time.Hour)
+	if err != nil {
+		return Verdict{}, err
+	}
+	ask := suspend.Question{Title: "Publish this article?"}
+	for i, subject := range []string{"A new article", "Please decide"} {
+		if _, err := handler.Step(ctx, t, fmt.Sprint("mail ", i), func(ctx context.Context) (bool, error) {
+			return true, p.Mail(ctx, "editor@example.com", subject+": "+suspend.Link("https://example.com/approve", token))
+		}); err != nil {
+			return Verdict{}, err
+		}
+		answer, err := suspend.Ask(ctx, t, fmt.Sprint("editor ", i), ask, suspend.At("editor"),
+			suspend.Within(48*time.Hour), suspend.OnTimeout(suspend.Remind))
+		if !errors.Is(err, flowfabric.ErrWaitTimeout) {
+			return Verdict{Approved: answer.Choice == "approve", By: answer.By}, err
+		}
+	}
+	return Verdict{}, suspend.Close(ctx, t, "editor") // the link is dead
+}
+
 // approvals serves the page behind the links. Any process that reaches the store can serve it.
 func approvals(c *client.Client) http.Handler {
 	return suspend.HTTPHandler(suspend.HTTPConfig{

@@ -104,6 +104,7 @@ var remindScenarios = []scenario{
 			w.suspend(f, waitFor(count(2, "w", "", 1, 2, 3)), onPending(m...), awaiting("second"))
 			w.signal(id, m[2], "yes", waithook.EffectSatisfied)
 			c := w.worker("x" + name).one(id)
+			w.complete(c.Fence, "r")
 			same(w, name+" answer", words(len(c.Resume.Signals), len(c.Resume.Signals[0].Payload)+len(c.Resume.Signals[1].Payload)), words(2, size))
 		}
 	}},
@@ -131,6 +132,8 @@ var remindScenarios = []scenario{
 		w.advance(2 * time.Minute)
 		w.tick()
 		same(w, "after", w.stateOfPoint(id, m[0]), "expired 0 0")
+		_, err := w.e.CancelExecution(w.ctx, id, engine.Cancellation{Source: engine.CancelOperator})
+		w.no(err)
 		id, f, m = w.opensFor("editor")
 		f = w.timesOut(id, f, anySignal, onPending(m[0]), awaiting("first"), within(time.Minute, remind))
 		w.complete(f, "r")
