@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -63,12 +62,14 @@ func Run(ctx context.Context, t *handler.Task, cfg Config) (Result, error) {
 	r := newRun(t, cfg)
 	err := errPanicked
 	defer func() { r.spans.end(ctx, t, err) }()
-	err = r.loop(ctx)
+	if err = r.loop(ctx); err == nil && r.done.Turns == 0 {
+		r.silent()
+	}
 	return r.done, err
 }
 
 func newRun(t *handler.Task, cfg Config) *run {
-	r := &run{cfg: cfg, task: t, tools: map[string]*definition{}, spans: newSpans(t, cfg)}
+	r := &run{cfg: cfg, task: t, tools: map[string]*definition{}, spans: newSpans(t, cfg), seen: shown(t, cfg.Messages)}
 	for _, tool := range cfg.Tools {
 		r.tools[tool.d.spec.Name] = tool.d
 		r.specs = append(r.specs, tool.d.spec)
@@ -76,13 +77,6 @@ func newRun(t *handler.Task, cfg Config) *run {
 	r.says = append(r.says, cfg.Messages...)
 	if cfg.Prompt != "" {
 		r.says = append(r.says, Message{Role: User, Text: cfg.Prompt})
-	}
-	if t.Continues() > 0 {
-		for i, m := range cfg.Messages {
-			if m.Role == Assistant {
-				r.seen = i + 1
-			}
-		}
 	}
 	for i := range r.says {
 		r.says[i].Text = strings.ToValidUTF8(r.says[i].Text, "\ufffd")
@@ -122,22 +116,6 @@ func (r *run) loop(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// mostSteps is after how many steps a run lets its execution continue: a turn takes up to 64 more, and as many waits.
-const mostSteps = 700
-
-// goOn is the error of a run that is to continue in another link, nil if it is not. Nothing is left that would not be in its messages.
-func (r *run) goOn() error {
-	if r.cfg.Continue == nil || r.done.Turns == 0 || r.done.Turns < r.cfg.MaxTurns && r.steps < mostSteps {
-		return nil
-	}
-	r.done.Messages = slices.Concat(r.done.Messages, r.tells, r.says)
-	r.tells, r.says = nil, nil
-	if err := r.cfg.Continue(r.done); err != nil {
-		return err
-	}
-	return handler.Permanent(fmt.Errorf("agent: %w: Config.Continue returned no error; return that of handler.Continue", flowfabric.ErrInvalidInput))
 }
 
 // begin waits for a first message of the user, if there is none to begin with.

@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -239,4 +240,54 @@ func TestWait(t *testing.T) {
 	if verdict != (Verdict{true, "anna"}) {
 		t.Errorf("%+v", verdict)
 	}
+}
+
+// The link of the first mail still works after the second, and is dead when nobody has answered for four days.
+func TestReminders(t *testing.T) {
+	for answered, want := range map[bool]Verdict{true: {true, "anna"}, false: {}} {
+		var links []string
+		p := &Publisher{Mail: func(ctx context.Context, _, link string) error {
+			_, link, _ = strings.Cut(link, ": ")
+			if links = append(links, link); len(links) == 2 && answered {
+				fftest.Tell(ctx, fftest.Approve("editor", suspend.Answer{Choice: "approve"}, flowfabric.By("anna")))
+			}
+			return nil
+		}}
+		r := fftest.Run(t, Publish, p.PublishLate, Draft{"tides"})
+		if r.Err != nil || r.Result != want || len(links) != 2 || links[0] != links[1] || r.Elapsed < 48*time.Hour {
+			t.Errorf("%+v, %v after %v: %q", r.Result, r.Err, r.Elapsed, links)
+		}
+	}
+}
+
+// Poll is what one link of an endless loop is given.
+type Poll struct{ Cursor, Seen int }
+
+var Watch = handler.Define[Poll, int]("watch")
+
+// WatchFeed reads one page after the other, for ever. After 500 steps it goes on with another input.
+func WatchFeed(ctx context.Context, t *handler.Task, in Poll) (int, error) {
+	for page := range 500 {
+		n, err := handler.Step(ctx, t, fmt.Sprint("page ", page), func(ctx context.Context) (int, error) { return feed(ctx, in.Cursor) })
+		if err != nil || n == 0 {
+			return in.Seen, err
+		}
+		in.Cursor, in.Seen = in.Cursor+1, in.Seen+n
+	}
+	return 0, handler.Continue(in)
+}
+
+func TestContinue(t *testing.T) {
+	r := fftest.Run(t, Watch, WatchFeed, Poll{})
+	if r.Err != nil || r.Result != 3*1100 || len(r.Steps) != 101 {
+		t.Errorf("%d, %v, %d steps", r.Result, r.Err, len(r.Steps))
+	}
+}
+
+// feed has 1,100 pages of three.
+func feed(_ context.Context, cursor int) (int, error) {
+	if cursor >= 1100 {
+		return 0, nil
+	}
+	return 3, nil
 }
