@@ -108,6 +108,32 @@ var remindScenarios = []scenario{
 			same(w, name+" answer", words(len(c.Resume.Signals), len(c.Resume.Signals[0].Payload)+len(c.Resume.Signals[1].Payload)), words(2, size))
 		}
 	}},
+	{name: "a wait for more than 256 KiB of signals that came before is refused, and nothing is cut", run: func(w *env) {
+		w.seed()
+		id, f, m := w.opensFor("old", "new")
+		large := suspend.SentSignal{Name: "part", Encoding: "bytes", Payload: make([]byte, 60_000)}
+		for range 4 {
+			w.send(id, m[0], large, waithook.EffectBuffered)
+		}
+		w.refuses("one more", flowfabric.ErrSignalLimit, "buffered bytes: at most 262144", func() error {
+			_, err := w.e.DeliverSignal(w.ctx, id, m[0].ID, m[0].Digest, large)
+			return err
+		})
+		w.release(f)
+		w.advance(time.Hour)
+		w.tick() // what was buffered counts still, and the other one has room of its own
+		f = w.holds(id)
+		m[1] = minted("newer")
+		_, err := w.openNamed(f, m[1], time.Hour)
+		w.no(err)
+		w.send(id, m[1], large, waithook.EffectBuffered)
+		wait := []suspending{waitFor(count(5, "s", "", 1, 2)), onPending(m...)}
+		w.refuses("all of them", flowfabric.ErrSignalLimit, "bytes of the signals that came before the wait and that it takes: at most 262144", w.suspending(f, wait...))
+		s, err := w.e.SuspendExecution(w.ctx, f, suspension(waitFor(count(4, "s", "", 1, 2)), onPending(m...)))
+		w.no(err)
+		w.check()
+		same(w, "those that fit", words(s.Satisfied, len(s.Resume.Signals), len(s.Resume.Signals[0].Payload)), "true 4 60000")
+	}},
 	{name: "a wait that ends otherwise closes its waitpoints, and fresh ones never stay", run: func(w *env) {
 		w.seed()
 		id, f, m := w.opensFor("editor")
