@@ -147,6 +147,16 @@ var remindScenarios = []scenario{
 		w.tick()
 		same(w, "a fresh one", w.stateOfPoint(id, q.Bindings[0].Minted), "closed 0 0")
 	}},
+	{name: "a wait that goes on otherwise when its time is over closes its waitpoints", run: func(w *env) {
+		w.seed()
+		for _, behaviour := range []string{"auto_resume", "auto_resume_with_timeout_signal"} {
+			other, held, n := w.opensFor("editor")
+			w.release(w.timesOut(other, held, anySignal, onPending(n[0]), awaiting("first"), within(time.Minute, behaviour)))
+			same(w, behaviour, w.stateOfPoint(other, n[0]), "closed 0 0")
+			_, err := w.e.CancelExecution(w.ctx, other, engine.Cancellation{Source: engine.CancelOperator})
+			w.no(err)
+		}
+	}},
 	{name: "a waitpoint stays open for seven days after a wait, and its execution's end closes it", run: func(w *env) {
 		w.seed()
 		id, f, m := w.opensFor("editor")

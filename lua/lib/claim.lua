@@ -224,8 +224,8 @@ local function take(ctx, q, h, held)
     timeout = c.attempt_timeout and (c.attempt_left or c.attempt_timeout)
     record.set(ctx, h.id, 'resumed_epoch', epoch)
   else
-    record.set(ctx, h.id, 'attempt', reply.int(core.started(c)), 'attempt_type', state == 'R1f' and c.attempt and 'continue' or types[state],
-      'first_claimed_at', c.first_claimed_at or ctx.t)
+    local kind = state == 'R1f' and c.attempt and 'continue' or types[state]
+    record.set(ctx, h.id, 'attempt', reply.int(core.started(c)), 'attempt_type', kind, 'first_claimed_at', c.first_claimed_at or ctx.t)
   end
   if timeout then
     local due = ctx.now + tonumber(timeout)
