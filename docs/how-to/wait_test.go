@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -290,4 +291,53 @@ func feed(_ context.Context, cursor int) (int, error) {
 		return 0, nil
 	}
 	return 3, nil
+}
+
+var Relay = handler.Define[int, int]("relay")
+
+// Whoever has the id follows an execution that goes on with other inputs: its stream, its result, and a cancellation.
+func TestFollowsLinks(t *testing.T) {
+	ctx, c := start(t, runtime.Config{}, handler.Bind(Relay, func(ctx context.Context, t *handler.Task, n int) (int, error) {
+		if err := t.Frame(ctx, "token", fmt.Sprint(n)); err != nil {
+			return 0, err
+		}
+		switch {
+		case n == 7:
+			_, err := suspend.Await[string](ctx, t, "never")
+			return 0, err
+		case n < 3 || n > 4:
+			return 0, handler.Continue(n + 1)
+		}
+		return n, nil
+	}))
+	exec, err := client.Submit(ctx, c, Relay, 1)
+	must(t, err)
+	n, err := exec.Result(ctx)
+	must(t, err)
+	s, err := exec.Get(ctx)
+	must(t, err)
+	if n != 3 || s.Continues != 2 || s.Attempts != 3 {
+		t.Errorf("%d after %d links, %d attempts", n, s.Continues, s.Attempts)
+	}
+	var told []string
+	for event, err := range c.Tail(ctx, exec.ID()) {
+		must(t, err)
+		switch event.Kind {
+		case stream.TailFrame:
+			told = append(told, string(event.Frame.Payload))
+		case stream.TailAttemptEnd:
+			told = append(told, event.Reason)
+		}
+	}
+	if got := strings.Join(told, " "); got != "2 continued 3 attempt_success" { // what is older has gone
+		t.Errorf("told %q", got)
+	}
+	exec, err = client.Submit(ctx, c, Relay, 5)
+	must(t, err)
+	_, err = exec.AwaitSuspension(ctx)
+	must(t, err)
+	must(t, exec.Cancel(ctx, flowfabric.Reason("enough")))
+	if _, err := exec.Result(ctx); !errors.Is(err, flowfabric.ErrCancelled) {
+		t.Errorf("the result of one that was cancelled: %v", err)
+	}
 }

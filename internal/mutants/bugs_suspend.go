@@ -28,7 +28,7 @@ var suspendMutants = []Mutant{
 	{"suspension: an operator's resumption brings signals", "suspension.shut",
 		`    u.matched, u.matched_bytes = e.signal and '1' or '0',`, `    u.matched_bytes =`, waits},
 	{"suspension: closed, but its waitpoints are open", "suspension.shut",
-		`    if w and waitpoint.open(w) then`, `    if false then`, waits},
+		`    if w and w.state == 'a' then`, `    if false then`, waits},
 	{"suspension: only its first waitpoint is closed", "suspension.shut",
 		`  for i = 1, #list do
     local w = e.known and e.known[list[i]]`, `  for i = 1, math.min(1, #list) do
