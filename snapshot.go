@@ -22,6 +22,7 @@ type Snapshot struct {
 	Retries         int // used so far; a replay starts over at 0
 	Reclaims        int // likewise
 	Replays         int
+	Continues       int // how often its handler went on with another input (handler.Continue); older attempts than those of the input before are not kept
 	CreatedAt       time.Time
 	StartedAt       time.Time
 	ClaimedAt       time.Time
@@ -66,7 +67,7 @@ type KeyHold struct {
 type AttemptRecord struct {
 	Index     uint32
 	Type      AttemptType
-	State     string // ended_failure, interrupted_reclaimed, ended_cancelled, ended_success (before a replay)
+	State     string // ended_failure, interrupted_reclaimed, ended_cancelled, ended_success (before a replay), continued (with another input)
 	ClaimedAt time.Time
 	EndedAt   time.Time
 	Category  string

@@ -124,9 +124,10 @@ type AttemptType string
 
 // The attempt types; AttemptResumed is what a claim reports when it continues a paused attempt.
 const (
-	AttemptInitial AttemptType = "initial"
-	AttemptRetry   AttemptType = "retry"
-	AttemptReclaim AttemptType = "reclaim"
-	AttemptReplay  AttemptType = "replay"
-	AttemptResumed AttemptType = "resumed"
+	AttemptInitial  AttemptType = "initial"
+	AttemptRetry    AttemptType = "retry"
+	AttemptReclaim  AttemptType = "reclaim"
+	AttemptReplay   AttemptType = "replay"
+	AttemptContinue AttemptType = "continue" // the first one with another input, which the attempt before left (handler.Continue)
+	AttemptResumed  AttemptType = "resumed"
 )

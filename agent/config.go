@@ -42,6 +42,12 @@ type Config struct {
 
 	// MaxTurns is how many times the model may be called in the run, 1..500. Default 50.
 	MaxTurns int
+	// Continue makes a conversation endless: between two model calls, after MaxTurns of them or when the steps of the execution might run out (700 of
+	// the agent's), Run returns its error, with the result so far. It is to return handler.Continue of an input from which the handler makes
+	// Messages again: all of Result.Messages, or what is left of them after cutting or summarising, at most 1 MiB in all. What the user said
+	// and what tools found since the last answer is at the end of them. It is called in every run at that place, so let it decide by the
+	// result alone. MaxTokens and MaxTime begin anew. Default nil: a run that reaches MaxTurns ends with a [*LimitError].
+	Continue func(Result) error
 	// MaxTokens bounds the usage of the run, the total of all answers. No further model call and no further tool begins when it is reached, so the answer
 	// that reaches it may go over it. Default 0: no bound.
 	MaxTokens int64

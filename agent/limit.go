@@ -40,7 +40,7 @@ func (e *LimitError) Unwrap() error { return ErrLimit }
 func (r *run) limit() error {
 	var over *LimitError
 	switch cfg := r.cfg; {
-	case r.done.Turns >= cfg.MaxTurns:
+	case r.done.Turns >= cfg.MaxTurns && cfg.Continue == nil:
 		over = &LimitError{"turns", int64(cfg.MaxTurns)}
 	case cfg.MaxTokens > 0 && r.done.Usage.Total() >= cfg.MaxTokens:
 		over = &LimitError{"tokens", cfg.MaxTokens}

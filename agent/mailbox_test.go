@@ -138,3 +138,65 @@ func TestCrashesAroundMessages(t *testing.T) {
 		t.Errorf("%d crashes", crashes)
 	}
 }
+
+// dialogue is what a conversation that goes on for ever is given.
+type dialogue struct{ Messages []agent.Message }
+
+var dialogues = handler.Define[dialogue, agent.Result]("dialogue", handler.Retry(5, time.Second, time.Minute))
+
+// A conversation that would pass its turns goes on with its messages: no message is lost, none is heard or shown twice, and tools are called once a link, whenever a worker dies.
+func TestConversationsThatContinue(t *testing.T) {
+	var shown []string
+	crashes := fftest.Crashes(t, dialogues, func(fx *fftest.Effects) func(context.Context, *handler.Task, dialogue) (agent.Result, error) {
+		return fftest.Answered(func(ctx context.Context, task *handler.Task, in dialogue) (agent.Result, error) {
+			model := agent.ModelFunc(func(_ context.Context, req agent.Request, _ func(agent.Delta) error) (agent.Response, error) {
+				last := req.Messages[len(req.Messages)-1]
+				if last.Text == "look" {
+					return wants("search", `{"text":"x"}`), nil
+				}
+				return says("about " + last.Text), nil
+			})
+			return agent.Run(ctx, task, agent.Config{Model: model, Tools: noted(fx), Messages: in.Messages, Mailbox: "talk", Conversation: true, Idle: time.Hour, MaxTurns: 2,
+				Continue: func(r agent.Result) error { return handler.Continue(dialogue{r.Messages}) }})
+		}, fftest.Send("talk", "a"), fftest.Send("talk", "look").After(10*time.Minute), fftest.Send("talk", "b").After(10*time.Minute), fftest.Send("talk", "c").After(10*time.Minute))
+	}, dialogue{}, func(r *fftest.Report[agent.Result]) {
+		if r.Err != nil {
+			t.Errorf("%s: %v", r.Crash, r.Err)
+			return
+		}
+		var heard []string
+		for _, m := range r.Result.Messages {
+			if m.Role == agent.User {
+				heard = append(heard, m.Text)
+			}
+		}
+		if !slices.Equal(heard, []string{"a", "look", "b", "c"}) || r.Result.Messages[len(r.Result.Messages)-1].Role != agent.Assistant {
+			t.Errorf("%s: heard %q", r.Crash, heard)
+		}
+		kept := r.Kept("message")
+		if shown == nil {
+			shown = kept
+		}
+		if len(kept) != len(shown) {
+			t.Errorf("%s: readers see %d messages, undisturbed %d", r.Crash, len(kept), len(shown))
+		}
+	})
+	if crashes < 20 {
+		t.Errorf("%d crashes", crashes)
+	}
+}
+
+func TestRecent(t *testing.T) {
+	var all []agent.Message
+	for _, role := range []agent.Role{agent.User, agent.Assistant, agent.ToolRole, agent.Assistant, agent.User, agent.Assistant} {
+		all = append(all, agent.Message{Role: role})
+	}
+	for n, want := range map[int]int{1: 2, 2: 2, 3: 2, 5: 2, 6: 6, 100: 6} {
+		if got := agent.Recent(all, n); len(got) != want || got[0].Role != agent.User {
+			t.Errorf("the last %d are %d: %v", n, len(got), got)
+		}
+	}
+	if got := agent.Recent(nil, 3); len(got) != 0 {
+		t.Error(got)
+	}
+}

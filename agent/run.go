@@ -31,6 +31,8 @@ type run struct {
 	took  time.Duration // by recorded steps
 	tells []Message     // of tools, since the last model call
 	says  []Message     // of the user, since the last model call
+	seen  int           // how many of the first says readers have been shown, before the execution continued
+	steps int           // recorded so far, at most: receipts and waits among them
 }
 
 // Run lets a model work with tools until it has ended, and returns what came of it. A handler calls it; what it returns is the handler's to use:
@@ -60,12 +62,14 @@ func Run(ctx context.Context, t *handler.Task, cfg Config) (Result, error) {
 	r := newRun(t, cfg)
 	err := errPanicked
 	defer func() { r.spans.end(ctx, t, err) }()
-	err = r.loop(ctx)
+	if err = r.loop(ctx); err == nil && r.done.Turns == 0 {
+		r.silent()
+	}
 	return r.done, err
 }
 
 func newRun(t *handler.Task, cfg Config) *run {
-	r := &run{cfg: cfg, task: t, tools: map[string]*definition{}, spans: newSpans(t, cfg)}
+	r := &run{cfg: cfg, task: t, tools: map[string]*definition{}, spans: newSpans(t, cfg), seen: shown(t, cfg.Messages)}
 	for _, tool := range cfg.Tools {
 		r.tools[tool.d.spec.Name] = tool.d
 		r.specs = append(r.specs, tool.d.spec)
@@ -86,6 +90,9 @@ func (r *run) loop(ctx context.Context) error {
 		return err
 	}
 	for {
+		if err := r.goOn(); err != nil {
+			return err
+		}
 		if err := r.limit(); err != nil {
 			return err
 		}
@@ -129,6 +136,9 @@ func (r *run) next(ctx context.Context) (goOn bool, err error) {
 	}
 	if !r.cfg.Conversation {
 		return false, nil
+	}
+	if err := r.goOn(); err != nil {
+		return false, err
 	}
 	if err := r.limit(); err != nil { // nobody should write what would not be answered
 		return false, err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -159,9 +160,17 @@ func CallFrom(ctx context.Context) (call Call, ok bool) {
 	return call, ok
 }
 
+// callSpace keeps calls apart that an execution makes for different inputs (handler.Continue).
+func callSpace(t *handler.Task) string {
+	if n := t.Continues(); n > 0 {
+		return strconv.Itoa(n) + "\n"
+	}
+	return ""
+}
+
 // callOf makes the call of a step.
 func callOf(t *handler.Task, step string, c ToolCall) Call {
 	id := t.ID()
-	key := uuid.NewSHA1(id.UUID(), []byte(step+"\n"+c.ID+"\n"+string(c.Arguments)))
+	key := uuid.NewSHA1(id.UUID(), []byte(callSpace(t)+step+"\n"+c.ID+"\n"+string(c.Arguments)))
 	return Call{Execution: id, Step: step, ID: c.ID, Key: key.String(), Task: t}
 }

@@ -43,10 +43,11 @@ type turn struct {
 // ask has the model answer what is new, and returns the tools that it wants.
 func (r *run) ask(ctx context.Context) ([]ToolCall, error) {
 	fresh := slices.Concat(r.tells, r.says)
+	news := fresh[min(r.seen, len(fresh)):]
 	conversation := slices.Concat(r.done.Messages, fresh)
 	name := r.cfg.prefixed("model " + strconv.Itoa(r.done.Turns+1))
 	answer, err := handler.Step(ctx, r.task, name, func(ctx context.Context) (turn, error) {
-		return r.answer(ctx, fresh, conversation)
+		return r.answer(ctx, news, conversation)
 	})
 	if err != nil {
 		return nil, err
@@ -55,8 +56,9 @@ func (r *run) ask(ctx context.Context) ([]ToolCall, error) {
 	r.done.Text, r.done.Stop = answer.Message.Text, answer.Stop
 	r.done.Usage = r.done.Usage.plus(answer.Usage)
 	r.done.Turns++
+	r.steps += 1 + 2*len(answer.Message.Calls) // each may be asked about
 	r.took += answer.Took
-	r.tells, r.says = nil, nil
+	r.tells, r.says, r.seen = nil, nil, 0
 	return answer.Message.Calls, nil
 }
 

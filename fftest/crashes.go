@@ -183,6 +183,10 @@ func reportRepeats[Out any](r *Report[Out], events []event) {
 	done, recorded := map[string]bool{}, map[string]string{}
 	for _, e := range events {
 		switch {
+		case e.kind == runContinued: // names begin anew
+			clear(done)
+			clear(recorded)
+			continue
 		case e.kind == effectDone && recorded[e.name] != "":
 			r.errorf("effect %q was done again after %s had been recorded; put it in a handler.Step", e.name, recorded[e.name])
 			delete(recorded, e.name) // once is enough

@@ -98,6 +98,7 @@ type eventKind uint8
 const (
 	effectDone   eventKind = iota // a handler did something to the world outside
 	stepRecorded                  // a step was sent to the store
+	runContinued                  // the execution continued with another input, for which the same work is done again
 	runRecorded                   // so was the completion, a delay or a wait for children; after a failure the same work is done again
 	waitRecorded                  // so was a wait, which ends a run, too
 )
@@ -158,6 +159,8 @@ func (j *journal) note(l *link, args []string) (deliver, crashed bool) {
 		if len(args) > argPark && args[argPark] == "1" { // else children were made, and more of them follow
 			j.events = append(j.events, event{kind: runRecorded, name: function})
 		}
+	case "ff_continue_execution":
+		j.events = append(j.events, event{kind: runContinued, name: function})
 	case "ff_complete_execution", "ff_delay_execution":
 		j.events = append(j.events, event{kind: runRecorded, name: function})
 	}

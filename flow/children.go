@@ -3,6 +3,7 @@ package flow
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -95,9 +96,19 @@ func Child[In, Out any](s *ChildSet, name string, def *handler.Definition[In, Ou
 // Name is the child's name in its set, and as a node of the flow.
 func (c *ChildNode[Out]) Name() string { return c.n.name }
 
-// ID is the child's execution.
+// ID is the child's execution: what flowfabric.ExecutionID.Child tells, unless the parent has gone on with another input (handler.Continue).
+// The children of each input are others.
 func (c *ChildNode[Out]) ID(t *handler.Task) flowfabric.ExecutionID {
-	return t.ID().Child(c.set.wait, c.n.name)
+	return childID(t.ID(), t.Continues(), c.set.wait, c.n.name)
+}
+
+// childID is what a wait of an execution calls a child. An execution that goes on with another input makes children of its own under the
+// same names.
+func childID(parent flowfabric.ExecutionID, continues int, wait, name string) flowfabric.ExecutionID {
+	if continues > 0 {
+		wait = strconv.Itoa(continues) + "\x1f" + wait
+	}
+	return parent.Child(wait, name)
 }
 
 func (c *ChildNode[Out]) upstream() *node {
@@ -110,8 +121,8 @@ func (c *ChildNode[Out]) upstream() *node {
 func (c *ChildNode[Out]) yields(Out) {}
 
 func init() {
-	flowplan.ChildrenOf = func(set any, parent flowfabric.ExecutionID, namespace string) (engine.ChildWait, error) {
-		return set.(*ChildSet).plan(parent, namespace)
+	flowplan.ChildrenOf = func(set any, parent flowfabric.ExecutionID, continues int, namespace string) (engine.ChildWait, error) {
+		return set.(*ChildSet).plan(parent, continues, namespace)
 	}
 }
 

@@ -139,7 +139,7 @@ func (s *ChildSet) request(ctx context.Context, t *handler.Task) (engine.ChildWa
 	if ctx.Err() != nil {
 		return engine.ChildWait{}, context.Cause(ctx)
 	}
-	q, err := s.plan(t.ID(), t.Namespace())
+	q, err := s.plan(t.ID(), t.Continues(), t.Namespace())
 	if err != nil {
 		return q, handler.Permanent(err)
 	}
@@ -150,8 +150,8 @@ func (s *ChildSet) request(ctx context.Context, t *handler.Task) (engine.ChildWa
 }
 
 // plan is what the execution asks for. It changes nothing.
-func (s *ChildSet) plan(parent flowfabric.ExecutionID, namespace string) (engine.ChildWait, error) {
-	id := func(node string) flowfabric.ExecutionID { return parent.Child(s.wait, node) }
+func (s *ChildSet) plan(parent flowfabric.ExecutionID, continues int, namespace string) (engine.ChildWait, error) {
+	id := func(node string) flowfabric.ExecutionID { return childID(parent, continues, s.wait, node) }
 	members, _, err := s.members(id, flowplan.Defaults{Namespace: namespace, Creator: parent.String()})
 	return engine.ChildWait{Name: s.wait, Mode: s.mode, CancelRemaining: s.cancel, Leave: s.leave, Park: true, Children: members}, err
 }

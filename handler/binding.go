@@ -15,6 +15,7 @@ type Binding struct {
 	info  Info
 	codec Codec
 	run   Handler
+	takes func(any) bool // tells whether a value is an input
 	err   error
 }
 
@@ -35,7 +36,11 @@ func Bind[In, Out any](def *Definition[In, Out], fn func(ctx context.Context, t 
 	case fn == nil:
 		return Binding{info: def.Info(), err: fmt.Errorf("%w: Bind: the function for kind %s is nil", flowfabric.ErrInvalidInput, def.Kind())}
 	}
-	b := Binding{info: def.Info(), codec: def.codec}
+	b := Binding{info: def.Info(), codec: def.codec, takes: func(input any) bool {
+		var zero In
+		_, ok := input.(In)
+		return ok || input == nil && any(zero) == nil
+	}}
 	b.run = func(ctx context.Context, t *Task) (out Outcome) {
 		defer t.rescue(ctx, &out)
 		var in In
@@ -80,7 +85,7 @@ func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 	if err := b.Err(); err != nil {
 		return plainFailure(CategoryNoHandler, err)
 	}
-	t.begin(b.codec)
+	t.begin(b.codec, b.takes)
 	defer t.end()
 	out := t.charged(ctx, b.run(ctx, t))
 	if wait := t.wanted(); wait != "" && out.Kind == OutcomeComplete {

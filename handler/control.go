@@ -33,6 +33,18 @@ func RetryAfter(d time.Duration, err error) error {
 // d is 0 (again as soon as a worker is free), and more than 10 years is 10 years.
 func Delay(d time.Duration) error { return &delayError{d} }
 
+// Continue, returned by a handler, starts the execution anew with another input, which must be of the definition's input type: for loops and
+// conversations that would pass the 1,000 steps of an execution. The handler runs again, as the first attempt of a fresh execution: no
+// recorded steps, waits or waitpoints, all retries and reclaims, an empty stream and summary, the whole attempt timeout. The rest stays: id, key,
+// tags, priority, budgets and limits, deadline, creator, flow, children, and messages that nobody has received. So whoever waits for
+// the result, follows the stream, cancels or sends messages need not know. In one call of the server, so that a crash neither loses nor
+// repeats a link. There is no bound on how often. The attempts and streams of the input before are kept, older ones go.
+//
+// Open waitpoints are closed: their links are dead. Children that still run go on, and nobody waits for them. An input of another type, that
+// does not encode, or that has more than 1 MiB fails the execution for good. To those who
+// depend on it, and to schedules, the execution has not ended.
+func Continue(input any) error { return &continueError{input} }
+
 // Cancel, returned by a handler, ends the execution as cancelled; no retry follows. The reason is cut to 1 KiB.
 func Cancel(reason string) error { return &cancelError{reason} }
 
@@ -62,7 +74,7 @@ func final(err error) error {
 }
 
 // The constructors nest: Category("rate_limited", RetryAfter(d, err)) is all three. Of several that decide what
-// follows, Cancel wins over Permanent, then Delay, then RetryAfter; of one kind, the outermost wins.
+// follows, Cancel wins over Permanent, then Continue, then Delay, then RetryAfter; of one kind, the outermost wins.
 type (
 	permanentError  struct{ err error }
 	retryAfterError struct {
@@ -71,6 +83,7 @@ type (
 	}
 	delayError    struct{ after time.Duration }
 	cancelError   struct{ reason string }
+	continueError struct{ input any }
 	categoryError struct {
 		category string
 		err      error
@@ -83,6 +96,7 @@ func (e *retryAfterError) Error() string { return e.err.Error() }
 func (e *retryAfterError) Unwrap() error { return e.err }
 func (e *delayError) Error() string      { return "delay the execution by " + e.after.String() }
 func (e *cancelError) Error() string     { return "cancel the execution: " + e.reason }
+func (e *continueError) Error() string   { return "continue the execution with another input" }
 func (e *categoryError) Error() string   { return e.err.Error() }
 func (e *categoryError) Unwrap() error   { return e.err }
 
@@ -93,7 +107,7 @@ func is[E error](err error) bool {
 
 // deliberate reports an error that decides what is to follow. Category and RetryAfter only describe a failure.
 func deliberate(err error) bool {
-	return is[*permanentError](err) || is[*delayError](err) || is[*cancelError](err) || suspend.IsWanted(err) || taskhook.IsChildWait(err)
+	return is[*permanentError](err) || is[*delayError](err) || is[*cancelError](err) || is[*continueError](err) || suspend.IsWanted(err) || taskhook.IsChildWait(err)
 }
 
 // undecodable marks an error of a codec: a failure of category extractor_payload_decode, and a permanent one, since the same

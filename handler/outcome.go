@@ -55,9 +55,11 @@ const (
 	OutcomeChildren
 	// OutcomeBlock puts the attempt back into its queue, which a budget closes: Outcome.Err is its [*OverBudgetError].
 	OutcomeBlock
+	// OutcomeContinue starts the execution anew with Outcome.Input.
+	OutcomeContinue
 )
 
-var outcomeNames = [...]string{"unknown", "complete", "fail", "delay", "cancel", "release", "abandon", "suspend", "wait_children", "block"}
+var outcomeNames = [...]string{"unknown", "complete", "fail", "delay", "cancel", "release", "abandon", "suspend", "wait_children", "block", "continue"}
 
 // String is a short lower-case name, fit for a metric label.
 func (k OutcomeKind) String() string {
@@ -71,6 +73,7 @@ func (k OutcomeKind) String() string {
 type Outcome struct {
 	Kind    OutcomeKind
 	Result  []byte        // OutcomeComplete: encoded, at most 1 MiB
+	Input   []byte        // OutcomeContinue: encoded, at most 1 MiB
 	Delay   time.Duration // OutcomeDelay: whole milliseconds, 0..10 years; OutcomeBlock: for how long its queue is closed at most
 	Failure Failure       // OutcomeFail: within the bounds the server checks
 	Reason  string        // OutcomeCancel: at most 1 KiB
@@ -94,10 +97,10 @@ type Failure struct {
 //
 //  1. The execution is not this worker's any more: OutcomeAbandon, whatever the error says.
 //  2. The context has ended with one of the root package's causes, and the error comes from that or is not one of
-//     [Cancel], [Permanent], [Delay] and a wait: ErrDraining is OutcomeRelease, ErrDeadline OutcomeAbandon,
+//     [Cancel], [Permanent], [Continue], [Delay] and a wait: ErrDraining is OutcomeRelease, ErrDeadline OutcomeAbandon,
 //     ErrAttemptTimeout and ErrOverBudget are failures of their own category. Errors that wrap context.Canceled
 //     while the context has not ended are ordinary.
-//  3. The error says what is to follow: [Cancel], [Permanent], [Delay], a wait of package suspend or for children, [RetryAfter], [Category].
+//  3. The error says what is to follow: [Cancel], [Permanent], [Continue], [Delay], a wait of package suspend or for children, [RetryAfter], [Category].
 //  4. OutcomeFail, category handler_error; budget_exceeded if the error wraps ErrOverBudget; extractor_payload_decode, for good, if a
 //     signal's payload did not decode. Errors of a task's methods about what they were given (too large, not well formed) are permanent.
 func Classify(ctx context.Context, t *Task, err error) Outcome {
@@ -121,6 +124,9 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 	if cancel, ok := errors.AsType[*cancelError](err); ok {
 		return Outcome{Kind: OutcomeCancel, Reason: cut(cancel.reason), Err: err}
 	}
+	if next, ok := errors.AsType[*continueError](err); ok && !is[*permanentError](err) {
+		return t.continued(next.input, err)
+	}
 	if delay, ok := errors.AsType[*delayError](err); ok && !is[*permanentError](err) {
 		return Outcome{Kind: OutcomeDelay, Delay: wholeMillis(delay.after, limits.MaxDelay), Err: err}
 	}
@@ -137,6 +143,28 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 		return failed(CategoryOverBudget, err)
 	}
 	return failed(CategoryHandlerError, err)
+}
+
+// continued is the outcome of a handler that goes on with another input.
+func (t *Task) continued(input any, err error) Outcome {
+	t.mu.Lock()
+	codec, takes := t.codec, t.takes
+	t.mu.Unlock()
+	if takes != nil && !takes(input) {
+		return failed(CategoryHandlerError, Permanent(fmt.Errorf("continue: %w: the input is a %T, not what the definition takes", flowfabric.ErrInvalidInput, input)))
+	}
+	data, bad := codec.Encode(input)
+	if bad == nil && len(data) > limits.MaxPayload {
+		bad = fmt.Errorf("%w: the input has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(data), limits.MaxPayload)
+	}
+	if bad != nil {
+		bad = fmt.Errorf("continue: %w", bad)
+		if !is[*cipherError](bad) {
+			bad = Permanent(bad)
+		}
+		return failed(CategoryHandlerError, bad)
+	}
+	return Outcome{Kind: OutcomeContinue, Input: data, Err: err}
 }
 
 // suspended is the outcome of a handler that waits.

@@ -51,6 +51,11 @@ func TestClassify(t *testing.T) {
 		{name: "delay, wrapped", err: fmt.Errorf("not yet: %w", handler.Delay(1)), want: handler.Outcome{Kind: handler.OutcomeDelay, Delay: time.Millisecond}},
 		{name: "delay, past", err: handler.Delay(-1), want: handler.Outcome{Kind: handler.OutcomeDelay}},
 		{name: "delay, far", err: handler.Delay(1 << 62), want: handler.Outcome{Kind: handler.OutcomeDelay, Delay: limits.MaxDelay}},
+		{name: "continue", err: handler.Continue(7), want: handler.Outcome{Kind: handler.OutcomeContinue, Input: []byte("7")}},
+		{name: "continue, wrapped", err: fmt.Errorf("on: %w", handler.Continue("x")), want: handler.Outcome{Kind: handler.OutcomeContinue, Input: []byte(`"x"`)}},
+		{name: "continue wins over delay", err: errors.Join(handler.Delay(time.Second), handler.Continue(7)), want: handler.Outcome{Kind: handler.OutcomeContinue, Input: []byte("7")}},
+		{name: "cancel wins over continue", err: errors.Join(handler.Continue(7), handler.Cancel("no")), want: handler.Outcome{Kind: handler.OutcomeCancel, Reason: "no"}},
+		{name: "continue with what does not encode", err: handler.Continue(func() {}), want: permanent(fail("handler_error", "continue: json: unsupported type: func()"))},
 		{name: "cancel", err: handler.Cancel("obsolete"), want: handler.Outcome{Kind: handler.OutcomeCancel, Reason: "obsolete"}},
 		{name: "cancel wins", err: errors.Join(handler.Permanent(boom), handler.Cancel("obsolete")), want: handler.Outcome{Kind: handler.OutcomeCancel, Reason: "obsolete"}},
 

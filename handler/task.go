@@ -28,6 +28,7 @@ type Task struct {
 
 	mu      sync.Mutex
 	codec   Codec               // of the definition
+	takes   func(any) bool      // tells whether a value is of the definition's input type; nil: any is
 	steps   map[string][]byte   // recorded values, of this run and those before; nil before the first, as most handlers have none
 	asked   map[string]struct{} // names this run has used; likewise
 	ended   bool                // the handler has returned
@@ -68,10 +69,10 @@ func newTask(cfg taskhook.Config) *Task {
 func (t *Task) ID() flowfabric.ExecutionID { return t.cfg.Claim.Fence.Execution }
 
 // Attempt is the index of the attempt. The first one is 0; flowfabric.Snapshot.Attempts counts the attempts, so it is one more. The index
-// grows with every retry, reclaim and replay.
+// grows with every retry, reclaim, replay and [Continue].
 func (t *Task) Attempt() uint32 { return t.cfg.Claim.Fence.Attempt }
 
-// AttemptType says why this run runs: initial, retry, reclaim, replay, or resumed for one that was put aside.
+// AttemptType says why this run runs: initial, retry, reclaim, replay, continue, or resumed for one that was put aside.
 func (t *Task) AttemptType() flowfabric.AttemptType { return t.cfg.Claim.Type }
 
 // Fence is the proof of ownership of this run. Its Epoch grows with every claim of the execution, so an external
@@ -94,7 +95,7 @@ func (t *Task) Tags() map[string]string {
 	return tags
 }
 
-// Input is the payload as submitted, encoded (and sealed, with [Encrypted]). It must not be changed.
+// Input is the payload as submitted, or as the handler went on with it ([Continue]), encoded (and sealed, with [Encrypted]). It must not be changed.
 func (t *Task) Input() []byte { return t.cfg.Claim.Input }
 
 // Flow is the flow whose member the execution is; zero for one that is in no flow. An execution that waits for children without a
@@ -119,6 +120,9 @@ func (t *Task) Codec() Codec { return t.valueCodec() }
 
 // Retries is how many retries the execution has used so far; the first attempt has 0.
 func (t *Task) Retries() int { return t.cfg.Claim.Retries }
+
+// Continues is how often the execution went on with another input, see [Continue]; the first input has 0.
+func (t *Task) Continues() int { return t.cfg.Claim.Continues }
 
 // CreatedAt is when the execution was created, by the server's clock.
 func (t *Task) CreatedAt() time.Time { return t.cfg.Claim.CreatedAt }
@@ -206,10 +210,10 @@ func (t *Task) lost(ctx context.Context) error {
 }
 
 // begin opens a run: names may be used again, values are encoded with the definition's codec.
-func (t *Task) begin(codec Codec) {
+func (t *Task) begin(codec Codec, takes func(any) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.codec, t.ended, t.stopped = codec, false, nil
+	t.codec, t.takes, t.ended, t.stopped = codec, takes, false, nil
 	if t.spending != nil {
 		t.spending.closed = false
 	}

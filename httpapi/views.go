@@ -30,6 +30,7 @@ type execution struct {
 	MaxRetries   int               `json:"max_retries"`
 	Reclaims     int               `json:"reclaims"`
 	Replays      int               `json:"replays"`
+	Continues    int               `json:"continues" jsonschema:"how often it went on with another input"`
 	CreatedAt    *time.Time        `json:"created_at,omitempty"`
 	StartedAt    *time.Time        `json:"started_at,omitempty"`
 	ClaimedAt    *time.Time        `json:"claimed_at,omitempty"`
@@ -93,7 +94,7 @@ func newExecution(s flowfabric.Snapshot) execution {
 	x := execution{
 		ID: s.ID.String(), State: string(s.State.Public), Namespace: s.Route.Namespace, Lane: s.Route.Lane, Kind: s.Route.Kind, Capabilities: s.Route.Capabilities,
 		Priority: s.Priority, Creator: s.Creator, Attempts: s.Attempts, AttemptType: string(s.AttemptType), Worker: s.Worker(), LeaseUntil: utc(s.LeaseExpiresAt),
-		Retries: s.Retries, MaxRetries: s.Policy.Retry.MaxRetries, Reclaims: s.Reclaims, Replays: s.Replays, CreatedAt: utc(s.CreatedAt), StartedAt: utc(s.StartedAt),
+		Retries: s.Retries, MaxRetries: s.Policy.Retry.MaxRetries, Reclaims: s.Reclaims, Replays: s.Replays, Continues: s.Continues, CreatedAt: utc(s.CreatedAt), StartedAt: utc(s.StartedAt),
 		ClaimedAt: utc(s.ClaimedAt), EndedAt: utc(s.CompletedAt), ChangedAt: utc(s.ChangedAt), DelayUntil: utc(s.DelayUntil), DeadlineAt: utc(s.DeadlineAt),
 		CancelledBy: s.CancelledBy, CancelReason: s.CancelReason, InputBytes: s.InputBytes, Steps: s.Steps, Tags: s.Tags, Node: s.Node, KeyUntil: utc(s.Key.Until),
 	}

@@ -23,6 +23,11 @@ type waitpointBody struct {
 	LifeMs int64  `json:"life_ms,omitempty" jsonschema:"until the execution waits for it: 1000..7 days, default 1 day"`
 }
 
+type closeWaitpointBody struct {
+	Lease string `json:"lease"`
+	Key   string `json:"key" jsonschema:"of a waitpoint that was opened and that nothing waits for"`
+}
+
 type waitpointToken struct {
 	Token string `json:"token" jsonschema:"whoever has it may answer: hand it out inside a step. Empty when the waitpoint is closed"`
 }
@@ -34,7 +39,7 @@ type suspendBody struct {
 	Reason        string         `json:"reason,omitempty" jsonschema:"waiting_for_signal (default), waiting_for_approval, waiting_for_callback, waiting_for_tool_result or waiting_for_operator_review; with a question, the default is waiting_for_approval"`
 	Question      *question      `json:"question,omitempty" jsonschema:"that people are asked. Without until, one of its choices answers the wait, on the waitpoint of the same name"`
 	WithinMs      int64          `json:"within_ms,omitempty" jsonschema:"how long at most, up to ten years; default for ever"`
-	OnTimeout     string         `json:"on_timeout,omitempty" jsonschema:"fail (default), cancel, expire, auto_resume, auto_resume_with_timeout_signal or escalate"`
+	OnTimeout     string         `json:"on_timeout,omitempty" jsonschema:"fail (default), cancel, expire, auto_resume, auto_resume_with_timeout_signal, auto_resume_open (waitpoints that were opened before the wait stay open for the next one on their keys) or escalate"`
 	ResumeAfterMs int64          `json:"resume_after_ms,omitempty" jsonschema:"pause between the answer and the next run, up to 30 days"`
 }
 
@@ -97,9 +102,10 @@ type childOutcome struct {
 	Result  *payload `json:"result,omitempty" jsonschema:"of one that completed; left out when those before it have 1 MiB together"`
 }
 
-func (b *waitpointBody) leaseOf() string { return b.Lease }
-func (b *suspendBody) leaseOf() string   { return b.Lease }
-func (b *childrenBody) leaseOf() string  { return b.Lease }
+func (b *waitpointBody) leaseOf() string      { return b.Lease }
+func (b *closeWaitpointBody) leaseOf() string { return b.Lease }
+func (b *suspendBody) leaseOf() string        { return b.Lease }
+func (b *childrenBody) leaseOf() string       { return b.Lease }
 
 // newWaitAnswer is what ended a wait, as a worker sees it.
 func newWaitAnswer(r suspend.Result) waitAnswer {
@@ -160,6 +166,28 @@ func (c *call) openWaitpoint(f flowfabric.Fence, b *waitpointBody) (*waitpointTo
 		return nil, err
 	}
 	return &waitpointToken{token.Reveal()}, nil
+}
+
+// closeWaitpoint closes the waitpoint of a key; one that is closed stays so.
+func (c *call) closeWaitpoint(f flowfabric.Fence, b *closeWaitpointBody) (*already, error) {
+	if err := printable("/key", b.Key); err != nil {
+		return nil, err
+	}
+	r, err := c.h.conn.Engine.ReadSuspension(c.ctx(), f.Execution)
+	if err != nil {
+		return nil, err
+	}
+	var found *suspend.Waitpoint
+	for i, w := range r.Waitpoints {
+		if w.Key == b.Key && (found == nil || w.State.Open()) {
+			found = &r.Waitpoints[i]
+		}
+	}
+	if found == nil {
+		return nil, invalid("/key", "no waitpoint of the key %.64q was opened", b.Key)
+	}
+	before, err := c.h.conn.Engine.CloseWaitpoint(c.ctx(), f, found.ID)
+	return &already{before}, err
 }
 
 // there counts the forms that a condition has.
@@ -406,7 +434,7 @@ func (c *call) waitChildren(f flowfabric.Fence, b *childrenBody) (*childrenAnswe
 		}
 		nodes[n.Name] = flow.Child(set, n.Name, handler.Define[[]byte, []byte](n.Kind), value(n.Input), options...)
 	}
-	q, err := flowplan.ChildrenOf(set, f.Execution, s.Route.Namespace)
+	q, err := flowplan.ChildrenOf(set, f.Execution, s.Continues, s.Route.Namespace)
 	if err != nil {
 		return nil, err
 	}

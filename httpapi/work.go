@@ -104,6 +104,11 @@ type asideBody struct {
 	DelayMs int64  `json:"delay_ms" jsonschema:"0..10 years; the same attempt goes on later, and no retry is used up"`
 }
 
+type continueBody struct {
+	Lease string          `json:"lease"`
+	Input json.RawMessage `json:"input,omitempty" jsonschema:"any JSON value, at most 1 MiB; default null. Steps, waits and retries start over; the id and the messages in mailboxes stay"`
+}
+
 type giveUpBody struct {
 	Lease  string `json:"lease"`
 	Reason string `json:"reason,omitempty"`
@@ -120,6 +125,7 @@ func (b *spendBody) leaseOf() string    { return b.Lease }
 func (b *completeBody) leaseOf() string { return b.Lease }
 func (b *failBody) leaseOf() string     { return b.Lease }
 func (b *asideBody) leaseOf() string    { return b.Lease }
+func (b *continueBody) leaseOf() string { return b.Lease }
 func (b *giveUpBody) leaseOf() string   { return b.Lease }
 func (b *releaseBody) leaseOf() string  { return b.Lease }
 
@@ -308,6 +314,11 @@ func (c *call) delayWork(f flowfabric.Fence, b *asideBody) (*already, error) {
 		return nil, invalid("/delay_ms", "it is %d, want 0..10 years", b.DelayMs)
 	}
 	before, err := c.h.conn.Engine.DelayExecution(c.ctx(), f, ms(b.DelayMs))
+	return &already{before}, err
+}
+
+func (c *call) continueWork(f flowfabric.Fence, b *continueBody) (*already, error) {
+	before, err := c.h.conn.Engine.ContinueExecution(c.ctx(), f, value(b.Input))
 	return &already{before}, err
 }
 

@@ -76,7 +76,8 @@ type claimed struct {
 	Namespace    string                             `json:"namespace"`
 	Lane         string                             `json:"lane"`
 	Attempt      uint32                             `json:"attempt" jsonschema:"zero based"`
-	AttemptType  string                             `json:"attempt_type" jsonschema:"initial, retry, reclaim, replay, or resumed when the attempt goes on"`
+	AttemptType  string                             `json:"attempt_type" jsonschema:"initial, retry, reclaim, replay, continue, or resumed when the attempt goes on"`
+	Continues    int                                `json:"continues,omitempty" jsonschema:"how often it went on with another input (see :continue)"`
 	Priority     int                                `json:"priority"`
 	CreatedAt    *time.Time                         `json:"created_at,omitempty"`
 	Retries      int                                `json:"retries"`
@@ -377,7 +378,7 @@ func (c *call) claimWork() error {
 // claimed is a claim as the worker sees it.
 func (c *call) claimed(s *workerSession, x *gateway.Claim) (claimed, error) {
 	out := claimed{Lease: leaseText(x.Fence), LeaseMs: s.lease.Milliseconds(), ID: x.Fence.Execution.String(), Kind: x.Route.Kind, Namespace: x.Route.Namespace,
-		Lane: x.Route.Lane, Attempt: x.Fence.Attempt, AttemptType: string(x.Type), Priority: x.Priority, CreatedAt: utc(x.CreatedAt), Retries: x.Retries,
+		Lane: x.Route.Lane, Attempt: x.Fence.Attempt, AttemptType: string(x.Type), Continues: x.Continues, Priority: x.Priority, CreatedAt: utc(x.CreatedAt), Retries: x.Retries,
 		Reclaims: x.Reclaims, TimeLeftMs: x.TimeLeft.Milliseconds(), DeadlineInMs: x.DeadlineIn.Milliseconds(), LastSequence: x.LastSequence,
 		Input: newPayload(x.Input), InputLost: x.InputLost, Tags: x.Tags, Node: x.Node}
 	if !x.Flow.IsZero() {

@@ -282,6 +282,11 @@ func (f *faulty) DelayExecution(ctx context.Context, fence flowfabric.Fence, d t
 	return already, f.cut(fence, err)
 }
 
+func (f *faulty) ContinueExecution(ctx context.Context, fence flowfabric.Fence, input []byte) (bool, error) {
+	already, err := f.store.ContinueExecution(ctx, fence, input)
+	return already, f.cut(fence, err)
+}
+
 func (f *faulty) ReleaseExecution(ctx context.Context, fence flowfabric.Fence) (bool, error) {
 	already, err := f.store.ReleaseExecution(ctx, fence)
 	return already, f.cut(fence, err)

@@ -89,6 +89,9 @@ func (j *job) send(o handler.Outcome) error {
 		case handler.OutcomeDelay:
 			_, err := j.jobs.store.DelayExecution(ctx, fence, o.Delay)
 			return j.settled(err, "delay", "")
+		case handler.OutcomeContinue:
+			_, err := j.jobs.store.ContinueExecution(ctx, fence, o.Input)
+			return j.settled(err, "continue", "")
 		case handler.OutcomeBlock:
 			return j.settled(j.block(ctx, o), "block", "")
 		case handler.OutcomeCancel:

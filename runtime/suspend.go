@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -77,6 +79,15 @@ func (j *job) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, na
 		})
 	})
 	return opened, err
+}
+
+// CloseWaitpoint implements [waits.Opener] under the hold.
+func (j *job) CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id uuid.UUID) (already bool, err error) {
+	err = persist(ctx, j.held, func(ctx context.Context) (err error) {
+		already, err = j.jobs.store.CloseWaitpoint(ctx, f, id)
+		return err
+	})
+	return already, err
 }
 
 // ReadSuspension implements [waits.Opener] under the hold.

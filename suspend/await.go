@@ -2,6 +2,7 @@ package suspend
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,6 +41,7 @@ const (
 	Cancel   Behaviour = "cancel"                          // it is cancelled
 	Expire   Behaviour = "expire"                          // it expires
 	Resume   Behaviour = "auto_resume"                     // the handler goes on; the wait returns ErrWaitTimeout
+	Remind   Behaviour = "auto_resume_open"                // Resume, and the waitpoints that Pending opened stay open for the next wait on their keys
 	Escalate Behaviour = "escalate"                        // it goes on waiting, for an operator's review; signals still resume it
 	Notice   Behaviour = "auto_resume_with_timeout_signal" // Resume, and Result.Signals has one signal named __timeout
 )
@@ -50,6 +52,7 @@ type options struct {
 	reason    Reason
 	delay     time.Duration
 	named     string
+	key       string
 	question  *Question
 }
 
@@ -72,6 +75,10 @@ func ResumeAfter(d time.Duration) Option { return func(o *options) { o.delay = d
 // Named makes [Await], and only that, wait for a signal of this name, 1..128 bytes. Default: any.
 func Named(signal string) Option { return func(o *options) { o.named = signal } }
 
+// At makes [Await] and [Ask], and only these, wait on the waitpoint of this key, 1..256 bytes, instead of the one that is called like the wait: for a
+// second wait on a waitpoint that an earlier one has left open ([Remind]).
+func At(key string) Option { return func(o *options) { o.key = key } }
+
 // Task is the part of a handler's task that waits name it by; *handler.Task is one. Other tasks cannot wait.
 type Task interface{ ID() flowfabric.ExecutionID }
 
@@ -85,6 +92,8 @@ type waits interface {
 	Last() *Result
 	// Pending opens the waitpoint of a key, the first time, and returns its token.
 	Pending(ctx context.Context, key string, life time.Duration) (Token, error)
+	// Close closes the waitpoint of a key that Pending opened.
+	Close(ctx context.Context, key string) error
 	// Receipt takes the next receipt of a mailbox for this run and returns its name, under which it waits, too, and what that wait was
 	// answered, nil if it was not.
 	Receipt(ctx context.Context, mailbox string) (name string, answer *Result, err error)
@@ -115,12 +124,12 @@ func waitsOf(t Task) (waits, error) {
 // such each time; what to do about it is the handler's decision.
 func Await[T any](ctx context.Context, t Task, name string, opts ...Option) (T, error) {
 	var value T
-	cond := Signal(name)
-	if o := applied(opts); o.named != "" {
+	o := applied(opts)
+	cond := Signal(cmp.Or(o.key, name))
+	if o.named != "" {
 		cond = cond.Named(o.named)
 	}
-	o := applied(opts)
-	o.named = ""
+	o.named, o.key = "", ""
 	r, err := wait(ctx, t, name, cond, o)
 	if err != nil {
 		return value, err
@@ -210,8 +219,8 @@ func Resumed(t Task) (r Result, ok bool) {
 // Pending opens a waitpoint before the handler waits, and returns its token to hand out; a later [Await] or [Wait] on the key
 // uses it, and signals that come before that count. life, 1 s to 7 days, bounds only the time until then: the wait itself may
 // last longer ([Within]). If it runs out before, the wait fails the execution for good, category suspend_refused. In every run, also after a crash, the same key gets the
-// same token: hand it out inside a step, so that it is handed out once. A waitpoint serves one wait: who asks again, after a
-// timeout say, opens another under another key. key is 1..128 bytes of printable ASCII. The token of a waitpoint that is closed
+// same token: hand it out inside a step, so that it is handed out once. A waitpoint serves one wait, or several that end
+// with OnTimeout([Remind]) and wait on its key again. key is 1..128 bytes of printable ASCII. The token of a waitpoint that is closed
 // is the zero Token if its key is no longer configured: nobody needs it.
 //
 // Errors: flowfabric.ErrNoTokenKeys when no token key is configured, or not the one that signed a waitpoint that is still open; ErrWaitpointLimit beyond 64 open ones; ErrInvalidInput;
@@ -228,6 +237,20 @@ func Pending(ctx context.Context, t Task, key string, life time.Duration) (Token
 		return Token{}, fmt.Errorf("%w: waitpoint %s: life until the wait begins is %v, want %v..%v (the wait may be longer, see Within)", flowfabric.ErrInvalidInput, key, life, limits.MinWaitpointLife, limits.MaxWaitpointLife)
 	}
 	return p.Pending(ctx, key, life)
+}
+
+// Close closes a waitpoint that [Pending] opened and that nothing waits for: its token is dead at once, and a signal that comes later is refused with
+// flowfabric.ErrWaitpointClosed. What had come is not used. The waitpoint's step records it, so in later runs Close does nothing. Pending keeps returning the token,
+// and a wait on the key fails the execution for good, category suspend_refused. Closing what an answered wait has closed is no error.
+//
+// Errors: flowfabric.ErrInvalidInput for a key that Pending has not opened in this execution, or inside a step; ErrLeaseLost; ErrTransport; ErrTaskConsumed after the
+// handler returned; the context's cause.
+func Close(ctx context.Context, t Task, key string) error {
+	p, err := waitsOf(t)
+	if err != nil {
+		return err
+	}
+	return p.Close(ctx, key)
 }
 
 // Decode reads a signal's payload: JSON into T; a []byte as it is; a string as it is from encoding utf8. A signal without
@@ -280,6 +303,8 @@ func want(name string, cond Condition, o options) (*waithook.Wanted, error) {
 		return nil, err
 	}
 	switch {
+	case o.key != "":
+		return nil, fmt.Errorf("%w: the option At is for Await and Ask; name the key in the condition", flowfabric.ErrInvalidInput)
 	case o.named != "":
 		return nil, fmt.Errorf("%w: the option Named is for Await; narrow a condition with Condition.Named", flowfabric.ErrInvalidInput)
 	case cond.op == 'T' && o.within <= 0:
@@ -290,9 +315,9 @@ func want(name string, cond Condition, o options) (*waithook.Wanted, error) {
 		return nil, fmt.Errorf("%w: ResumeAfter is %v, want 0..30 days", flowfabric.ErrInvalidInput, o.delay)
 	}
 	switch o.behaviour {
-	case Fail, Cancel, Expire, Resume, Escalate, Notice:
+	case Fail, Cancel, Expire, Resume, Remind, Escalate, Notice:
 	default:
-		return nil, fmt.Errorf("%w: OnTimeout is %q, want Fail, Cancel, Expire, Resume, Notice or Escalate", flowfabric.ErrInvalidInput, string(o.behaviour))
+		return nil, fmt.Errorf("%w: OnTimeout is %q, want Fail, Cancel, Expire, Resume, Remind, Notice or Escalate", flowfabric.ErrInvalidInput, string(o.behaviour))
 	}
 	switch o.reason {
 	case ReasonSignal, ReasonApproval, ReasonCallback, ReasonToolResult, ReasonReview, ReasonPolicy, ReasonBudget, ReasonStep, ReasonPause, ReasonChildren:

@@ -44,7 +44,7 @@
 //
 // # Messages
 //
-// A waitpoint serves one wait. For a conversation there are mailboxes: client.Send puts a message into one at any time until the execution ends,
+// A waitpoint serves one wait, or several ([Remind]). For a conversation there are mailboxes: client.Send puts a message into one at any time until the execution ends,
 // and [Receive] takes the next one, or waits for it like [Await]. What it returned is kept like a step. A mailbox is only a name: it needs no
 // opening, no token and no token key. [Drain] takes what is there and does not wait.
 //

@@ -40,7 +40,7 @@ func Asking(q Question) Option { return func(o *options) { o.question = &q } }
 
 // Ask asks a person and returns the answer. It waits on the waitpoint called name, as [Await] does: on one that [Pending] opened before, or
 // on a fresh one. Operators see the question in their lists (admin.Admin.Approvals, GET /v1/approvals), and the holder of the token on the
-// page of [HTTPHandler]. The default of [Because] is [ReasonApproval].
+// page of [HTTPHandler]. [At] names another waitpoint. The default of [Because] is [ReasonApproval].
 //
 // A signal answers if its name is one of the choices, which is how the page, client.Approve and the HTTP API send an [Answer]. Signals of
 // other names have no effect, and the wait goes on. Answer.Choice is that name, whatever the payload says; comment and sender are those of
@@ -56,7 +56,9 @@ func Ask(ctx context.Context, t Task, name string, q Question, opts ...Option) (
 	if o.named != "" {
 		return Answer{}, fmt.Errorf("ask %s: %w: the option Named is for Await; choices name the signals of a question", name, flowfabric.ErrInvalidInput)
 	}
-	r, err := wait(ctx, t, name, q.answered(name), o)
+	key := cmp.Or(o.key, name)
+	o.key = ""
+	r, err := wait(ctx, t, name, q.answered(key), o)
 	if err != nil {
 		return Answer{}, err
 	}

@@ -73,6 +73,7 @@ type execution struct {
 	MaxRetries      int                    `json:"max_retries"`
 	Reclaims        int                    `json:"reclaims"`
 	Replays         int                    `json:"replays"`
+	Continues       int                    `json:"continues"`
 	CreatedAt       time.Time              `json:"created_at,omitzero"`
 	StartedAt       time.Time              `json:"started_at,omitzero"`
 	ClaimedAt       time.Time              `json:"claimed_at,omitzero"`
@@ -158,7 +159,7 @@ func newExecution(s engine.Snapshot) execution {
 		ID: s.ID, State: s.State.Public, Code: s.State.Code, Namespace: s.Route.Namespace, Lane: s.Route.Lane, Kind: s.Route.Kind,
 		Capabilities: s.Route.Capabilities, Priority: s.Priority, Creator: s.Creator, Attempts: s.Attempts, AttemptType: s.AttemptType,
 		Epoch: s.Epoch, Session: s.Session, Worker: engine.Instance(s.Session), LeaseExpiresAt: utc(s.LeaseExpiresAt),
-		Retries: s.Retries, MaxRetries: s.Policy.Retry.MaxRetries, Reclaims: s.Reclaims, Replays: s.Replays,
+		Retries: s.Retries, MaxRetries: s.Policy.Retry.MaxRetries, Reclaims: s.Reclaims, Replays: s.Replays, Continues: s.Continues,
 		CreatedAt: utc(s.CreatedAt), StartedAt: utc(s.StartedAt), ClaimedAt: utc(s.ClaimedAt), CompletedAt: utc(s.CompletedAt),
 		DelayUntil: utc(s.DelayUntil), DeadlineAt: utc(s.DeadlineAt), FailureCategory: s.FailureCategory, FailureReason: s.FailureReason,
 		CancelledBy: s.CancelledBy, CancelReason: s.CancelReason, InputBytes: s.InputBytes, Steps: s.Steps, Tags: s.Tags,
@@ -273,6 +274,7 @@ func (x execution) text(p *page) {
 		"claimed", instant(x.ClaimedAt), "worker", holder, "lease until", leaseOf(x), "not before", instant(x.DelayUntil),
 		"deadline", instant(x.DeadlineAt), "ended", instant(x.CompletedAt),
 		"attempts", fmt.Sprintf("%d (%d of %d retries, %d lost leases, %d replays)", x.Attempts, x.Retries, x.MaxRetries, x.Reclaims, x.Replays),
+		"continued", times(x.Continues),
 		"progress", said, "failure", join(": ", x.FailureCategory, x.FailureReason),
 		"cancelled", join(": ", x.CancelledBy, x.CancelReason), "input", count(x.InputBytes, "byte"), "steps", x.Steps, "tags", strings.Join(tags, " "))
 	if len(x.AttemptLog) > 0 {
@@ -326,4 +328,12 @@ func stateStyle(s flowfabric.PublicState) style {
 		return yellow
 	}
 	return normal
+}
+
+// times says how often something happened, "" for never.
+func times(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return count(n, "time")
 }

@@ -138,6 +138,31 @@ func (c *Talker) Handle(ctx context.Context, t *handler.Task, first string) (age
 	})
 }
 
+// Dialogue is what a conversation goes on with.
+type Dialogue struct {
+	Messages []agent.Message
+	Prompt   string
+}
+
+var Dialogues = handler.Define[Dialogue, string]("dialogue")
+
+// Endless talks for ever. Every 200 answers it goes on with the last 100 messages.
+func (c *Talker) Endless(ctx context.Context, t *handler.Task, in Dialogue) (string, error) {
+	result, err := agent.Run(ctx, t, agent.Config{
+		Model:        c.Model,
+		Messages:     in.Messages,
+		Prompt:       in.Prompt,
+		Mailbox:      "user",
+		Conversation: true,
+		Idle:         24 * time.Hour,
+		MaxTurns:     200,
+		Continue: func(r agent.Result) error {
+			return handler.Continue(Dialogue{Messages: agent.Recent(r.Messages, 100)})
+		},
+	})
+	return result.Text, err
+}
+
 // say sends a message to a conversation.
 func say(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, text string) error {
 	_, err := c.Send(ctx, id, "user", text, flowfabric.By("anna"))

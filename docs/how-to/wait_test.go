@@ -14,8 +14,10 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -47,6 +49,28 @@ func (p *Publisher) Handle(ctx context.Context, t *handler.Task, in Draft) (Verd
 		return Verdict{}, err // return it: it suspends the execution, or it says why there is no answer
 	}
 	return Verdict{Approved: answer.Choice == "approve", By: answer.By}, nil
+}
+
+// PublishLate reminds the editor after two days, with the same link, and gives up after another two.
+func (p *Publisher) PublishLate(ctx context.Context, t *handler.Task, in Draft) (Verdict, error) {
+	token, err := suspend.Pending(ctx, t, "editor", 48*time.Hour)
+	if err != nil {
+		return Verdict{}, err
+	}
+	ask := suspend.Question{Title: "Publish this article?"}
+	for i, subject := range []string{"A new article", "Please decide"} {
+		if _, err := handler.Step(ctx, t, fmt.Sprint("mail ", i), func(ctx context.Context) (bool, error) {
+			return true, p.Mail(ctx, "editor@example.com", subject+": "+suspend.Link("https://example.com/approve", token))
+		}); err != nil {
+			return Verdict{}, err
+		}
+		answer, err := suspend.Ask(ctx, t, fmt.Sprint("editor ", i), ask, suspend.At("editor"),
+			suspend.Within(48*time.Hour), suspend.OnTimeout(suspend.Remind))
+		if !errors.Is(err, flowfabric.ErrWaitTimeout) {
+			return Verdict{Approved: answer.Choice == "approve", By: answer.By}, err
+		}
+	}
+	return Verdict{}, suspend.Close(ctx, t, "editor") // the link is dead
 }
 
 // approvals serves the page behind the links. Any process that reaches the store can serve it.
@@ -216,5 +240,104 @@ func TestWait(t *testing.T) {
 	must(t, err)
 	if verdict != (Verdict{true, "anna"}) {
 		t.Errorf("%+v", verdict)
+	}
+}
+
+// The link of the first mail still works after the second, and is dead when nobody has answered for four days.
+func TestReminders(t *testing.T) {
+	for answered, want := range map[bool]Verdict{true: {true, "anna"}, false: {}} {
+		var links []string
+		p := &Publisher{Mail: func(ctx context.Context, _, link string) error {
+			_, link, _ = strings.Cut(link, ": ")
+			if links = append(links, link); len(links) == 2 && answered {
+				fftest.Tell(ctx, fftest.Approve("editor", suspend.Answer{Choice: "approve"}, flowfabric.By("anna")))
+			}
+			return nil
+		}}
+		r := fftest.Run(t, Publish, p.PublishLate, Draft{"tides"})
+		if r.Err != nil || r.Result != want || len(links) != 2 || links[0] != links[1] || r.Elapsed < 48*time.Hour {
+			t.Errorf("%+v, %v after %v: %q", r.Result, r.Err, r.Elapsed, links)
+		}
+	}
+}
+
+// Poll is what one link of an endless loop is given.
+type Poll struct{ Cursor, Seen int }
+
+var Watch = handler.Define[Poll, int]("watch")
+
+// WatchFeed reads one page after the other, for ever. After 500 steps it goes on with another input.
+func WatchFeed(ctx context.Context, t *handler.Task, in Poll) (int, error) {
+	for page := range 500 {
+		n, err := handler.Step(ctx, t, fmt.Sprint("page ", page), func(ctx context.Context) (int, error) { return feed(ctx, in.Cursor) })
+		if err != nil || n == 0 {
+			return in.Seen, err
+		}
+		in.Cursor, in.Seen = in.Cursor+1, in.Seen+n
+	}
+	return 0, handler.Continue(in)
+}
+
+func TestContinue(t *testing.T) {
+	r := fftest.Run(t, Watch, WatchFeed, Poll{})
+	if r.Err != nil || r.Result != 3*1100 || len(r.Steps) != 101 {
+		t.Errorf("%d, %v, %d steps", r.Result, r.Err, len(r.Steps))
+	}
+}
+
+// feed has 1,100 pages of three.
+func feed(_ context.Context, cursor int) (int, error) {
+	if cursor >= 1100 {
+		return 0, nil
+	}
+	return 3, nil
+}
+
+var Relay = handler.Define[int, int]("relay")
+
+// Whoever has the id follows an execution that goes on with other inputs: its stream, its result, and a cancellation.
+func TestFollowsLinks(t *testing.T) {
+	ctx, c := start(t, runtime.Config{}, handler.Bind(Relay, func(ctx context.Context, t *handler.Task, n int) (int, error) {
+		if err := t.Frame(ctx, "token", fmt.Sprint(n)); err != nil {
+			return 0, err
+		}
+		switch {
+		case n == 7:
+			_, err := suspend.Await[string](ctx, t, "never")
+			return 0, err
+		case n < 3 || n > 4:
+			return 0, handler.Continue(n + 1)
+		}
+		return n, nil
+	}))
+	exec, err := client.Submit(ctx, c, Relay, 1)
+	must(t, err)
+	n, err := exec.Result(ctx)
+	must(t, err)
+	s, err := exec.Get(ctx)
+	must(t, err)
+	if n != 3 || s.Continues != 2 || s.Attempts != 3 {
+		t.Errorf("%d after %d links, %d attempts", n, s.Continues, s.Attempts)
+	}
+	var told []string
+	for event, err := range c.Tail(ctx, exec.ID()) {
+		must(t, err)
+		switch event.Kind {
+		case stream.TailFrame:
+			told = append(told, string(event.Frame.Payload))
+		case stream.TailAttemptEnd:
+			told = append(told, event.Reason)
+		}
+	}
+	if got := strings.Join(told, " "); got != "2 continued 3 attempt_success" { // what is older has gone
+		t.Errorf("told %q", got)
+	}
+	exec, err = client.Submit(ctx, c, Relay, 5)
+	must(t, err)
+	_, err = exec.AwaitSuspension(ctx)
+	must(t, err)
+	must(t, exec.Cancel(ctx, flowfabric.Reason("enough")))
+	if _, err := exec.Result(ctx); !errors.Is(err, flowfabric.ErrCancelled) {
+		t.Errorf("the result of one that was cancelled: %v", err)
 	}
 }

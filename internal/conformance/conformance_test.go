@@ -108,6 +108,8 @@ func topics() map[string][]scenario {
 		"question":      questionScenarios,
 		"mailbox":       mailboxScenarios,
 		"children":      childrenScenarios,
+		"continue":      continueScenarios,
+		"remind":        remindScenarios,
 		"totals":        totalScenarios,
 		"modes":         modeScenarios,
 		"runs":          runScenarios,
@@ -135,7 +137,7 @@ var unmarked = []string{"golden", "lost replies", "interleavings", "errors", "fu
 
 var order = []string{
 	"create", "claim", "lease", "settle", "steps", "stream", "time", "clock", "cancel", "operator", "trail", "golden", "lost replies", "interleavings", "bell",
-	"errors", "repeat", "server", "edge cases", "tick", "modes", "runs", "suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "totals",
+	"errors", "repeat", "server", "edge cases", "tick", "modes", "runs", "suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "continue", "remind", "totals",
 	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "audit", "replicas", "counting", "flow", "cleanup", "children", "gates", "spend", "fair", "fuzz",
 }
 

@@ -386,6 +386,7 @@ func fencedCalls(f flowfabric.Fence) []call {
 		{"ff_complete_execution", slices.Concat([]string{proto, "1"}, fence, []string{"result", "0"})},
 		{"ff_fail_execution", with("category", "reason", "0", "", "", "0")},
 		{"ff_delay_execution", with("+1000")},
+		{"ff_continue_execution", with("next")},
 		{"ff_release_execution", with()},
 		{"ff_cancel_execution", with("owner", "reason", "")},
 		{"ff_record_step", with("step", "value", "0")},

@@ -74,7 +74,7 @@ func (w *env) stateOf(id flowfabric.ExecutionID) string {
 // goldenCalls are the calls that concern an execution, in every form that a state can tell apart.
 var goldenCalls = []string{
 	"create again", "create with another payload", "claim by another", "claim again", "complete", "fail", "fail for good",
-	"fail as a timeout", "delay", "delay by nothing", "release", "cancel as owner", "cancel by an operator", "cancel by a flow",
+	"fail as a timeout", "delay", "delay by nothing", "continue", "release", "cancel as owner", "cancel by an operator", "cancel by a flow",
 	"step", "progress", "append", "append in modes", "renew", "close the session", "session held", "revoke", "revoke another's", "mark dead",
 	"priority", "run now", "set delay", "tags", "replay", "replay forced", "purge", "read", "read history", "read stream", "tick", "pass ring",
 	"open a waitpoint", "close a waitpoint", "suspend", "suspend again", "deliver", "deliver without token", "approve", "resume",
@@ -151,6 +151,8 @@ func (w *env) goldenCall(name string, x placed) call {
 		return fenced("ff_delay_execution", "+1000")
 	case "delay by nothing":
 		return fenced("ff_delay_execution", "+0")
+	case "continue":
+		return fenced("ff_continue_execution", "next")
 	case "release":
 		return fenced("ff_release_execution")
 	case "cancel as owner":

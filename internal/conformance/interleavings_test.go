@@ -94,6 +94,7 @@ var (
 	completes          = holding("ff_complete_execution")
 	fails              = holding("ff_fail_execution", "io", "reason", "0", "", "", "0")
 	delays             = holding("ff_delay_execution", "+1000")
+	continues          = holding("ff_continue_execution", "next")
 	releases           = holding("ff_release_execution")
 	appends            = holding("ff_append_frames", "1", "1", "d", "token", "", "", "", "1", "x")
 	steps              = holding("ff_record_step", "step", "value", "0")
@@ -314,7 +315,7 @@ func (w *env) judge(before, after *node, c call, a answer) {
 		fail("a refusal changed something")
 	}
 	switch c.name {
-	case "ff_complete_execution", "ff_fail_execution", "ff_delay_execution", "ff_release_execution", "ff_record_step",
+	case "ff_complete_execution", "ff_fail_execution", "ff_delay_execution", "ff_continue_execution", "ff_release_execution", "ff_record_step",
 		"ff_update_progress", "ff_append_frames", "ff_create_pending_waitpoint", "ff_suspend_execution":
 		f := c.args[1:6]
 		if c.name == "ff_complete_execution" {

@@ -215,6 +215,10 @@ var writings = []writing{
 		_, err := e.DelayExecution(w.ctx, s.fence, time.Minute)
 		return "", err
 	}},
+	{"ff_continue_execution", "continue", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
+		_, err := e.ContinueExecution(w.ctx, s.fence, []byte("next"))
+		return "", err
+	}},
 	{"ff_release_execution", "release", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		_, err := e.ReleaseExecution(w.ctx, s.fence)
 		return "", err

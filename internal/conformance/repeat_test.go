@@ -51,6 +51,7 @@ var repeatables = []repeatable{
 		c.args[6] = "+0"
 		return c
 	}},
+	{what: "continue", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_continue_execution")},
 	{what: "release", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_release_execution")},
 	{what: "cancel by the owner", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_cancel_execution")},
 	{what: "cancel by an operator", first: "OK", second: "ALREADY_SATISFIED", call: func(w *env) call {

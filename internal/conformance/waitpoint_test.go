@@ -284,7 +284,7 @@ var waitpointScenarios = []scenario{
 		w.set("HINCRBY", w.k.Core(id.UUID()), "sb", "-1")
 		w.suspend(f)
 	}},
-	{name: "closing a waitpoint frees its name", run: func(w *env) {
+	{name: "a waitpoint that was closed stays so in every run", run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
 		f := c.Fence
@@ -302,7 +302,13 @@ var waitpointScenarios = []scenario{
 		for name, m := range all {
 			o, err := w.openNamed(f, minted(name), time.Hour)
 			w.no(err)
-			same(w, name+" is the same", o.ID == m.ID, name != "c")
+			same(w, name+" is the same", words(o.ID == m.ID, o.Closed), words(true, false))
+		}
+		same(w, "its step says so", strings.Split(w.hash(w.k.Steps(f.Execution.UUID()))[engine.StepWaitpoint+"c"], " ")[3], "0")
+		for range 2 {
+			already, err := w.e.CloseWaitpoint(w.ctx, f, all["c"].ID)
+			w.no(err)
+			same(w, "already", already, true)
 		}
 		w.cancel(f.Execution) // closes them all, and their names are free
 		w.replay(f.Execution, engine.Replay{})

@@ -234,6 +234,13 @@ func (e *Engine) DelayExecution(ctx context.Context, f flowfabric.Fence, d time.
 	return e.settled(ctx, fnDelay, f.Execution.Partition(), args)
 }
 
+// ContinueExecution ends the held attempt and starts the execution anew with another input, at most 1 MiB (lua/execution/ff_continue_execution.lua):
+// the id stays, steps and waits go. ErrPayloadTooLarge.
+func (e *Engine) ContinueExecution(ctx context.Context, f flowfabric.Fence, input []byte) (already bool, err error) {
+	args := append(fenceArgs([]string{protocol}, f), rueidis.BinaryString(input))
+	return e.settled(ctx, fnContinue, f.Execution.Partition(), args)
+}
+
 // ReleaseExecution hands unfinished work back without consuming an attempt or a retry
 // (lua/execution/ff_release_execution.lua).
 func (e *Engine) ReleaseExecution(ctx context.Context, f flowfabric.Fence) (already bool, err error) {

@@ -19,6 +19,7 @@ var (
 	fnComplete        = function{name: "ff_complete_execution", method: "CompleteExecutions"}
 	fnFail            = function{name: "ff_fail_execution", method: "FailExecution"}
 	fnDelay           = function{name: "ff_delay_execution", method: "DelayExecution"}
+	fnContinue        = function{name: "ff_continue_execution", method: "ContinueExecution"}
 	fnRelease         = function{name: "ff_release_execution", method: "ReleaseExecution"}
 	fnCancel          = function{name: "ff_cancel_execution", method: "CancelExecution"}
 	fnRecordStep      = function{name: "ff_record_step", method: "RecordStep"}
@@ -122,7 +123,7 @@ var (
 )
 
 var functions = []function{
-	fnVersion, fnConfigure, fnBoot, fnFreeze, fnPoll, fnCreate, fnComplete, fnFail, fnDelay, fnRelease, fnCancel,
+	fnVersion, fnConfigure, fnBoot, fnFreeze, fnPoll, fnCreate, fnComplete, fnFail, fnDelay, fnContinue, fnRelease, fnCancel,
 	fnRecordStep, fnProgress, fnPriority, fnSetDelay, fnReplay, fnSetTags, fnPurge, fnSetSubscription, fnClaim, fnRenew, fnHeld,
 	fnClose, fnRevoke, fnMarkDead, fnForwardRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove, fnSend, fnReceive, fnReadMessages,
 	fnReissue, fnSetKeys, fnListKeys, fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnSetFeed, fnAppend,

@@ -126,6 +126,7 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 	s.Policy.Retention, _ = valid.UnpackRetentions(f.m["retention"]) // one that cannot be read counts as none
 	s.Policy.AttemptTimeout = time.Duration(f.number("attempt_timeout")) * time.Millisecond
 	s.Key = keyHold(core["key"])
+	s.Continues = Continues(core["links"])
 	s.AttemptLog = attemptLog(attempts, r)
 	s.Progress = progress(attempts["progress"], s.Attempts, r)
 	if n := len(s.AttemptLog); n > 0 {
@@ -135,6 +136,13 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 		s.FailureCategory, s.FailureReason = "", ""
 	}
 	return s, r.fail()
+}
+
+// Continues reads how often an execution has continued from what its record says of its links.
+func Continues(links string) int {
+	count, _, _ := strings.Cut(links, ",")
+	n, _ := strconv.Atoi(count) // none, or one that cannot be read, counts as 0
+	return n
 }
 
 // keyHold reads what a record says of its key: "<key>:<till>".

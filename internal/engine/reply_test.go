@@ -130,6 +130,10 @@ var callers = []caller{
 		_, err := e.DelayExecution(ctx, sampleFence, time.Second)
 		return err
 	}},
+	{"ff_continue_execution", func(ctx context.Context, e *Engine) error {
+		_, err := e.ContinueExecution(ctx, sampleFence, []byte("{}"))
+		return err
+	}},
 	{"ff_create_pending_waitpoint", func(ctx context.Context, e *Engine) error {
 		_, err := e.CreatePendingWaitpoint(ctx, sampleFence, "", Minted{}, time.Second)
 		return err
@@ -204,12 +208,13 @@ var good = map[string][]string{
 	"ff_complete_execution":  {"OK", "1", "+", "1", "1", "OK", "0", "0", "0", "0", "0", "0", "4", "0", "0", "0", "0"},
 	"ff_session_renew":       {"OK", "0", "3", "0", "1", sampleID.UUID().String() + " 5 cancelled"},
 	"ff_append_frames":       {"OK", "1700000000000-1", "1", "1", "2", "1"},
-	"ff_read_attempt_stream": {"OK", "1", "2", "3", "2", "1-1", "1-0", "2", "0", "0", "", "1", "A1", "3", "4", "2", "1", "1-0", "retry", "5", "0", "", "", "0", "7", "0", "", "", ""},
+	"ff_read_attempt_stream": {"OK", "1", "2", "3", "2", "1-1", "1-0", "2", "0", "0", "", "1", "A1", "3", "4", "2", "1", "1-0", "retry", "5", "0", "", "", "0", "7", "0", "", "", "", "0"},
 	"ff_tick":                {"OK", "1", "0", "1000", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0"},
 	"ff_poll":                {"OK", "3", "1", "1", "2", "1"},
 	"ff_fail_execution":      {"OK", "retry", "1700000001000", "1700000000000"},
 	"ff_session_held":        {"OK", "1", "1", "1", sampleID.UUID().String(), "1"},
 	"ff_delay_execution":     {"OK", "1700000001000"},
+	"ff_continue_execution":  {"OK", "1"},
 	"ff_change_priority":     {"OK", "0", "5"},
 	"ff_set_delay":           {"OK"},
 	"ff_purge_execution":     {"OK", "0"},
@@ -286,7 +291,7 @@ func TestHostileReplies(t *testing.T) {
 			}
 		}
 		needed := len(slots)
-		if c.function == "ff_append_frames" || c.function == "ff_delay_execution" {
+		if c.function == "ff_append_frames" || c.function == "ff_delay_execution" || c.function == "ff_continue_execution" {
 			needed-- // what was appended is not read; nor is the instant
 		}
 		for n := 1; n < needed; n++ {

@@ -92,6 +92,7 @@ type Grant struct {
 type Claim struct {
 	Fence        flowfabric.Fence
 	Type         flowfabric.AttemptType
+	Continues    int // how often the execution has continued with another input
 	Route        uint64
 	Priority     int
 	CreatedAt    time.Time
@@ -247,6 +248,7 @@ type StreamMeta struct {
 	Due   time.Time // until when the execution is delayed
 	Epoch uint64    // of the last claim of the execution
 	End   StreamEnd // how the execution ended
+	Kept  uint32    // the first attempt that is stored: one that continues drops old ones
 }
 
 // StreamEnd is how an execution ended; the zero value: it has not.

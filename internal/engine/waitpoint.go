@@ -40,6 +40,7 @@ type Opened struct {
 	Kid       string
 	Nonce     string
 	ExpiresAt time.Time // of a pending one
+	Closed    bool      // the handler has closed it
 }
 
 // DecodeOpened reads the step that keeps a pending waitpoint.
@@ -53,7 +54,7 @@ func DecodeOpened(blob []byte) (Opened, error) {
 	if err1 != nil || err2 != nil {
 		return Opened{}, fmt.Errorf("%w: waitpoint %q", denied.Reply, clip(string(blob)))
 	}
-	return Opened{ID: id, Kid: p[1], Nonce: p[2], ExpiresAt: time.UnixMilli(ms), Key: p[4]}, nil
+	return Opened{ID: id, Kid: p[1], Nonce: p[2], ExpiresAt: time.UnixMilli(ms), Closed: ms == 0, Key: p[4]}, nil
 }
 
 // Binding is one waitpoint of a suspension: a fresh one, or a pending one of which only ID and Key matter.

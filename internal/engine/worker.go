@@ -113,7 +113,13 @@ func (e *Engine) claims(ctx context.Context, partition uint16, session string, n
 		c := &out[i]
 		h := header{rest: r.text()}
 		c.Fence = flowfabric.Fence{Execution: h.id(partition), Session: session, Claim: number, Attempt: uint32(h.unsigned()), Epoch: h.unsigned()}
-		c.Type, c.Route, c.Priority = flowfabric.AttemptType(h.next()), h.unsigned(), int(h.unsigned())
+		kind, continues, linked := strings.Cut(h.next(), "/")
+		c.Type, c.Route, c.Priority = flowfabric.AttemptType(kind), h.unsigned(), int(h.unsigned())
+		if linked {
+			if c.Continues, h.err = strconv.Atoi(continues); h.err != nil {
+				r.stop("claim %d: %w", i, h.err)
+			}
+		}
 		c.CreatedAt, c.ClaimedAt = time.UnixMilli(int64(h.unsigned())), time.UnixMilli(int64(h.unsigned()))
 		c.Retries, c.Reclaims = int(h.unsigned()), int(h.unsigned())
 		c.TimeLeft, c.DeadlineIn = h.millis(), h.millis()

@@ -30,7 +30,7 @@ var purposes = map[string]string{
 // behaviours are what a suspension's timeout does.
 var behaviours = map[string]string{
 	"fail": "ends it failed, without a retry", "cancel": "ends it cancelled", "expire": "ends it expired",
-	"auto_resume": "resumes it without a signal", "auto_resume_with_timeout_signal": `resumes it with the signal "__timeout"`,
+	"auto_resume": "resumes it without a signal", "auto_resume_open": "resumes it without a signal, and leaves its waitpoints open for the next wait", "auto_resume_with_timeout_signal": `resumes it with the signal "__timeout"`,
 	"escalate": "leaves it to an operator, without another timeout",
 }
 

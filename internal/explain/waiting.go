@@ -152,6 +152,9 @@ func needing(r engine.Route) string {
 func cameToWait(f engine.Facts) string {
 	switch f.State.Code {
 	case codes.WaitingFirst, codes.GrantedFirst, codes.HeldFirst:
+		if f.Continues > 0 {
+			return fmt.Sprintf("It goes on with another input, for the %s time: steps, waits and retries start over.", nth(f.Continues))
+		}
 		return "It has never run."
 	case codes.WaitingRetry, codes.GrantedRetry, codes.HeldRetry:
 		return fmt.Sprintf("Its retry %d of %d is due, because %s.", f.Retries, f.Policy.Retry.MaxRetries, failure(f))

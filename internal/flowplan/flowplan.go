@@ -35,4 +35,4 @@ var More func(flow any, id flowfabric.FlowID, d Defaults) (Plan, error)
 
 // ChildrenOf checks a *flow.ChildSet of an execution in a namespace, and is what the execution asks the server for. It changes nothing. The errors are
 // those of flow.ChildSet.Wait. Package flow sets it when it is initialised.
-var ChildrenOf func(set any, parent flowfabric.ExecutionID, namespace string) (engine.ChildWait, error)
+var ChildrenOf func(set any, parent flowfabric.ExecutionID, continues int, namespace string) (engine.ChildWait, error)

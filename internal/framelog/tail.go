@@ -281,6 +281,9 @@ func (t *tailer) shared(slot *atomic.Pointer[placed]) stream.Position {
 
 // deliver yields what a look has brought.
 func (t *tailer) deliver(page Page, meta engine.StreamMeta) error {
+	if !t.begun && !t.only && t.attempt < meta.Kept { // what a later input has pushed out is skipped
+		return nil
+	}
 	if !t.begun && meta.Attempts > t.attempt {
 		if err := t.start(meta); err != nil {
 			return err
@@ -319,6 +322,7 @@ func (t *tailer) deliver(page Page, meta engine.StreamMeta) error {
 
 // start tells that the attempt has begun, and which frames of the ones before it stay.
 func (t *tailer) start(meta engine.StreamMeta) error {
+	t.upto = max(t.upto, min(meta.Kept, t.attempt))
 	for ; t.upto < t.attempt; t.upto++ {
 		var earlier engine.StreamMeta
 		if err := t.persist(func() (err error) {
@@ -434,6 +438,9 @@ func (t *tailer) finish(meta engine.StreamMeta) error {
 			return err
 		}
 		return errDone
+	}
+	if !t.only && t.attempt < meta.Kept {
+		t.attempt, t.begun, t.upto, t.covered = meta.Kept-1, false, meta.Kept, nil
 	}
 	if t.begun && t.upto == t.attempt {
 		t.cover(meta)

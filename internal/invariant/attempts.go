@@ -10,15 +10,15 @@ import (
 )
 
 var (
-	attemptTypes = []string{"initial", "retry", "reclaim", "replay"}
-	attemptEnds  = []string{"ended_success", "ended_failure", "ended_cancelled", "interrupted_reclaimed"}
+	attemptTypes = []string{"initial", "retry", "reclaim", "replay", "continue"}
+	attemptEnds  = []string{"ended_success", "ended_failure", "ended_cancelled", "interrupted_reclaimed", "continued"}
 )
 
 // attempts: I1, I5, I6. A pending replay may or may not have run before.
 func (x *execution) attempts(code flowfabric.Code) {
 	n := x.number("n")
 	ran := open(code) || slices.Contains([]flowfabric.Code{"R1t", "R1r", "R2b", "R2r", "G1t", "G1r", "R4t", "R4r", "T1", "T2", "T3", "T4", "T5"}, code) ||
-		strings.HasSuffix(string(code), "p") && x.has("n")
+		strings.HasSuffix(string(code), "p") && x.has("n") || strings.HasSuffix(string(code), "f") && x.has("lk")
 	for _, f := range []string{"n", "e", "ty", "la", "st", "ss", "cl"} {
 		x.want(f, ran)
 	}
@@ -32,9 +32,9 @@ func (x *execution) attempts(code flowfabric.Code) {
 	}
 	x.now[x.id] = past{course: now, points: x.points, suspension: x.Hashes[":u:"+x.id]}
 	if ran {
-		// A replay starts both counts anew.
+		// A replay and another input start both counts anew.
 		others := x.number("rc") + x.number("lc")
-		if n < others || !x.has("pc") && n > others+1 {
+		if n < others || !x.has("pc") && !x.has("lk") && n > others+1 {
 			x.say("%v attempts after %v retries, %v reclaims and %v replays", n, x.number("rc"), x.number("lc"), x.number("pc"))
 		}
 		if !x.Stepped && (x.number("st") > x.number("la") || x.number("ct") > x.number("st")) {
@@ -50,7 +50,8 @@ func (x *execution) attempts(code flowfabric.Code) {
 func (x *execution) records(code flowfabric.Code) {
 	n := int(x.number("n"))
 	folded, epoch, replays := x.Hashes[":a:"+x.id], 0.0, 0.0
-	for i := range n {
+	kept := x.links(n)
+	for i := kept; i < n; i++ {
 		record, ok := folded[strconv.Itoa(i)]
 		if last := i == n-1; ok == (last && (open(code) || code == codes.Completed)) {
 			x.say("attempt %d of %v folded: %v", i, n, ok)
@@ -89,11 +90,37 @@ func (x *execution) records(code flowfabric.Code) {
 				}
 				continue
 			}
-			if i, err := strconv.Atoi(strings.TrimSuffix(f, "r")); err != nil || i >= n {
+			if i, err := strconv.Atoi(strings.TrimSuffix(f, "r")); err != nil || i >= n || i < kept {
 				x.say("has a record %q of no attempt", f)
 			}
 		}
 	}
+}
+
+// links are "<how often>,<first attempt of this link>,<first attempt that is kept>", and it returns the last. The attempt before the link ended
+// because the execution continued.
+func (x *execution) links(n int) (kept int) {
+	if !x.has("lk") {
+		return 0
+	}
+	parts := strings.Split(x.core["lk"], ",")
+	if len(parts) != 3 || !whole(parts[0]) || !whole(parts[1]) || !whole(parts[2]) {
+		x.say("has the links %q", x.core["lk"])
+		return 0
+	}
+	times, first, kept := atoi(parts[0]), atoi(parts[1]), atoi(parts[2])
+	if times < 1 || first < times || first > n || kept >= first {
+		x.say("has the links %q of %d attempts", x.core["lk"], n)
+	}
+	if before := strings.Split(x.Hashes[":a:"+x.id][strconv.Itoa(first-1)], "\x1f"); len(before) < 4 || before[3] != "continued" {
+		x.say("attempt %d, before its link, ended as %q", first-1, before)
+	}
+	for _, attempt := range slices.Concat(x.metas[x.id], x.results[x.id]) {
+		if atoi(attempt) < kept {
+			x.say("something of attempt %s is stored, the first one is %d", attempt, kept)
+		}
+	}
+	return kept
 }
 
 // progress is "attempt ms percent message", the last of which is the handler's and may hold anything.

@@ -110,6 +110,9 @@ func (x *execution) waitpoint(id string, p point) {
 	x.log(id, p)
 }
 
+// passedOver are the effects of signals that a wait did not take.
+var passedOver = map[string]bool{"no_op": true, "signal_ignored_matcher_failed": true, "appended_to_waitpoint_duplicate": true}
+
 // log: a waitpoint keeps its last 1,000 signals in order, and knows each of them again; payloads wait only where
 // nobody has evaluated them.
 func (x *execution) log(id string, p point) {
@@ -128,13 +131,16 @@ func (x *execution) log(id string, p point) {
 			x.say("waitpoint %s: signal %s has number %d after %d, and the execution has accepted %q", id, g.id, g.order, last, x.core["gq"])
 		}
 		last = g.order
-		size += len(entry)
 		known := strings.Split(delivered[g.mark()], " ")
 		if len(known) != 3 || known[0] != g.id || known[1] != g.effect || !whole(known[2]) {
 			x.say("waitpoint %s: signal %s with effect %s is known as %q", id, g.id, g.effect, known)
 		}
 		buffered := g.effect == "buffered_for_pending_waitpoint"
-		if p.activated == "" && !buffered || p.state == "a" && buffered {
+		if buffered {
+			size += len(entry)
+		}
+		// What an earlier wait has passed over stays so.
+		if p.activated == "" && !buffered && !passedOver[g.effect] || p.state == "a" && buffered {
 			x.say("waitpoint %s (%s): signal %s has effect %s", id, p.state, g.id, g.effect)
 		}
 		if !buffered && g.payload != "" {
@@ -148,9 +154,10 @@ func (x *execution) log(id string, p point) {
 
 // reopened: what is closed stays closed, for the reason it had; a key is for good; counts grow.
 func (x *execution) reopened(all map[string]point) {
+	open := x.Hashes[":u:"+x.id]["bh"] == "auto_resume_open"
 	for id, p := range all {
 		before, known := x.before[x.id].points[id]
-		if !known {
+		if !known || open && before.state == "a" && p.state == "p" && p.digest == before.digest && p.key == before.key { // its wait was over without it
 			continue
 		}
 		answered := before.state == "x" && p.state == "c" && p.reason == "resumed" // by what had come in time

@@ -153,6 +153,8 @@ var kinds = map[string]kind{
 		}
 		return append(fence(c), c.Failure.Category, c.Failure.Reason, bit(c.Failure.Permanent), after, "", "0")
 	}, func(p *model.Partition, c call) model.Reply { return p.Fail(c.ID, c.Fence, c.Failure) }, nil},
+	"continue": {"ff_continue_execution", func(c call) []string { return append(fence(c), strings.Repeat("x", int(c.Number))) },
+		func(p *model.Partition, c call) model.Reply { return p.Continue(c.ID, c.Fence, int(c.Number)) }, nil},
 	"delay": {"ff_delay_execution", func(c call) []string { return append(fence(c), "+"+text(c.Number)) },
 		func(p *model.Partition, c call) model.Reply { return p.Delay(c.ID, c.Fence, c.Number) }, nil},
 	"release": {"ff_release_execution", fence, func(p *model.Partition, c call) model.Reply { return p.Release(c.ID, c.Fence) }, nil},

@@ -172,7 +172,11 @@ func (p *Partition) take(x *Execution, q ClaimRequest) {
 	if x.Resumed {
 		timeout = cmp.Or(x.TimeLeft, timeout)
 	} else {
-		x.Attempts = append(x.Attempts, Attempt{Type: claims[x.Code]})
+		kind := claims[x.Code]
+		if x.Code == "R1f" && x.Links > 0 {
+			kind = flowfabric.AttemptContinue
+		}
+		x.Attempts = append(x.Attempts, Attempt{Type: kind})
 	}
 	x.Held = Fence{Session: q.Session, Claim: q.Number, Epoch: max(x.Held.Epoch+1, uint64(p.Now)), Attempt: len(x.Attempts) - 1}
 	x.Claimed, x.Started, x.TimeLeft = p.Now, cmp.Or(x.Started, p.Now), 0
@@ -195,7 +199,7 @@ func (p *Partition) claimed(q ClaimRequest, ids []string, again, left bool) Repl
 	}
 	for _, id := range ids {
 		x := p.Executions[id]
-		c := Claim{ID: id, Fence: x.Held, Type: x.attempt().Type, Route: x.Route, Priority: x.Priority, Created: x.Created, Claimed: x.Claimed,
+		c := Claim{ID: id, Fence: x.Held, Type: x.attempt().Type, Continues: x.Links, Route: x.Route, Priority: x.Priority, Created: x.Created, Claimed: x.Claimed,
 			Retries: x.Retries, Reclaims: x.Reclaims, TimeLeft: ahead(x.TimeoutAt), DeadlineIn: ahead(x.Deadline),
 			Sequence: x.attempt().Sequence, Input: x.Input > 0, Tags: maps.Clone(x.Tags), Steps: maps.Clone(x.Steps)}
 		if x.Resumed {

@@ -15,7 +15,7 @@ import (
 )
 
 // weights says how often each kind of call is drawn.
-var weights = map[string]int{"create": 10, "claim": 24, "complete": 5, "complete and claim": 4, "fail": 8, "delay": 5, "release": 4, "cancel": 4,
+var weights = map[string]int{"create": 10, "claim": 24, "complete": 5, "complete and claim": 4, "fail": 8, "delay": 5, "continue": 4, "release": 4, "cancel": 4,
 	"step": 8, "progress": 4, "append": 8, "priority": 3, "set delay": 5, "replay": 7, "tags": 3, "purge": 3, "revoke": 4, "mark dead": 2, "renew": 5,
 	"held": 2, "close": 3, "interest": 2, "tick": 14, "suspend": 9, "pend": 6, "unpend": 2, "signal": 12, "resume": 4, "send": 9, "receive": 7, "messages": 1,
 	"set lane": 5, "lanes": 1}
@@ -29,7 +29,7 @@ var lottery = func() (all []string) {
 }()
 
 // fenced are the calls of a holder.
-var fenced = []string{"complete", "complete and claim", "fail", "delay", "release", "step", "progress", "append", "revoke", "suspend", "pend", "unpend", "receive"}
+var fenced = []string{"complete", "complete and claim", "fail", "delay", "continue", "release", "step", "progress", "append", "revoke", "suspend", "pend", "unpend", "receive"}
 
 const (
 	workers = 3
@@ -120,6 +120,12 @@ func (h *hand) draw(t *rapid.T) call {
 	case "delay":
 		h.fence(t, &c)
 		c.Number = one(t, "ms", int64(0), 1, 1500, 20_000, -1)
+	case "continue":
+		h.fence(t, &c)
+		c.Number = one(t, "bytes", int64(0), 3, 3, 1500)
+		if rarely(t, "large", 30) {
+			c.Number = limits.MaxPayload + 1
+		}
 	case "release":
 		h.fence(t, &c)
 	case "cancel":

@@ -16,7 +16,7 @@ type Code = flowfabric.Code
 var Legal = map[Code][]Code{
 	"":     {"R1f", "R2af"},                  // create; with a delay
 	"R2af": {"R1f", "T3n", "T4n"},            // due; cancel; deadline
-	"R1f":  {"A1", "T3n", "T4n"},             // claim; cancel; deadline
+	"R1f":  {"A1", "T3", "T3n", "T4", "T4n"}, // claim; cancel; deadline; of one that continues, or that never ran
 	"R1t":  {"A1", "T3", "T4"},               // the same for what waits for its retry,
 	"R1i":  {"A1", "T3", "T4"},               // whose attempt is paused,
 	"R1r":  {"A1", "T3", "T4"},               // whose worker was lost,
@@ -25,7 +25,7 @@ var Legal = map[Code][]Code{
 	"R2b":  {"R1t", "T3", "T4"},              // due
 	"R2r":  {"R1r", "T3", "T4"},              // due
 	"R2c":  {"R1i", "T3", "T4"},              // due
-	"A1":   {"T1", "T2", "T3", "T4", "R1t", "R2b", "R1i", "R2ai", "R1r", "R2r", "A3", "S1", "S2", "S5"},
+	"A1":   {"T1", "T2", "T3", "T4", "R1t", "R2b", "R1i", "R2ai", "R1r", "R2r", "R1f", "A3", "S1", "S2", "S5"},
 	"S1":   {"R1i", "R2c", "S5", "T2", "T3", "T4"}, // resumed; with a delay; escalated; its timeout; cancel; deadline
 	"S2":   {"R1i", "R2c", "S5", "T2", "T3", "T4"}, // for an approval
 	"S5":   {"R1i", "R2c", "S5", "T2", "T3", "T4"}, // for an operator
@@ -74,6 +74,8 @@ type Execution struct {
 	Retries  int
 	Reclaims int
 	Replays  int
+	Links    int // how often it has continued
+	Link     int // the first attempt since
 
 	Category                  string // of the last failure
 	CancelledBy, CancelReason string

@@ -374,7 +374,7 @@ func (x *flows) lone() {
 	x.check()
 }
 
-var doings = []string{"stage", "stage", "claim", "claim", "claim", "complete", "complete", "complete many", "complete", "fail", "fail", "delay", "release",
+var doings = []string{"stage", "stage", "claim", "claim", "claim", "complete", "complete", "complete many", "complete", "fail", "fail", "delay", "continue", "release",
 	"suspend", "resume", "wait", "wait", "cancel", "revoke", "priority", "cancel flow", "replay", "replay", "replay flow", "drain", "time", "time", "time", "die"}
 
 func (x *flows) do(what string) {
@@ -387,7 +387,7 @@ func (x *flows) do(what string) {
 		x.claim(1 + x.upto(9))
 	case "complete many":
 		x.completeMany()
-	case "complete", "fail", "delay", "release", "suspend", "wait":
+	case "complete", "fail", "delay", "continue", "release", "suspend", "wait":
 		if m := x.some(x.held); m != nil {
 			x.settle(what, m)
 		}
@@ -595,6 +595,13 @@ func (x *flows) settleOnce(what string, m *member) error {
 		already, err := x.s.e.DelayExecution(x.ctx, f, 5*time.Second)
 		if err == nil && !already && mine {
 			m.code, m.due, m.holder = "R2ai", x.o.now+5000, nil
+		}
+		return err
+	case "continue":
+		already, err := x.s.e.ContinueExecution(x.ctx, f, []byte("next"))
+		if err == nil && !already && mine {
+			m.code, m.holder = "R1f", nil
+			m.kids, m.wait, m.waitName, m.reclaims = nil, 0, "", 0
 		}
 		return err
 	case "release":
@@ -989,7 +996,7 @@ func (x *flows) purge() {
 	}
 	for key := range x.dump.Hashes {
 		if strings.HasPrefix(key, ":x:") || strings.HasPrefix(key, ":f") || key == ":work" {
-			x.fatal("%s is left", key)
+			x.fatal("%s is left: %v", key, x.dump.Hashes[key])
 		}
 	}
 }

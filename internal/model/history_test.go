@@ -294,7 +294,7 @@ func (h *history) worker(c *client, calls int) {
 
 // settle is something that a holder does.
 func (h *history) settle(c *client, mine model.Claim) call {
-	all := []string{"complete", "complete", "complete and claim", "fail", "fail", "delay", "release", "step", "progress", "append", "cancel",
+	all := []string{"complete", "complete", "complete and claim", "fail", "fail", "delay", "continue", "release", "step", "progress", "append", "cancel",
 		"suspend", "suspend", "suspend", "pend", "unpend", "receive", "receive"}
 	kind := all[c.r.IntN(len(all))]
 	value := text(int64(c.r.IntN(2)))

@@ -150,6 +150,43 @@ func (p *Partition) Delay(id string, f Fence, ms int64) Reply {
 	return answer(OK, number(at))
 }
 
+// Continue ends the attempt and starts the execution anew with an input of so many bytes. What it leaves of the link before stays until the next
+// time.
+func (p *Partition) Continue(id string, f Fence, input int) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if code := incomplete(id, f); code != "" {
+		return answer(code)
+	}
+	if input > limits.MaxPayload {
+		return answer("payload_too_large")
+	}
+	x, refused, holder := p.refuse(id, f)
+	if !holder {
+		if slot, ok := x.released("c", f); ok {
+			return answer(Already, slot)
+		}
+		return refused
+	}
+	if a := x.attempt(); a.Run == f.Epoch {
+		a.Recorded = a.Sequence
+	}
+	x.end(p.Now, "continued", "", "")
+	x.close("continued")
+	p.ended(x, "continued")
+	for i := range x.Link {
+		x.Attempts[i] = Attempt{Closed: "removed"}
+	}
+	x.attempt().Progress = Progress{}
+	x.Links, x.Link = x.Links+1, len(x.Attempts)
+	x.Released = &Release{Op: "c", By: f, Slot: number(x.Links)}
+	x.Input, x.Steps, x.Told, x.Retries, x.Reclaims, x.Category = input, map[string]string{}, false, 0, 0, ""
+	p.disarm(x)
+	p.move(x, "R1f")
+	return answer(OK, number(x.Links))
+}
+
 // Release hands the execution back; its attempt goes on with the next claim (drain).
 func (p *Partition) Release(id string, f Fence) Reply {
 	if r, shut := p.enter(); shut {

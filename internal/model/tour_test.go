@@ -169,6 +169,16 @@ func (x *pair) renewed() {
 			x.compare()
 		}
 	}
+	for _, cancel := range []bool{true, false} { // ends what waits with another input
+		x.make(call{Kind: "continue", ID: subject, Fence: x.reach("A1"), Number: 3})
+		if cancel {
+			x.override("")
+		} else {
+			x.advance(x.p.Now + x.limit)
+			x.tick()
+		}
+		x.compare()
+	}
 	for _, from := range []model.Code{"T1", "T2", "T3", "T4", "R2af", "R2b", "R2r", "R2ai"} { // and all goes on
 		x.reach(from)
 		x.make(call{Kind: "replay", ID: subject, Replay: model.Replay{Request: subject}})
@@ -262,7 +272,7 @@ func (x *pair) bounds() {
 		{"claim", func(c *call) { c.Claim.Subscription = "xyz" }}, {"complete and claim", func(c *call) { c.Claim.TTL = 999 }},
 		{"fail", func(c *call) { c.Failure.Category = "" }}, {"fail", func(c *call) { c.Failure.Category = "a b" }},
 		{"fail", func(c *call) { c.Failure.Reason = strings.Repeat("x", 1025) }}, {"delay", func(c *call) { c.Number = -1 }},
-		{"delay", func(c *call) { c.Number = 315_360_000_001 }}, {"cancel", func(c *call) { c.Cancel.Source = "me" }},
+		{"delay", func(c *call) { c.Number = 315_360_000_001 }}, {"continue", func(c *call) { c.Number = limits.MaxPayload + 1 }}, {"cancel", func(c *call) { c.Cancel.Source = "me" }},
 		{"cancel", func(c *call) { c.Cancel.Reason = strings.Repeat("x", 1025) }}, {"step", func(c *call) { c.Name = "" }},
 		{"step", func(c *call) { c.Name = strings.Repeat("x", 129) }}, {"progress", func(c *call) { c.Number = 101 }},
 		{"progress", func(c *call) { c.Name = strings.Repeat("x", 1025) }}, {"append", func(c *call) { c.Count = 0 }},

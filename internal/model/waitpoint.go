@@ -153,9 +153,13 @@ func (p *Partition) Unpend(id string, f Fence, point string) Reply {
 		return answer(Already, "closed")
 	}
 	p.shutPoint(x, w, "c", "proactive_close")
-	maps.DeleteFunc(x.Steps, func(name, value string) bool {
-		return strings.HasPrefix(name, waitStep) && strings.HasPrefix(value, point)
-	})
+	x.Steps = maps.Clone(x.Steps)
+	for name, value := range x.Steps {
+		if parts := strings.SplitN(value, " ", 5); strings.HasPrefix(name, waitStep) && parts[0] == point {
+			parts[3] = "0"
+			x.Steps[name] = strings.Join(parts, " ")
+		}
+	}
 	return answer(OK, "closed")
 }
 

@@ -40,7 +40,7 @@ var agentMutants = []Mutant{
 	{"agent: permanent errors go to the model", "agent.run.ends", `out.Failure.Permanent || `, ``, in("agent", "^TestErrorsThatEndTheRun$")},
 	{"agent: errors with a category go to the model", "agent.run.ends",
 		`return out.Failure.Category != handler.CategoryHandlerError && `, `return out.Failure.Category == "" && `, in("agent", "^TestErrorsThatEndTheRun$")},
-	{"agent: all calls have one key", "agent.callOf", `[]byte(step+"\n"+c.ID+"\n"+string(c.Arguments))`, `[]byte(step[:0])`, in("agent", "^TestCallFrom$")},
+	{"agent: all calls have one key", "agent.callOf", `[]byte(callSpace(t)+step+"\n"+c.ID+"\n"+string(c.Arguments))`, `[]byte(step[:0])`, in("agent", "^TestCallFrom$")},
 	{"agent: a message that comes during the last answer is left", "agent.run.next",
 		`if err := r.hear(ctx); err != nil || len(r.says) > 0 {`, `if err != nil {`, in("agent", "^TestMessagesWhileItRuns$")},
 	{"agent: messages wait for the end", "agent.run.loop",

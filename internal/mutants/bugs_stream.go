@@ -63,7 +63,7 @@ var streamMutants = []Mutant{
 	{"replay: steps that are dropped still cover frames", "replay/clear",
 		`    if c.attempt then record.set(ctx, id, 'dropped_attempts', reply.int(core.started(c))) end
 `, ``, suite("runs")},
-	{"purge: runs stay", "purge.run",
+	{"purge: runs stay", "purge.attempt",
 		`, keys.runs(r, id, a) }`, ` }`, suite("runs")},
 	{"read stream: why an attempt failed is not said", "ff_stream.attempt",
 		`past.category or '', past.message`, `'', ''`, lived},
@@ -127,7 +127,7 @@ var streamMutants = []Mutant{
 	{"steps: a failed step is told of another attempt", "steps.failed",
 		`attempt .. 's'`, `'0s'`, suite("steps")},
 	{"steps: a failure before a replay from scratch is told", "ff_list.failed",
-		` and tonumber(attempt) >= tonumber(c.dropped_attempts or '0')`, ``, suite("steps")},
+		` and tonumber(attempt) >= first`, ``, suite("steps")},
 	{"steps: the last answer is not told", "ff_list.recorded",
 		`  if last then ff_list.add(out, last, text, #value) end`, ``, suite("steps")},
 	{"steps: an answer is told twice", "ff_list.last",

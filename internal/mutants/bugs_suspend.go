@@ -28,7 +28,7 @@ var suspendMutants = []Mutant{
 	{"suspension: an operator's resumption brings signals", "suspension.shut",
 		`    u.matched, u.matched_bytes = e.signal and '1' or '0',`, `    u.matched_bytes =`, waits},
 	{"suspension: closed, but its waitpoints are open", "suspension.shut",
-		`    if w and waitpoint.open(w) then`, `    if false then`, waits},
+		`    if w and w.state == 'a' then`, `    if false then`, waits},
 	{"suspension: only its first waitpoint is closed", "suspension.shut",
 		`  for i = 1, #list do
     local w = e.known and e.known[list[i]]`, `  for i = 1, math.min(1, #list) do
@@ -154,10 +154,10 @@ end
 		`  if answer then return answer end`, ``, suite("errors|suspend|signal")},
 	{"close: one that was closed before is closed again", "ff_close_waitpoint",
 		`  if not waitpoint.open(w) then return reply.already('closed') end`, ``, suite("repeat|suspend|signal")},
-	{"close: its step stays", "ff_close_waitpoint",
-		`  ff_close.forget(ctx, c, f.id, wid)`, ``, waits},
-	{"close: the bytes of its step stay", "ff_close.forget",
-		`tonumber(c.step_bytes) - #step - #value`, `tonumber(c.step_bytes) - #value`, waits},
+	{"close: its step does not say so", "ff_close_waitpoint",
+		`  ff_close.mark(ctx, c, f.id, wid)`, ``, waits},
+	{"close: the bytes of its step stay", "ff_close.mark",
+		`tonumber(c.step_bytes) + #new - #value`, `tonumber(c.step_bytes)`, waits},
 	{"close: still counted", "ff_close_waitpoint",
 		`  waitpoint.count(ctx, c, f.id, -1)`, ``, waits},
 	{"waitpoint: the step of another is taken for its own", "waitpoint.step",

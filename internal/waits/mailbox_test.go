@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -24,6 +26,11 @@ type box struct {
 
 func (o *opener) ReceiveMessages(context.Context, flowfabric.Fence, engine.Receiving) (engine.Receipt, bool, error) {
 	return engine.Receipt{}, false, errors.New("no mailbox here")
+}
+
+func (o *opener) CloseWaitpoint(_ context.Context, _ flowfabric.Fence, id uuid.UUID) (bool, error) {
+	o.closes = append(o.closes, id)
+	return false, o.lost
 }
 
 func (b *box) ReceiveMessages(_ context.Context, _ flowfabric.Fence, q engine.Receiving) (engine.Receipt, bool, error) {

@@ -23,6 +23,7 @@ import (
 // Opener opens pending waitpoints and takes messages under a fence, and tells which waitpoints are open; *engine.Engine is one.
 type Opener interface {
 	CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m engine.Minted, life time.Duration) (engine.Opened, error)
+	CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id uuid.UUID) (already bool, err error)
 	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
 	ReceiveMessages(ctx context.Context, f flowfabric.Fence, q engine.Receiving) (r engine.Receipt, recorded bool, err error)
 }
@@ -232,6 +233,40 @@ func (p *Run) Pending(ctx context.Context, key string, life time.Duration) (susp
 		return suspend.Token{}, fmt.Errorf("waitpoint %s: %w", key, err)
 	}
 	return p.token(ctx, w)
+}
+
+// Close closes the waitpoint of a key that Pending opened, once.
+func (p *Run) Close(ctx context.Context, key string) error {
+	if err := p.inside(ctx, "closing waitpoint "+key); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	w, ok := p.opened[key]
+	ended := p.ended
+	p.mu.Unlock()
+	switch {
+	case ended:
+		return fmt.Errorf("close waitpoint %s: %w: the handler has returned", key, flowfabric.ErrTaskConsumed)
+	case !ok:
+		return fmt.Errorf("close waitpoint %s: %w: Pending has not opened one of this key", key, flowfabric.ErrInvalidInput)
+	case w.Closed:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	if p.cfg.Opener != nil {
+		if _, err := p.cfg.Opener.CloseWaitpoint(ctx, p.cfg.Claim.Fence, w.ID); err != nil {
+			if p.cfg.Refused != nil {
+				err = p.cfg.Refused(err)
+			}
+			return fmt.Errorf("close waitpoint %s: %w", key, err)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.Closed = true
+	p.opened[key] = w
+	return nil
 }
 
 // open returns the pending waitpoint of a key, opening it the first time.

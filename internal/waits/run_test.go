@@ -238,6 +238,7 @@ type opener struct {
 	kept    []suspend.Waitpoint // what the store knows
 	reads   int
 	lost    error // of a read
+	closes  []uuid.UUID
 }
 
 func (o *opener) ReadSuspension(context.Context, flowfabric.ExecutionID) (suspend.Record, error) {
@@ -483,5 +484,33 @@ func TestAskAsksThenAnswers(t *testing.T) {
 		if err := bad(); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// A waitpoint is closed once, and later runs know by its step that it was.
+func TestClose(t *testing.T) {
+	o := &opener{}
+	x := newTask(t, Config{Opener: o})
+	if err := suspend.Close(t.Context(), x, "a"); !errors.Is(err, flowfabric.ErrInvalidInput) || len(o.closes) != 0 {
+		t.Errorf("before it was opened: %v", err)
+	}
+	if _, err := suspend.Pending(t.Context(), x, "a", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	o.lost = errors.New("away")
+	if err := suspend.Close(t.Context(), x, "a"); !errors.Is(err, o.lost) {
+		t.Errorf("refused: %v", err)
+	}
+	o.lost = nil
+	for range 2 {
+		if err := suspend.Close(t.Context(), x, "a"); err != nil || len(o.closes) != 2 || o.closes[1] != o.asked[0].ID {
+			t.Errorf("%v, closed %v of %v", err, o.closes, o.asked)
+		}
+		x.run.Begin()
+	}
+	step := []byte(o.asked[0].ID.String() + " k nonce 0 a")
+	later := newTask(t, Config{Opener: o, Claim: engine.Claim{Steps: map[string][]byte{engine.StepWaitpoint + "a": step}}})
+	if err := suspend.Close(t.Context(), later, "a"); err != nil || len(o.closes) != 2 {
+		t.Errorf("in a later run: %v, closed %v", err, o.closes)
 	}
 }

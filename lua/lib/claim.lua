@@ -2,6 +2,7 @@
 -- by ff_complete_execution, which may claim in the same call.
 local claim = {}
 
+-- R1f also begins the first attempt of a link (lua/lib/chain.lua), of type continue.
 local types = { R1f = 'initial', R1t = 'retry', R1p = 'replay', R1r = 'reclaim' }
 
 -- parse reads nine arguments from position i: session, number, ttl, max, interest, table, wait, rotation, and at most how much work with
@@ -223,8 +224,8 @@ local function take(ctx, q, h, held)
     timeout = c.attempt_timeout and (c.attempt_left or c.attempt_timeout)
     record.set(ctx, h.id, 'resumed_epoch', epoch)
   else
-    record.set(ctx, h.id, 'attempt', reply.int(core.started(c)), 'attempt_type', types[state],
-      'first_claimed_at', c.first_claimed_at or ctx.t)
+    local kind = state == 'R1f' and c.attempt and 'continue' or types[state]
+    record.set(ctx, h.id, 'attempt', reply.int(core.started(c)), 'attempt_type', kind, 'first_claimed_at', c.first_claimed_at or ctx.t)
   end
   if timeout then
     local due = ctx.now + tonumber(timeout)
@@ -290,6 +291,7 @@ local function describe(ctx, id, c, q, room, out)
   local sequence, kind, input, steps, resume = '0', c.attempt_type, '0', '0', '0'
   if c.frames_attempt == attempt then sequence = redis.call('HGET', keys.meta(r, id, attempt), 'q') or '0' end
   if c.resumed_epoch and c.resumed_epoch == c.epoch then kind = 'resumed' end
+  if c.links then kind = kind .. '/' .. string.match(c.links, '^%d+') end
   local payload = nil
   if c.input_size then
     local size = tonumber(c.input_size)

@@ -134,6 +134,44 @@ function inbox.fade(ctx, id)
   end
 end
 
+-- unread makes signals that the condition of a suspension took buffered ones again, for the waitpoints in open: it is over without them. It
+-- returns how many bytes those are by waitpoint.
+function inbox.unread(ctx, id, u, open)
+  local inside, bytes, logs = waits.of(ctx, id).signals or {}, {}, {}
+  local function again(text)
+    local g = inbox.decode(text)
+    g.effect = inbox.buffered
+    text = inbox.encode(g, g.payload)
+    bytes[g.waitpoint] = (bytes[g.waitpoint] or 0) + #text
+    return text
+  end
+  for i = 1, #inside do
+    local g = look(inside[i])
+    if takes[g.effect] and open[g.waitpoint] and member(u, g.waitpoint) then
+      inside[i].text, inside[i].effect = again(g.text), inbox.buffered
+    end
+  end
+  local taken = u.has_matched and redis.call('HVALS', keys.matched(ctx.r, id)) or {}
+  for i = 1, #taken do
+    local sid, wid = string.match(taken[i], parts)
+    if open[wid] and #inbox.within(ctx, id, wid) == 0 then
+      local log = keys.signals(ctx.r, id, wid)
+      if not logs[wid] then
+        logs[wid] = {}
+        local entries = redis.call('LRANGE', log, 0, -1)
+        for n = 1, #entries do logs[wid][string.sub(entries[n], 1, 36)] = n - 1 end
+      end
+      if logs[wid][sid] then
+        redis.call('LSET', log, reply.int(logs[wid][sid]), again(taken[i]))
+        local known, mark = keys.delivered(ctx.r, id, wid), inbox.mark(inbox.decode(taken[i]))
+        local expiry = string.match(redis.call('HGET', known, mark) or '', ' (%d+)$')
+        if expiry then redis.call('HSET', known, mark, sid .. ' ' .. inbox.buffered .. ' ' .. expiry) end
+      end
+    end
+  end
+  return bytes
+end
+
 -- forget drops the signals of a waitpoint that is remembered no more.
 function inbox.forget(ctx, id, wid)
   local all, left = waits.of(ctx, id), {}

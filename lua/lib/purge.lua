@@ -36,6 +36,12 @@ function purge.missing(ctx, id)
   return reply.err('execution_not_found')
 end
 
+-- attempt lists what is stored of one attempt.
+function purge.attempt(r, id, a)
+  return { keys.result(r, id, a), keys.stream(r, id, a), keys.meta(r, id, a), keys.deltas(r, id, a), keys.live(r, id, a),
+    keys.summary(r, id, a), keys.runs(r, id, a) }
+end
+
 -- unlink removes many keys, a few hundred at a time.
 local function unlink(list)
   for first = 1, #list, 500 do redis.call('UNLINK', unpack(list, first, math.min(first + 499, #list))) end
@@ -88,11 +94,10 @@ end
 function purge.run(ctx, c, id, keep)
   local r, gone = ctx.r, {}
   local first, attempts = tonumber(c.purged_until or '0') or 0, core.started(c)
+  first = math.max(first, record.kept(c))
   local last = math.min(attempts, first + 200)
   for attempt = first, last - 1 do
-    local a = reply.int(attempt)
-    local own = { keys.result(r, id, a), keys.stream(r, id, a), keys.meta(r, id, a), keys.deltas(r, id, a), keys.live(r, id, a),
-      keys.summary(r, id, a), keys.runs(r, id, a) }
+    local own = purge.attempt(r, id, reply.int(attempt))
     for i = 1, #own do gone[#gone + 1] = own[i] end
   end
   if last < attempts then

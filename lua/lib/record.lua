@@ -54,6 +54,7 @@ local layout = {
   'grant_session', 'gs',
   'grant_number', 'gn', -- its claim number
   'grant_epoch', 'ge', -- epoch of the last grant that was not claimed
+  'links', 'lk', -- of one that has continued: how often, the first attempt of this link, the first one that is kept (chain)
   'key', 'ky', -- its key and how long it has it (keyed); the last one, so that it can be added to a text
 }
 
@@ -404,6 +405,9 @@ end
 
 -- started is how many attempts there were.
 function record.started(c) return (tonumber(c.attempt or '') or -1) + 1 end
+
+-- kept is the first attempt of which something is stored: one that continues drops old ones.
+function record.kept(c) return tonumber((string.match(c.links or '', ',(%d+)$')) or '0') end
 
 -- list returns names and values of the fields, for readers in Go. They are told how many attempts were started, not the last one's number.
 function record.list(c)

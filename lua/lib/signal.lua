@@ -6,6 +6,9 @@ local limits = { { field = 'name', most = 128 }, { field = 'category', most = 64
 local encodings = { json = true, utf8 = true, bytes = true }
 local buffered_signals, buffered_bytes, most_signals, matched_bytes = 1000, 262144, 10000, 262144
 
+-- most_taken is how many bytes the signals may have that the condition of a wait takes.
+signal.most_taken = matched_bytes
+
 -- parse reads eleven arguments from position i: signal id, name, category, source type, source, correlation, idempotency key,
 -- ttl, created, encoding, payload.
 function signal.parse(argv, i)
@@ -157,7 +160,8 @@ local function buffered(ctx, id, list, bound, plan)
       for i = 1, #entries do
         local g = inbox.read(entries[i])
         g.at, g.i = at, i
-        if g.id then came[#came + 1] = g end -- else it cannot be read
+        -- Else it cannot be read, or an earlier wait has passed it over.
+        if g.id and string.sub(entries[i], g.from, g.upto - 1) == inbox.buffered then came[#came + 1] = g end
       end
     end
   end

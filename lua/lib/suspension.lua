@@ -27,6 +27,7 @@ suspension.codes = {
 }
 
 suspension.behaviours = { fail = true, cancel = true, expire = true, auto_resume = true, auto_resume_with_timeout_signal = true,
+  auto_resume_open = true,
   escalate = true }
 
 -- read returns the record of the current suspension or the last one; empty when there never was one. waits.set changes it.
@@ -122,10 +123,23 @@ function suspension.replace(ctx, c, id, u, kept)
   waits.touch(ctx, id)
 end
 
+-- reopen makes the waitpoints of a suspension that the handler had opened, and knows by a step, pending again, for at most seven days, with what
+-- they were sent: it counts for the next wait.
+local function reopen(ctx, id, u)
+  local open, list = {}, suspension.list(u)
+  for i = 1, #list do
+    local w = waitpoint.step(ctx, id, list[i]) and waitpoint.read(ctx, id, list[i])
+    if w and w.state == 'a' then open[list[i]] = w end
+  end
+  local bytes = inbox.unread(ctx, id, u, open)
+  for wid, w in pairs(open) do waitpoint.reopen(ctx, id, wid, w, bytes[wid]) end
+end
+
 -- shut closes the record and every waitpoint of it, the one way in which a suspension ends, and returns how many waitpoints those
--- were. The caller counts. e: reason (close reason), cause, and maybe trigger, closer, who (of a signal), by, why; and known, waitpoints
+-- were. The caller counts. e: reason (close reason), cause, and maybe trigger, closer, who (of a signal), by, why, open (waitpoints that the handler opened stay so); and known, waitpoints
 -- that were read and changed but not yet saved.
 function suspension.shut(ctx, c, id, u, e)
+  if e.open then reopen(ctx, id, u) end
   local list = suspension.list(u)
   u.closed_at, u.close_reason, u.cause, u.trigger, u.closing_signal, u.signal_source = ctx.t, e.reason, e.cause, e.trigger, e.closer, e.who
   if e.by and e.by ~= '' then u.resumed_by = e.by end
@@ -144,7 +158,7 @@ function suspension.shut(ctx, c, id, u, e)
   local closed = 0
   for i = 1, #list do
     local w = e.known and e.known[list[i]] or waitpoint.read(ctx, id, list[i])
-    if w and waitpoint.open(w) then
+    if w and w.state == 'a' then -- else it stays open
       waitpoint.close(ctx, id, list[i], w, 'c', e.reason)
       closed = closed + 1
     end

@@ -138,6 +138,16 @@ function waitpoint.pend(ctx, c, id, wid, w)
   root.need(ctx, tonumber(w.expires))
 end
 
+-- reopen makes an active waitpoint pending again: its suspension is over without it. bytes is what it buffers then.
+function waitpoint.reopen(ctx, id, wid, w, bytes)
+  w.state, w.activated, w.suspension, w.matched, w.bytes = 'p', '', '', '0', reply.int(bytes or 0)
+  w.expires = reply.int(ctx.now + 604800000)
+  waitpoint.save(ctx, id, wid, w)
+  redis.call('ZADD', keys.pending(ctx.r), w.expires, id .. ':' .. wid)
+  waitpoint.index(ctx, id, wid, w)
+  root.need(ctx, tonumber(w.expires))
+end
+
 -- close ends one open waitpoint for good: state c or x, and why. The caller counts.
 function waitpoint.close(ctx, id, wid, w, state, reason)
   if w.state == 'p' then redis.call('ZREM', keys.pending(ctx.r), id .. ':' .. wid) end

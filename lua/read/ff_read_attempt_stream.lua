@@ -1,18 +1,18 @@
 -- ff_read_attempt_stream: what is known about the stream of one attempt; the frames themselves are read by plain
 -- XRANGE. An attempt that wrote nothing still ends. type and began are of the attempt, and how it ended: endedat category message. Of one that
 -- has not begun they say how the one before it ended. due is until when the execution is delayed, epoch that of its last claim. endat
--- endcategory endmessage endby are how the execution ended.
+-- endcategory endmessage endby are how the execution ended. kept is the first attempt that is stored; the stream of an earlier one is closed, and its reason is removed.
 -- Flags:   no-writes
 -- Go:      Engine.ReadAttemptStream
 -- Args:    protocol id attempt
--- Replies: OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code version live runs recorded recordedid type began endedat category message due epoch endat endcategory endmessage endby
+-- Replies: OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code version live runs recorded recordedid type began endedat category message due epoch endat endcategory endmessage endby kept
 -- Errors:  invalid_input execution_not_found result_purged corrupt partition_missing partition_frozen protocol_mismatch
 
 -- The reason why an attempt without frames ended: from its folded record, or from the code when it was the last.
 local ff_stream = {
   codes = { T1 = 'attempt_success', T2 = 'attempt_failure', T3 = 'attempt_cancelled', T4 = 'expired' },
   states = { interrupted_reclaimed = 'lease_expired', ended_success = 'attempt_success', ended_cancelled = 'attempt_cancelled',
-    ended_failure = 'attempt_failure' },
+    ended_failure = 'attempt_failure', continued = 'continued' },
 }
 
 function ff_stream.reason(past, code)
@@ -84,6 +84,8 @@ local function ff_read_attempt_stream(ctx, argv)
       if not closed and c.state == 'A3' then closed, reason = true, 'lease_revoked' end
     end
   end
+  local kept = record.kept(c)
+  if attempt < kept then closed, reason = true, 'removed' end
   local recorded, place = '0', '0-0'
   if m[10] and attempt >= tonumber(c.dropped_attempts or '0') then recorded, place = string.match(m[10], '^(%d+) (%d+%-%d+)$') end
   local out = { m[1] and '1' or '0', m[1] or '0', m[2] or '0', m[3] or '0', m[4] or '0-0', first, reply.int(retained),
@@ -91,5 +93,6 @@ local function ff_read_attempt_stream(ctx, argv)
     m[9] or (m[1] and '1' or '0'), recorded or '0', place or '0-0' }
   ff_stream.attempt(out, c, past, attempt, started)
   ff_stream.whole(out, c, past)
+  out[#out + 1] = reply.int(kept)
   return reply.ok(unpack(out))
 end

@@ -40,9 +40,11 @@ function ff_list.failed(ctx, c, id, out)
   local v, stored, place, n = redis.call('HGETALL', keys.attempts(ctx.r, id)), {}, #out + 1, 0
   for i = 1, #v, 2 do stored[v[i]] = v[i + 1] end
   out[place] = '0'
+  local _, first = chain.of(c)
+  first = math.max(first, tonumber(c.dropped_attempts or '0'))
   for field, text in pairs(stored) do
     local attempt = string.match(field, '^(%d+)s$')
-    if attempt and tonumber(attempt) >= tonumber(c.dropped_attempts or '0') then
+    if attempt and tonumber(attempt) >= first then
       local took, name = string.match(text, '^(%d+) (.+)$')
       local ended = pack.split(stored[attempt] or '', '\31')[3]
       local row = { name or '', attempt, ended or '0', took or '0', stored[attempt .. 'r'] or '' }

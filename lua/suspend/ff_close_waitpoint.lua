@@ -1,5 +1,5 @@
--- ff_close_waitpoint: the holder takes back a pending waitpoint. What was buffered stays readable; the step that
--- recorded the waitpoint goes, so that its name may be used anew.
+-- ff_close_waitpoint: the holder takes back a pending waitpoint. What was buffered stays readable. The step that recorded the waitpoint says so
+-- from then on, with 0 for its expiry, so that later runs know.
 -- Flags:   allow-oom
 -- Go:      Engine.CloseWaitpoint
 -- Args:    protocol id session claim epoch attempt waitpoint
@@ -7,17 +7,14 @@
 -- Errors:  invalid_input waitpoint_not_found waitpoint_not_pending execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
 local ff_close = {}
 
--- forget removes the step of the waitpoint, if it is its.
-function ff_close.forget(ctx, c, id, wid)
-  if not c.step_bytes then return end
-  local key, step, value = keys.steps(ctx.r, id), waitpoint.step(ctx, id, wid)
+-- mark notes in the step of the waitpoint, if there is one, that it was closed.
+function ff_close.mark(ctx, c, id, wid)
+  local step, value = c.step_bytes and waitpoint.step(ctx, id, wid), nil
   if not step then return end
-  steps.drop(ctx, id, { step })
-  if redis.call('EXISTS', key) == 0 then
-    record.clear(ctx, id, 'step_bytes')
-  else
-    record.set(ctx, id, 'step_bytes', reply.int(tonumber(c.step_bytes) - #step - #value))
-  end
+  value = redis.call('HGET', keys.steps(ctx.r, id), step)
+  local new = string.gsub(value, '^(%S+ %S+ %S+) %d+ ', '%1 0 ')
+  redis.call('HSET', keys.steps(ctx.r, id), step, new)
+  record.set(ctx, id, 'step_bytes', reply.int(tonumber(c.step_bytes) + #new - #value))
 end
 
 local function ff_close_waitpoint(ctx, argv)
@@ -34,6 +31,6 @@ local function ff_close_waitpoint(ctx, argv)
   if w.state ~= 'p' then return reply.err('waitpoint_not_pending') end
   waitpoint.close(ctx, f.id, wid, w, 'c', 'proactive_close')
   waitpoint.count(ctx, c, f.id, -1)
-  ff_close.forget(ctx, c, f.id, wid)
+  ff_close.mark(ctx, c, f.id, wid)
   return reply.ok('closed')
 end

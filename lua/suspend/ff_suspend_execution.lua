@@ -7,7 +7,7 @@
 -- Go:      Engine.SuspendExecution
 -- Args:    protocol id session claim epoch attempt suspension request name reason timeout behaviour delay condition question count {waitpoint key mode kid digest nonce}
 -- Replies: OK suspended|satisfied suspension timeout outcome kid count {waitpoint key kid nonce}; ALREADY_SATISFIED the same
--- Errors:  invalid_input invalid_resume_condition waitpoint_not_found waitpoint_not_pending waitpoint_already_exists waitpoint_key_mismatch pending_waitpoint_expired step_limit_exceeded hmac_secret_not_initialized kid_not_current execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+-- Errors:  invalid_input invalid_resume_condition waitpoint_not_found waitpoint_not_pending waitpoint_already_exists waitpoint_key_mismatch pending_waitpoint_expired signal_limit_exceeded step_limit_exceeded hmac_secret_not_initialized kid_not_current execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
 local ff_suspend = {}
 
 -- parse judges everything that needs no look at the store.
@@ -177,6 +177,9 @@ local function ff_suspend_execution(ctx, argv)
   kids, answer = ff_suspend.children(ctx, c, f, q, kept)
   if answer then return answer end
   plan = arrival.begin(ctx, c, f.id, nodes, signal.replay(ctx, f.id, nodes, q.list, q.bound), kids and kids.state == 'd')
+  if plan.bytes > signal.most_taken then
+    return reply.err('signal_limit_exceeded', 'bytes of the signals that came before the wait and that it takes: at most 262144')
+  end
   if q.expired and not plan.satisfied then return reply.err('pending_waitpoint_expired', q.expired) end
 
   if kids then record.set(ctx, f.id, 'children_wait', wait.text(kids)) end

@@ -1,0 +1,25 @@
+-- ff_continue_execution: the holder ends its attempt and starts the execution anew with another input: a link. Its id, key, messages, tags and
+-- deadline stay; its steps, waits and retries are those of a new execution. The answer says how often it has continued. A repetition of the
+-- call is answered as the first one, until the execution is released otherwise.
+-- Flags:   allow-oom
+-- Go:      Engine.ContinueExecution
+-- Args:    protocol id session claim epoch attempt input
+-- Replies: OK links; ALREADY_SATISFIED links
+-- Errors:  invalid_input payload_too_large execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+local function ff_continue_execution(ctx, argv)
+  local f, bad = fence.parse(argv, 2)
+  if not f then return bad end
+  local input = argv[7]
+  if not input then return reply.err('invalid_input', 'input') end
+  if #input > 1048576 then return reply.err('payload_too_large', 'input: at most 1048576 bytes') end
+  local c = core.read(ctx, f.id)
+  local answer = fence.check(ctx, c, f)
+  if answer then
+    local before = fence.released(c, f, 'c')
+    if before then return reply.already(before) end
+    return answer
+  end
+  local count = chain.go(ctx, c, f, input)
+  flow.apply(ctx)
+  return reply.ok(count)
+end
