@@ -432,6 +432,15 @@ var methods = []method{
 	{"Flow.Describe", true, func(s *stage, c *client.Client) error { return second(at(c, s.submitted()).Describe(s.ctx)) }},
 	{"Flow.Snapshot", true, func(s *stage, c *client.Client) error { return second(at(c, s.submitted()).Snapshot(s.ctx)) }},
 	{"Flow.Seal", true, func(s *stage, c *client.Client) error { return at(c, s.submitted()).Seal(s.ctx) }},
+	{"Flow.Add", true, func(s *stage, c *client.Client) error {
+		f := flow.New("open", flow.Unsealed())
+		flow.Add(f, "a", job, "ok")
+		open, err := client.SubmitFlow(s.ctx, s.o, f)
+		s.no(err)
+		more := flow.New("open")
+		flow.Add(more, "b", job, "ok", flow.After(flow.Existing[string](more, "a")))
+		return at(c, open).Add(s.ctx, more)
+	}},
 	{"Flow.Wait", true, func(s *stage, c *client.Client) error {
 		f := s.submitted()
 		s.no(second(f.Cancel(s.ctx, flowfabric.CancelAll)))
