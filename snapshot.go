@@ -57,9 +57,12 @@ type Wait struct {
 // KeyHold is how an execution holds the key that it was submitted with ([Unique], [IdempotencyKey]): until it has ended, and maybe longer. The
 // key itself is not stored.
 type KeyHold struct {
-	Keyed    bool      // it was submitted with a key
-	Retained bool      // it holds the key as long as it is retained
-	Until    time.Time // it holds the key at least until then, see [KeyWindow]; zero: there is no such time
+	Keyed    bool // it was submitted with a key
+	Retained bool // it holds the key as long as it is retained
+	// Debounced: its key is one of [Debounce], which it holds until it is claimed.
+	Debounced bool
+	Replaced  int       // how many further submissions under its key it took in, each of which replaced the one before
+	Until     time.Time // it holds the key at least until then, see [KeyWindow]; zero: there is no such time
 }
 
 // AttemptRecord is an attempt that ended.
