@@ -189,13 +189,17 @@ var debounceScenarios = []scenario{
 		w.settleTime()
 		c := w.worker("a").one(first.ID)
 		same(w, "input", string(c.Input), "three")
-		w.unchanged("claimed", func() { same(w, "again", words(send(second).ID, send(second).State), words(first.ID, flowfabric.Active)) })
+		w.unchanged("claimed", func() {
+			same(w, "again", words(send(second).ID, send(second).State), words(first.ID, flowfabric.Active))
+		})
 		next := w.create(bouncing("k", time.Hour, 0), input("four"))
 		w.unchanged("another execution has the key", func() { same(w, "again", send(second).ID, first.ID) })
 		w.complete(c.Fence, "")
 		_, err := w.e.PurgeExecution(w.ctx, first.ID, 0)
 		w.no(err)
-		w.unchanged("it was purged", func() { same(w, "again", words(send(second).ID, send(second).State), words(first.ID, flowfabric.Completed)) })
+		w.unchanged("it was purged", func() {
+			same(w, "again", words(send(second).ID, send(second).State), words(first.ID, flowfabric.Completed))
+		})
 		for range 8 {
 			w.replaces(next, flowfabric.Delayed, bouncing("k", time.Hour, 0), input("more"))
 		}
@@ -247,7 +251,9 @@ var debounceScenarios = []scenario{
 	{name: "a lane that accepts nothing refuses to replace", run: func(w *env) {
 		id := w.create(bouncing("k", time.Hour, 0), input("one"), lane("l"))
 		w.setLane("l", engine.LaneDraining, "")
-		w.unchanged("refused", func() { w.is(w.creating(bouncing("k", time.Hour, 0), input("two"), lane("l")).Err, flowfabric.ErrLaneClosed) })
+		w.unchanged("refused", func() {
+			w.is(w.creating(bouncing("k", time.Hour, 0), input("two"), lane("l")).Err, flowfabric.ErrLaneClosed)
+		})
 		same(w, "input", w.inputOf(id), "one")
 	}},
 	{name: "its mailbox and its place among equals stay", run: func(w *env) {
