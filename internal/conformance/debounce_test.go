@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
@@ -64,6 +65,7 @@ var debounceScenarios = []scenario{
 		w.replaces(id, flowfabric.Delayed, bouncing("k", 2*time.Hour, 0), input("three"))
 		w.about("by the delay of the last", w.dueIn(id), 2*time.Hour)
 		s := w.read(id)
+		w.says(w.why(id), explain.WhyDebounced, "the input is that of the last of 3 submits", "makes it claimable")
 		same(w, "snapshot", words(s.Key.Debounced, s.Key.Replaced, s.InputBytes), words(true, 2, 5))
 		w.advance(2*time.Hour + time.Second)
 		w.settleTime()

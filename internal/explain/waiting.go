@@ -261,6 +261,7 @@ func delayed(f engine.Facts) account {
 		a.reason = WhyDelayed
 		a.why = fmt.Sprintf("It was created with a delay until %s"+past(", is due,", "")+" and has never run.", until)
 		if f.Key.Debounced {
+			a.reason = WhyDebounced
 			a.why += " " + debounced(f)
 		}
 	}

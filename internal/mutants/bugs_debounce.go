@@ -34,8 +34,8 @@ var debounceMutants = []Mutant{
 		`    redis.call('HDEL', keys.attempts(ctx.r, id), 'categories')
 `, `    do end
 `, bounce},
-	{"debounce: the lane stays", "debounce", `'creator', 'route'`, `'creator'`, bounce},
-	{"debounce: the deadline stays", "debounce", `'deadline', `, ``, bounce},
+	{"debounce: the lane stays", "lua/lib/debounce.lua", `'creator', 'route'`, `'creator'`, bounce},
+	{"debounce: the deadline stays", "lua/lib/debounce.lua", `'deadline', `, ``, bounce},
 	{"debounce: the alarm of a deadline that is gone stays", "debounce/move",
 		`  if t.deadline or was.deadline then`, `  if t.deadline then`, bounce},
 	{"debounce: a deadline that is new has no alarm", "debounce/move",
