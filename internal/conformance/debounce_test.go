@@ -152,6 +152,7 @@ var debounceScenarios = []scenario{
 		s = w.read(plain)
 		same(w, "plain again", words(s.Route.Lane, s.Priority, s.Creator, len(s.Tags), s.InputBytes, s.DeadlineAt.IsZero(), s.Policy.AttemptTimeout, len(s.Policy.Retry.Categories)),
 			words("default", 0, "", 0, 0, true, time.Duration(0), 0))
+		same(w, "what its policy had retried is forgotten", w.hash(w.k.Attempts(plain.UUID()))["categories"], "")
 		w.advance(time.Hour + time.Second)
 		w.settleTime()
 		k := w.worker("a")
@@ -202,7 +203,7 @@ var debounceScenarios = []scenario{
 		w.unchanged("it was purged", func() {
 			same(w, "again", words(send(second).ID, send(second).State), words(first.ID, flowfabric.Completed))
 		})
-		for range 8 {
+		for range 12 {
 			w.replaces(next, flowfabric.Delayed, bouncing("k", time.Hour, 0), input("more"))
 		}
 		w.check()
