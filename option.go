@@ -54,7 +54,8 @@ type (
 		AttachOption()
 	}
 
-	// SubmitKeyOption is [Unique] and [KeyWindow]: accepted by client.Submit, and KeyWindow by client.SubmitMany.
+	// SubmitKeyOption is [Unique], [KeyWindow], [Debounce] and [DebounceMax]: accepted by client.Submit, and KeyWindow and DebounceMax by
+	// client.SubmitMany.
 	SubmitKeyOption interface{ SubmitOption() }
 
 	// KeyOption is [IdempotencyKey]: accepted by client.Submit, client.SubmitFlow, client.Client.Signal, Approve and Send.
@@ -263,4 +264,32 @@ func KeyWindow(d time.Duration) SubmitKeyOption {
 // (suspend.Delivered.Duplicate). So the key names the question that is answered, not the answer.
 func IdempotencyKey(key string) KeyOption {
 	return setter(func(v *option.Values) { v.Said |= option.IdempotencyKey; v.IdempotencyKey = key })
+}
+
+// Debounce gathers submissions under a key (1..256 bytes) into one execution that runs once none has come for d: 1 ms..10 years, in whole
+// milliseconds. The first makes an execution that is delayed by d. Each further one, as long as no worker was given that, replaces what it
+// was submitted with and delays it by d from then on, in one atomic call, and returns its handle (client.Execution.Duplicate and Replaced).
+// The first submission after that makes the next execution.
+//
+// What is replaced: input, tags, lane, priority, timeout, retry policy, retention, deadline, capabilities, budgets, quotas, limits of keys and
+// creator. All of it is as if the execution had been submitted anew, so what an operator changed of it is gone. What stays: its id, the time of
+// its creation, which decides its place among equals in the queue, its mailbox, its history, and that an operator holds it. It is replaced until
+// a worker is given it, also after its delay: then it is delayed again. Without [DebounceMax] it may be put off for as long as submissions come.
+//
+// Keys of different namespaces or kinds have nothing to do with each other, nor with those of [Unique] and [IdempotencyKey]. With one of
+// those, KeyWindow, Delay or DelayUntil it is [ErrInvalidInput]. client.SubmitMany refuses it and takes client.DebounceKeys. A lane that accepts
+// nothing refuses to replace as well. A submission that is repeated after a lost reply is applied once, as long as it is among the last eight
+// that its execution took in.
+func Debounce(key string, d time.Duration) SubmitKeyOption {
+	return setter(func(v *option.Values) {
+		v.Said |= option.Debounce
+		v.DebounceKey, v.Debounce = key, d
+	})
+}
+
+// DebounceMax bounds for how long submissions under a [Debounce] key put their execution off in all: it may run at the latest d after its creation,
+// with what the last submission said. Of several submissions each obeys its own bound. From the delay of the Debounce to 10 years, in whole
+// milliseconds; without it there is no bound. Without a Debounce it is [ErrInvalidInput].
+func DebounceMax(d time.Duration) SubmitKeyOption {
+	return setter(func(v *option.Values) { v.Said |= option.DebounceMax; v.DebounceMax = d })
 }

@@ -54,6 +54,8 @@ func TestWhereOptionsAreAccepted(t *testing.T) {
 		"Namespace":      {flowfabric.Namespace, []string{"submit", "schedule", "submit flow", "schedule flow", "attach"}},
 		"Unique":         {flowfabric.Unique, []string{"submit"}},
 		"KeyWindow":      {flowfabric.KeyWindow, []string{"submit"}},
+		"Debounce":       {flowfabric.Debounce, []string{"submit"}},
+		"DebounceMax":    {flowfabric.DebounceMax, []string{"submit"}},
 		"IdempotencyKey": {flowfabric.IdempotencyKey, []string{"submit", "submit flow", "signal", "approve"}},
 	} {
 		var got []string

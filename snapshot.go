@@ -55,12 +55,14 @@ type Wait struct {
 	TimeoutAt time.Time // zero: it has no end of its own
 }
 
-// KeyHold is how an execution holds the key that it was submitted with ([Unique], [IdempotencyKey]): until it has ended, and maybe longer. The
-// key itself is not stored.
+// KeyHold is how an execution holds the key that it was submitted with: until it has ended, and maybe longer ([Unique], [IdempotencyKey]), or until a
+// worker is given it ([Debounce]). The key itself is not stored.
 type KeyHold struct {
-	Keyed    bool      // it was submitted with a key
-	Retained bool      // it holds the key as long as it is retained
-	Until    time.Time // it holds the key at least until then, see [KeyWindow]; zero: there is no such time
+	Keyed     bool      // it was submitted with a key
+	Retained  bool      // it holds the key as long as it is retained
+	Debounced bool      // the key is one of Debounce
+	Replaced  int       // how many further submissions under its key it took in, each of which replaced the one before
+	Until     time.Time // it holds the key at least until then, see [KeyWindow]; zero: there is no such time
 }
 
 // AttemptRecord is an attempt that ended.

@@ -8,8 +8,10 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/agents"
+	"github.com/flowfabric/flowfabric-go/benchmarks/batches"
 	"github.com/flowfabric/flowfabric-go/benchmarks/gateway"
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
 	"github.com/flowfabric/flowfabric-go/benchmarks/tenants"
@@ -24,6 +26,7 @@ var commands = map[string]func(ctx context.Context, args []string, out, progress
 	"tenants": measureTenants,
 	"agent":   measureAgents,
 	"scale":   predictScale,
+	"batches": measureBatches,
 }
 
 // command parses the flags of a command, whose usage is a line.
@@ -73,6 +76,25 @@ func measureAgents(ctx context.Context, args []string, out, progress io.Writer) 
 		return fmt.Errorf("agent: -rounds %d, -runs %d, -turns %d, -deltas %d: want 1 or more, and at most 500 turns", o.Rounds, o.Runs, o.Turns, o.Deltas)
 	}
 	return agents.Run(ctx, o, out)
+}
+
+func measureBatches(ctx context.Context, args []string, out, progress io.Writer) error {
+	o := batches.Options{Sizes: []int{0, 10, 32, 64}, Wait: 10 * time.Millisecond}
+	if _, err := command("batches", "[-server redis-server] [-rounds 5] [-n 20000] [-c 64] [-connections 8] [-call 1ms]", args, progress, func(f *flag.FlagSet) {
+		f.StringVar(&o.Server, "server", "redis-server", "program to start")
+		f.IntVar(&o.Rounds, "rounds", 5, "rounds, of which the medians count")
+		f.IntVar(&o.Jobs, "n", 20_000, "jobs of a round")
+		f.IntVar(&o.Concurrency, "c", 64, "concurrency of the worker, 64 or more")
+		f.IntVar(&o.Connections, "connections", 8, "calls that the database takes at once")
+		f.DurationVar(&o.Call, "call", time.Millisecond, "how long a call takes, whatever the number of rows")
+	}); err != nil {
+		return err
+	}
+	if o.Rounds < 1 || o.Jobs < 1 || o.Concurrency < 64 || o.Connections < 1 || o.Call < 0 {
+		return fmt.Errorf("batches: -rounds %d, -n %d, -c %d, -connections %d, -call %s: want 1 or more, and a concurrency of at least 64",
+			o.Rounds, o.Jobs, o.Concurrency, o.Connections, o.Call)
+	}
+	return batches.Run(ctx, o, out)
 }
 
 func measureTenants(ctx context.Context, args []string, out, progress io.Writer) error {

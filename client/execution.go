@@ -22,12 +22,14 @@ type Execution[Out any] struct {
 	client    *Client
 	id        flowfabric.ExecutionID
 	duplicate bool
+	replaced  bool
 	decode    func([]byte) (Out, error)
 }
 
 func newExecution[In, Out any](c *Client, def *handler.Definition[In, Out], created engine.Created, sub *coalesce.Submission) *Execution[Out] {
 	e := Attach(c, def, created.ID)
 	e.duplicate = created.ID != sub.Item.ID // one of the same id is our own repeated call
+	e.replaced = created.Replaced
 	return e
 }
 
@@ -71,6 +73,10 @@ func (e *Execution[Out]) ID() flowfabric.ExecutionID { return e.id }
 
 // Duplicate reports whether a key led this submit to an execution that existed already.
 func (e *Execution[Out]) Duplicate() bool { return e.duplicate }
+
+// Replaced reports whether this submit replaced what that execution had been submitted with: its key is one of flowfabric.Debounce. A later
+// submit may have replaced it again since.
+func (e *Execution[Out]) Replaced() bool { return e.replaced }
 
 // Get reads a snapshot, see [Client.Get].
 func (e *Execution[Out]) Get(ctx context.Context) (flowfabric.Snapshot, error) {

@@ -146,3 +146,68 @@ func TestUniqueKeys(t *testing.T) {
 		t.Errorf("%d stored", len(f.Stored))
 	}
 }
+
+// A debounced submission is delayed by its own time, and what contradicts it is refused by name.
+func TestDebounce(t *testing.T) {
+	f := newFake()
+	c := f.client(t)
+	ctx := t.Context()
+	first, err := Submit(ctx, c, echo, "tides", flowfabric.Debounce("k", 1500*time.Microsecond), flowfabric.DebounceMax(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := f.Stored[first.ID()]; !x.Key.Debounce || x.Key.Most != time.Hour || x.Delay != time.Millisecond || x.Digest != "" {
+		t.Errorf("%+v", x)
+	}
+	unique, err := Submit(ctx, c, echo, "tides", flowfabric.Unique("k"))
+	if err != nil || unique.ID() == first.ID() {
+		t.Errorf("a unique key of the same text: %v, %v", unique, err)
+	}
+	key := func(i int) string { return []string{"x", "y", "x"}[i] }
+	all, err := SubmitMany(ctx, c, echo, []string{"a", "b", "c"}, DebounceKeys(key, time.Second), flowfabric.DebounceMax(time.Minute))
+	if err != nil || all[0].ID() != all[2].ID() || all[0].ID() == all[1].ID() {
+		t.Errorf("of many: %v, %v", all, err)
+	}
+	if x := f.Stored[all[1].ID()]; !x.Key.Debounce || x.Key.Most != time.Minute || x.Delay != time.Second {
+		t.Errorf("%+v", x)
+	}
+	d := flowfabric.Debounce("k", time.Second)
+	for name, x := range map[string]struct {
+		opts []SubmitOption
+		want string
+	}{
+		"a delay":           {[]SubmitOption{d, flowfabric.Delay(time.Hour)}, "Debounce with Delay or DelayUntil"},
+		"an instant":        {[]SubmitOption{d, flowfabric.DelayUntil(time.Now())}, "Debounce with Delay or DelayUntil"},
+		"a window":          {[]SubmitOption{d, flowfabric.KeyWindow(time.Hour)}, "Debounce with KeyWindow"},
+		"a unique key":      {[]SubmitOption{d, flowfabric.Unique("u")}, "one key"},
+		"a key":             {[]SubmitOption{d, flowfabric.IdempotencyKey("u")}, "one key"},
+		"no time":           {[]SubmitOption{flowfabric.Debounce("k", 0)}, "Debounce is 0s, want 1ms..10 years"},
+		"a long time":       {[]SubmitOption{flowfabric.Debounce("k", 11*365*24*time.Hour)}, "want 1ms..10 years"},
+		"no key":            {[]SubmitOption{flowfabric.Debounce("", time.Second)}, "debounce key has 0 bytes"},
+		"a long key":        {[]SubmitOption{flowfabric.Debounce(strings.Repeat("k", 257), time.Second)}, "debounce key has 257 bytes"},
+		"a short bound":     {[]SubmitOption{d, flowfabric.DebounceMax(time.Second - 1)}, "DebounceMax is 999.999999ms"},
+		"a long bound":      {[]SubmitOption{d, flowfabric.DebounceMax(11 * 365 * 24 * time.Hour)}, "DebounceMax is"},
+		"a bound alone":     {[]SubmitOption{flowfabric.DebounceMax(time.Hour)}, "DebounceMax without Debounce"},
+		"an early deadline": {[]SubmitOption{d, flowfabric.Deadline(time.Second)}, "deadline"},
+		"keys for many":     {[]SubmitOption{DebounceKeys(key, time.Second)}, "for SubmitMany"},
+	} {
+		_, err := Submit(ctx, c, echo, "x", x.opts...)
+		if !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s: %v, want %q", name, err, x.want)
+		}
+	}
+	for name, opts := range map[string][]SubmitOption{
+		"one key":    {d},
+		"two kinds":  {DebounceKeys(key, time.Second), UniqueKeys(key)},
+		"both kinds": {DebounceKeys(key, time.Second), flowfabric.Unique("k")},
+		"no time":    {DebounceKeys(key, 0)},
+		"a delay":    {DebounceKeys(key, time.Second), flowfabric.Delay(time.Second)},
+	} {
+		if _, err := SubmitMany(ctx, c, echo, []string{"x", "y"}, opts...); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			t.Errorf("many, %s: %v", name, err)
+		}
+	}
+	if len(f.Stored) != 4 {
+		t.Errorf("%d stored", len(f.Stored))
+	}
+}

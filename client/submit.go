@@ -31,7 +31,7 @@ import (
 func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], in In, opts ...SubmitOption) (*Execution[Out], error) {
 	common, err := prepare(c, def, opts)
 	if err == nil && common.keyFor != nil {
-		err = fmt.Errorf("%w: IdempotencyKeys and UniqueKeys are for SubmitMany, use flowfabric.IdempotencyKey or Unique", flowfabric.ErrInvalidInput)
+		err = fmt.Errorf("%w: IdempotencyKeys, UniqueKeys and DebounceKeys are for SubmitMany, use flowfabric.IdempotencyKey, Unique or Debounce", flowfabric.ErrInvalidInput)
 	}
 	if err != nil {
 		return nil, submitError(def, err)
@@ -73,7 +73,7 @@ func (c *Client) traced(ctx context.Context, common *submission, count int) (con
 
 // SubmitMany creates one execution per input, in calls of at most 100 inputs and about 900 KiB with up to four
 // calls in flight, and returns the handles in the order of inputs. Each call goes to one partition, the next in
-// rotation, so executions of one call are claimed in input order among themselves; with [IdempotencyKeys] or [UniqueKeys] the
+// rotation, so executions of one call are claimed in input order among themselves; with [IdempotencyKeys], [UniqueKeys] or [DebounceKeys] the
 // calls are grouped by the partitions of the keys.
 //
 // An invalid option refuses the whole with one error, and invalid inputs with an [*ItemError] for each, both before any
@@ -82,7 +82,7 @@ func (c *Client) traced(ctx context.Context, common *submission, count int) (con
 func SubmitMany[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], inputs []In, opts ...SubmitOption) ([]*Execution[Out], error) {
 	common, err := prepare(c, def, opts)
 	if err == nil && common.key != nil {
-		err = fmt.Errorf("%w: every input would have the same key, use client.IdempotencyKeys or UniqueKeys", flowfabric.ErrInvalidInput)
+		err = fmt.Errorf("%w: every input would have the same key, use client.IdempotencyKeys, UniqueKeys or DebounceKeys", flowfabric.ErrInvalidInput)
 	}
 	if err != nil {
 		return nil, submitError(def, err)
@@ -151,10 +151,11 @@ func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], opts []Su
 func fill[In, Out any](common *submission, def *handler.Definition[In, Out], in In, index int) (*coalesce.Submission, error) {
 	item, key := common.item, common.key
 	if common.keyFor != nil {
-		key = &coalesce.Key{Text: common.keyFor(index), For: common.window}
-		if err := checkKey(common.keyed, key.Text); err != nil {
+		own := common.keyOf(common.keyFor(index))
+		if err := checkKey(common.keyed, own.Text); err != nil {
 			return nil, err
 		}
+		key = &own
 	}
 	var err error
 	if common.keyed == option.IdempotencyKey || common.digest {

@@ -24,8 +24,8 @@ type ChildSet struct {
 	outcomes map[flowfabric.ExecutionID]engine.ChildOutcome
 }
 
-// ChildrenOption changes a wait for children: [All], [First], [FirstSuccess] or [FailFast], of which the last one counts, [CancelRemaining],
-// [LetRun] and [Leave].
+// ChildrenOption changes a wait for children: [All], [First], [FirstSuccess] or [FailFast], of which the last one counts, [CancelRemaining]
+// and [Leave].
 type ChildrenOption interface{ ChildrenOption() }
 
 type childrenFunc func(*ChildSet)
@@ -71,7 +71,7 @@ func Children(wait string, opts ...ChildrenOption) *ChildSet {
 		case childrenFunc:
 			opt(s)
 		case remaining:
-			s.cancel = bool(opt)
+			s.cancel = true
 		default:
 			s.refuse(fmt.Errorf("%w: option %d is nil or not one of package flow", flowfabric.ErrInvalidInput, i))
 		}

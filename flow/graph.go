@@ -98,8 +98,8 @@ func (n *node) apply(opts []NodeOption) {
 	for i, o := range opts {
 		if own, ok := o.(nodeFunc); ok {
 			own(n)
-		} else if rest, ok := o.(remaining); ok {
-			n.cancel = bool(rest)
+		} else if _, ok := o.(remaining); ok {
+			n.cancel = true
 		} else if !option.Apply(&said, o) {
 			n.refuse("%w", notAnOption(i))
 		}

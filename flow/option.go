@@ -76,14 +76,14 @@ func AnyFailed() NodeOption {
 	return nodeFunc(func(n *node) { n.policy, n.k = flowfabric.AnyFailed, 0 })
 }
 
-// RemainingOption says what becomes of those that are not needed any more, when a node or a wait for children is decided.
+// RemainingOption is an option of a node and of a set of children: [CancelRemaining].
 type RemainingOption interface {
 	NodeOption
 	ChildrenOption
 }
 
-// remaining tells whether they are cancelled.
-type remaining bool
+// remaining is CancelRemaining.
+type remaining struct{}
 
 func (remaining) NodeOption()     {}
 func (remaining) ChildrenOption() {}
@@ -92,7 +92,4 @@ func (remaining) ChildrenOption() {}
 // [Quorum] when enough have succeeded, and with them and [AllOf] when enough cannot succeed any more, so that a flow fails fast. For
 // [Children] it cancels those that are open when the wait is over, whatever ended it. A member that another undecided node still needs is
 // spared; [AllEnded] and [AnyFailed] need none. A running handler's context ends with ErrCancelled.
-func CancelRemaining() RemainingOption { return remaining(true) }
-
-// LetRun leaves them alone, which is the default. Results that come after the decision are kept, but not given to the node.
-func LetRun() RemainingOption { return remaining(false) }
+func CancelRemaining() RemainingOption { return remaining{} }

@@ -10,12 +10,13 @@ import (
 )
 
 // Binding is a definition together with the function that runs it, without the types, so that bindings of all
-// kinds fit into one worker. Build it with [Bind]. The zero value is invalid. Safe for concurrent use.
+// kinds fit into one worker. Build it with [Bind] or [BindBatch]. The zero value is invalid. Safe for concurrent use.
 type Binding struct {
 	info  Info
 	codec Codec
 	run   Handler
 	takes func(any) bool // tells whether a value is an input
+	batch Batch
 	err   error
 }
 
@@ -70,7 +71,7 @@ func (b Binding) Info() Info { return b.info.clone() }
 // Err is what is wrong with the binding, or nil.
 func (b Binding) Err() error {
 	if b.err == nil && b.run == nil {
-		return fmt.Errorf("%w: the binding is empty; build it with handler.Bind", flowfabric.ErrInvalidInput)
+		return fmt.Errorf("%w: the binding is empty; build it with handler.Bind or BindBatch", flowfabric.ErrInvalidInput)
 	}
 	return b.err
 }

@@ -60,8 +60,11 @@ func (c *children) Ask(ctx context.Context, wait string) (outcomes []engine.Chil
 	}
 	c.t.mu.Lock()
 	defer c.t.mu.Unlock()
-	if c.t.ended {
+	switch {
+	case c.t.ended:
 		return nil, false, fmt.Errorf("%w: the handler has returned", flowfabric.ErrTaskConsumed)
+	case c.t.barred != nil:
+		return nil, false, c.t.barred
 	}
 	if _, twice := c.asked[wait]; twice {
 		return nil, false, fmt.Errorf("%w: the name was already used in this run; names are unique (number those of a loop)", flowfabric.ErrInvalidInput)

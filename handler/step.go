@@ -125,8 +125,11 @@ func (t *Task) ask(ctx context.Context, name string) (recorded []byte, found boo
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ended {
+	switch {
+	case t.ended:
 		return nil, false, fmt.Errorf("step %s: %w: the handler has returned", name, flowfabric.ErrTaskConsumed)
+	case t.barred != nil:
+		return nil, false, fmt.Errorf("step %s: %w", name, t.barred)
 	}
 	if _, twice := t.asked[name]; twice {
 		return nil, false, fmt.Errorf("%w: step %s was already used in this run; names are unique (number those of a loop)", flowfabric.ErrInvalidInput, name)

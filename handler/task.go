@@ -36,6 +36,7 @@ type Task struct {
 	refused error               // the server says that another process holds the execution
 	waits   *waits.Run          // nil until it is needed: most handlers never wait
 	kids    children
+	barred  error // why this run has no steps, waits and children; nil: it has
 }
 
 // newTask builds the task of one claimed execution. It starts nothing and needs no closing.
@@ -145,7 +146,7 @@ func (t *Task) ownWaits() *waits.Run {
 	defer t.mu.Unlock()
 	if t.waits == nil {
 		t.waits = waits.New(waits.Config{
-			Claim: *t.cfg.Claim, Keyring: t.cfg.Keyring, Opener: t.cfg.Waitpoints, Inside: t.insideStep, Refused: t.refuse, Flush: t.Flush, Ended: t.ended})
+			Claim: *t.cfg.Claim, Keyring: t.cfg.Keyring, Opener: t.cfg.Waitpoints, Inside: t.insideStep, Barred: t.bars, Refused: t.refuse, Flush: t.Flush, Ended: t.ended})
 	}
 	return t.waits
 }

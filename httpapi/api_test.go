@@ -539,6 +539,17 @@ func TestEveryRoute(t *testing.T) {
 	}
 	a.as("operator", "POST", later+":run-now", `{}`, 204)
 	a.until(later, "completed")
+	put := into[submitted](t, a.as("producer", "POST", "/v1/executions", `{"kind":"nobody","input":1,"debounce_key":"k","delay_ms":3600000,"debounce_max_ms":7200000}`, 201))
+	off := into[submitted](t, a.as("producer", "POST", "/v1/executions", `{"kind":"nobody","input":2,"debounce_key":"k","delay_ms":3600000,"debounce_max_ms":7200000}`, 200))
+	if put.Replaced || put.Duplicate || !off.Replaced || !off.Duplicate || off.ID != put.ID {
+		t.Errorf("%+v %+v", put, off)
+	}
+	if x := into[execution](t, a.as("viewer", "GET", "/v1/executions/"+put.ID, "", 200)); x.KeyHeld != "until_claimed" || x.Replaced != 1 || x.DelayUntil == nil {
+		t.Errorf("%+v", x)
+	}
+	if e := into[explanation](t, a.as("viewer", "GET", "/v1/executions/"+put.ID+"/why", "", 200)); e.Reason != "debounced" {
+		t.Errorf("%+v", e)
+	}
 	idle := a.submit(`{"kind":"nobody","delay_ms":3600000}`)
 	a.as("operator", "POST", idle+":hold", `{"reason":"wait"}`, 409) // it is delayed
 	a.as("operator", "POST", idle+":run-now", "", 204)

@@ -41,6 +41,8 @@ type submission struct {
 	IdempotencyKey string            `json:"idempotency_key,omitempty" jsonschema:"a second submission with an equal key and input is answered with the first execution"`
 	UniqueKey      string            `json:"unique_key,omitempty" jsonschema:"only one execution has it until it has ended"`
 	KeyWindowMs    int64             `json:"key_window_ms,omitempty" jsonschema:"the key stays taken for so long at least"`
+	DebounceKey    string            `json:"debounce_key,omitempty" jsonschema:"further submissions replace the input of an execution that was never claimed, and put it off by delay_ms again"`
+	DebounceMaxMs  int64             `json:"debounce_max_ms,omitempty" jsonschema:"it may run at the latest so long after its creation"`
 }
 
 type limit struct {
@@ -53,6 +55,7 @@ type limit struct {
 type submitted struct {
 	ID        string `json:"id"`
 	Duplicate bool   `json:"duplicate" jsonschema:"its key led to an execution that existed"`
+	Replaced  bool   `json:"replaced,omitempty" jsonschema:"its debounce key replaced the input of that execution"`
 }
 
 func ms(n int64) time.Duration { return times(n, time.Millisecond) }
@@ -88,6 +91,15 @@ func (s *submission) options(c *call) (*handler.Definition[[]byte, []byte], []cl
 		return nil, nil, invalid("/delay_until", "delay_ms is there, too")
 	case s.DeadlineMs != 0 && s.DeadlineAt != nil:
 		return nil, nil, invalid("/deadline_at", "deadline_ms is there, too")
+	case s.DebounceKey != "" && s.DelayMs == 0:
+		return nil, nil, invalid("/delay_ms", "a debounce_key needs it")
+	case s.DebounceKey == "" && s.DebounceMaxMs != 0:
+		return nil, nil, invalid("/debounce_max_ms", "there is no debounce_key")
+	case s.DebounceKey != "":
+		add(flowfabric.Debounce(s.DebounceKey, ms(s.DelayMs)))
+		if s.DelayUntil != nil {
+			return nil, nil, invalid("/delay_until", "debounce_key is there, too")
+		}
 	case s.DelayUntil != nil:
 		add(flowfabric.DelayUntil(*s.DelayUntil))
 	case s.DelayMs != 0:
@@ -112,6 +124,9 @@ func (s *submission) options(c *call) (*handler.Definition[[]byte, []byte], []cl
 	}
 	if s.KeyWindowMs != 0 {
 		add(flowfabric.KeyWindow(ms(s.KeyWindowMs)))
+	}
+	if s.DebounceMaxMs != 0 {
+		add(flowfabric.DebounceMax(ms(s.DebounceMaxMs)))
 	}
 	if s.Retries != nil {
 		add(flowfabric.Retries(*s.Retries))
@@ -140,7 +155,7 @@ func (s *submission) create(c *call) (submitted, error) {
 	if err != nil {
 		return submitted{}, unknownOutcome(err)
 	}
-	return submitted{x.ID().String(), x.Duplicate()}, nil
+	return submitted{x.ID().String(), x.Duplicate(), x.Replaced()}, nil
 }
 
 // unknownOutcome says what a caller can do about a submission that was not answered.

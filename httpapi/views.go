@@ -48,7 +48,8 @@ type execution struct {
 	Flow         string            `json:"flow,omitempty"`
 	Node         string            `json:"node,omitempty"`
 	Wait         *wait             `json:"wait,omitempty" jsonschema:"what it waits for while it is suspended"`
-	KeyHeld      string            `json:"key_held,omitempty" jsonschema:"how long it has the key that it was submitted with: until_ended, retained or until_time"`
+	KeyHeld      string            `json:"key_held,omitempty" jsonschema:"how long it has the key that it was submitted with: until_ended, retained, until_time or until_claimed (a debounce key)"`
+	Replaced     int               `json:"replaced,omitempty" jsonschema:"how many further submissions under its debounce key it took in"`
 	KeyUntil     *time.Time        `json:"key_until,omitempty"`
 	AttemptLog   []attempt         `json:"attempt_log,omitempty" jsonschema:"attempts that ended without success"`
 }
@@ -96,7 +97,7 @@ func newExecution(s flowfabric.Snapshot) execution {
 		Priority: s.Priority, Creator: s.Creator, Attempts: s.Attempts, AttemptType: string(s.AttemptType), Worker: s.Worker(), LeaseUntil: utc(s.LeaseExpiresAt),
 		Retries: s.Retries, MaxRetries: s.Policy.Retry.MaxRetries, Reclaims: s.Reclaims, Replays: s.Replays, Continues: s.Continues, CreatedAt: utc(s.CreatedAt), StartedAt: utc(s.StartedAt),
 		ClaimedAt: utc(s.ClaimedAt), EndedAt: utc(s.CompletedAt), ChangedAt: utc(s.ChangedAt), DelayUntil: utc(s.DelayUntil), DeadlineAt: utc(s.DeadlineAt),
-		CancelledBy: s.CancelledBy, CancelReason: s.CancelReason, InputBytes: s.InputBytes, Steps: s.Steps, Tags: s.Tags, Node: s.Node, KeyUntil: utc(s.Key.Until),
+		CancelledBy: s.CancelledBy, CancelReason: s.CancelReason, InputBytes: s.InputBytes, Steps: s.Steps, Tags: s.Tags, Node: s.Node, KeyUntil: utc(s.Key.Until), Replaced: s.Key.Replaced,
 	}
 	if s.State.BlockingReason != "none" {
 		x.Reason = s.State.BlockingReason
@@ -117,6 +118,8 @@ func newExecution(s flowfabric.Snapshot) execution {
 		x.Wait = &wait{s.Wait.Name, utc(s.Wait.Since), utc(s.Wait.TimeoutAt)}
 	}
 	switch {
+	case s.Key.Debounced:
+		x.KeyHeld = "until_claimed"
 	case s.Key.Retained:
 		x.KeyHeld = "retained"
 	case !s.Key.Until.IsZero():

@@ -498,7 +498,7 @@ var methods = []method{
 }
 
 // uncalled are methods that make no call.
-var uncalled = []string{"Client.Close", "Admin.Close", "Admin.Client", "Client.Flow", "Flow.ID", "Flow.Duplicate", "Flow.Member", "Execution.ID", "Execution.Duplicate"}
+var uncalled = []string{"Client.Close", "Admin.Close", "Admin.Client", "Client.Flow", "Flow.ID", "Flow.Duplicate", "Flow.Member", "Execution.ID", "Execution.Duplicate", "Execution.Replaced"}
 
 // Every method of a client that is a producer's job works for the user producer, every other one is refused to it, and all work for
 // the user operator. A new method is somebody's job, too.

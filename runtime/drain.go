@@ -32,6 +32,7 @@ func (r *run) drain(fetching *conc.WaitGroup) error {
 	end := time.AfterFunc(time.Until(lastCall), func() { r.cancel(flowfabric.ErrDraining) })
 	defer end.Stop()
 	r.claims.draining.Store(true)
+	close(r.draining)
 	running, _ := r.slots.counts()
 	r.log.Info("flowfabric: worker drains", "running", running, "timeout", r.cfg.drainTimeout().String())
 	r.jobs.giveBack(r.slots.close()) // what waits for a slot is better off elsewhere

@@ -32,5 +32,16 @@ func newHandlers(all []handler.Binding) (handlers, error) {
 	return out, errors.Join(errs...)
 }
 
+// fits tells whether batches can be filled: each of their executions has a slot.
+func (b handlers) fits(concurrency int) error {
+	for _, kind := range b.kinds() {
+		if n := b[kind].Batch().Size; n > concurrency {
+			return fmt.Errorf("%w: the handler of kind %s gets batches of up to %d, and Concurrency is %d: raise it, since each execution of a batch counts",
+				flowfabric.ErrConfig, kind, n, concurrency)
+		}
+	}
+	return nil
+}
+
 // kinds lists the kinds in order.
 func (b handlers) kinds() []string { return slices.Sorted(maps.Keys(b)) }

@@ -81,6 +81,7 @@ func (j *job) work() {
 	task := taskhook.New(taskhook.Config{
 		Claim: claim, Route: route, Frames: &j.frames, Reader: j.jobs.store, Steps: j, Progress: j, Spender: j, Lease: held,
 		Keyring: j.jobs.seeds.keyring, Waitpoints: j, Results: j.jobs.store, Cancel: j.refused, Logger: j.logger(),
+		Worker: &j.jobs.worker,
 	}).(*handler.Task)
 	j.kind.began(route.Kind, claim)
 	for resume := claim.Resume; ; {

@@ -28,6 +28,7 @@ type jobs struct {
 	log      *slog.Logger
 	metrics  *metrics
 	tracer   *tracing.Tracer
+	worker   taskhook.Worker // what batch handlers are given of it
 
 	done    *completer
 	pool    goroutinePool  // handlers, each with a slot, and what is left to settle

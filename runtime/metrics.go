@@ -36,10 +36,12 @@ type metrics struct {
 	quotaHits   *prometheus.CounterVec // reason: rate, cap
 	deliveries  *prometheus.CounterVec // result: ok, error
 
-	inFlight prometheus.Gauge
-	handled  *prometheus.HistogramVec // kind
-	settled  *prometheus.CounterVec   // kind, outcome, category
-	resumed  *prometheus.CounterVec   // kind, cause
+	inFlight  prometheus.Gauge
+	handled   *prometheus.HistogramVec // kind
+	settled   *prometheus.CounterVec   // kind, outcome, category
+	batchSize *prometheus.HistogramVec // kind
+	batchWait *prometheus.HistogramVec // kind
+	resumed   *prometheus.CounterVec   // kind, cause
 
 	tokensRefused prometheus.Counter
 
@@ -78,6 +80,7 @@ var (
 	callBuckets    = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 3}
 	handlerBuckets = []float64{.001, .005, .025, .1, .5, 1, 5, 15, 60, 300, 1800}
 	waitBuckets    = []float64{.001, .005, .01, .05, .1, .5, 1, 5, 15, 60, 300, 1800, 7200}
+	sizeBuckets    = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}
 	lagBuckets     = []float64{.001, .005, .01, .05, .1, .5, 1, 2, 5, 15}
 )
 
@@ -121,6 +124,9 @@ func newMetrics(prefix string) *metrics {
 
 		ticks:   vec("ticks_total", "Ticks answered, by result: owner, refused (another process owns the partition's tick).", "result"),
 		effects: vec("tick_effects_total", "What ticks of owned partitions brought about, by effect.", "effect"),
+
+		batchSize: times("batch_size", "Executions in one call of a batch handler.", sizeBuckets, "kind"),
+		batchWait: times("batch_wait_seconds", "From the first execution of a call of a batch handler to the call: for how long it waited for others.", callBuckets, "kind"),
 
 		flows:    vec("flows_ended_total", "Flows that ended in owned partitions, by state: completed, failed, cancelled.", "state"),
 		siblings: vec("sibling_cancels_total", "Members that a decided group did not need any more, by what became of them: cancelled, already_terminal, not_found, spared.", "disposition"),
@@ -194,7 +200,7 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 		share(reg, &m.wakeUps), share(reg, &m.polls),
 		share(reg, &m.grants), share(reg, &m.admissions), share(reg, &m.gateSeconds), share(reg, &m.budgetHits), share(reg, &m.reports), share(reg, &m.quotaHits),
 		share(reg, &m.deliveries),
-		share(reg, &m.inFlight), share(reg, &m.handled), share(reg, &m.settled), share(reg, &m.resumed), share(reg, &m.tokensRefused),
+		share(reg, &m.inFlight), share(reg, &m.handled), share(reg, &m.settled), share(reg, &m.batchSize), share(reg, &m.batchWait), share(reg, &m.resumed), share(reg, &m.tokensRefused),
 		share(reg, &m.renewals), share(reg, &m.lost), share(reg, &m.sessions),
 		share(reg, &m.ticks), share(reg, &m.effects), share(reg, &m.firings), share(reg, &m.missed), share(reg, &m.tickLag),
 		share(reg, &m.flows), share(reg, &m.siblings), share(reg, &m.skipped),

@@ -96,7 +96,12 @@ func TestMetricsMove(t *testing.T) {
 			return in, flooding(ctx, task)
 		}
 		return act(ctx, task, in, blocked)
-	}))
+	}), handler.BindBatch(handler.Define[string, string]("bulk"), func(_ context.Context, items []*handler.Item[string, string]) error {
+		for _, item := range items {
+			item.Complete(item.In)
+		}
+		return nil
+	}, handler.Batch{Size: 1}))
 	kind := "kind=greet"
 
 	w.reach(first, codes.Completed)
@@ -108,6 +113,9 @@ func TestMetricsMove(t *testing.T) {
 	m.reads(1, "claim_seconds")
 	m.reads(1, "start_latency_seconds", kind)
 	m.reads(1, "handler_seconds", kind)
+	w.reach(w.submitKind("bulk", "x"), codes.Completed)
+	m.reads(1, "batch_size", "kind=bulk")
+	m.reads(1, "batch_wait_seconds", "kind=bulk")
 	m.reads(1, "server_call_seconds", "function=ff_claim_next")
 	m.reads(1, "polls_total", "result=empty")
 	m.reads(1, "build_info")

@@ -13,9 +13,15 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 )
 
-// handles is what a provided constructor must return.
+// handles is what a provided constructor must return, or batches.
 type handles[In, Out any] interface {
 	Handle(ctx context.Context, t *handler.Task, in In) (Out, error)
+}
+
+// batches is what a constructor returns whose handler gets several executions in one call.
+type batches[In, Out any] interface {
+	Handle(ctx context.Context, items []*handler.Item[In, Out]) error
+	Batch() handler.Batch
 }
 
 // Handle binds a function to a kind. A handler that has dependencies is bound with [Provide].
@@ -29,12 +35,24 @@ func Handle[In, Out any](def *handler.Definition[In, Out], fn func(ctx context.C
 	return fx.Supply(fx.Annotate(binding, fx.ResultTags(bindings)))
 }
 
+// HandleBatch binds a function that gets several executions of a kind in one call, see [handler.BindBatch].
+//
+// An invalid definition, a function that is nil, or a size out of bounds is an error at the start that wraps [flowfabric.ErrConfig].
+func HandleBatch[In, Out any](def *handler.Definition[In, Out], fn func(ctx context.Context, items []*handler.Item[In, Out]) error, size handler.Batch) fx.Option {
+	binding := handler.BindBatch(def, fn, size)
+	if err := binding.Err(); err != nil {
+		return fx.Error(fmt.Errorf("%w: runtime.HandleBatch: %w", flowfabric.ErrConfig, err))
+	}
+	return fx.Supply(fx.Annotate(binding, fx.ResultTags(bindings)))
+}
+
 // Provide binds the handler of a kind to a constructor that fx calls with its dependencies:
 //
 //	runtime.Provide(Write, func(llm LLM) *Writer { return &Writer{llm} })
 //
 // constructor is a function that returns a value with a method
-// Handle(context.Context, *handler.Task, In) (Out, error), and optionally an error. It is called once. The value stays
+// Handle(context.Context, *handler.Task, In) (Out, error), and optionally an error. For batches ([handler.BindBatch]) the value has the methods
+// Handle(context.Context, []*handler.Item[In, Out]) error and Batch() handler.Batch instead. The constructor is called once. The value stays
 // private to the kind, so two kinds may be handled by two values of one type. The function may be annotated (fx.Annotate): its
 // dependencies with fx.ParamTags and fx.From, the value's life with fx.OnStart and fx.OnStop; fx.As and fx.ResultTags have no effect on a
 // value that nobody else gets. A constructor of another shape, or
@@ -80,6 +98,9 @@ func bindValue[In, Out any](def *handler.Definition[In, Out], v reflect.Value) (
 			return handler.Binding{}, fmt.Errorf("%w: handler for kind %q: its constructor returned nil", flowfabric.ErrConfig, def.Kind())
 		}
 	}
+	if b, ok := v.Interface().(batches[In, Out]); ok {
+		return handler.BindBatch(def, b.Handle, b.Batch()), nil
+	}
 	return handler.Bind(def, v.Interface().(handles[In, Out]).Handle), nil
 }
 
@@ -97,7 +118,7 @@ func resultOf[In, Out any](constructor any) (reflect.Type, error) {
 		return nil, expected(fmt.Sprintf("returns %d values of another shape", t.NumOut()))
 	}
 	result := t.Out(0)
-	if !result.Implements(reflect.TypeFor[handles[In, Out]]()) {
+	if !result.Implements(reflect.TypeFor[handles[In, Out]]()) && !result.Implements(reflect.TypeFor[batches[In, Out]]()) {
 		if m, ok := result.MethodByName("Handle"); ok {
 			return nil, expected(fmt.Sprintf("returns %s, whose method Handle is %s", result, m.Type))
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
 // run is one serving of a worker: everything that lives between the connection and the end of the drain. It makes the parts, starts
@@ -39,6 +40,7 @@ type run struct {
 	name     *membership
 	samples  *sampler
 	tended   *tended
+	draining chan struct{} // closed when the drain begins
 
 	ctx    context.Context // of all calls and handlers; outlives the wish to stop until the drain is over
 	cancel context.CancelCauseFunc
@@ -47,7 +49,7 @@ type run struct {
 
 func newRun(ctx context.Context, w *Worker, s store) *run {
 	r := &run{cfg: w.cfg, log: w.log, metrics: w.metrics, health: w.health, serving: w.serving, store: s, slots: newSlots(w.cfg.Concurrency),
-		tended: &tended{}, stop: func(error) {}}
+		tended: &tended{}, draining: make(chan struct{}), stop: func(error) {}}
 	r.slots.pace = w.pace
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	r.sched = newScheduler(s.Partitions(), r.slots)
@@ -62,6 +64,7 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r.name.watch = r.watch
 	r.jobs = &jobs{ctx: r.ctx, store: s, keeper: r.keeper, slots: r.slots, watch: r.watch, seeds: seeds, kinds: servedBy(w), instance: r.cfg.Instance,
 		log: r.log, metrics: r.metrics, tracer: w.tracer}
+	r.jobs.worker = taskhook.Worker{Draining: r.draining, Batch: r.jobs.batch}
 	r.jobs.pool.run = (*job).work
 	r.claims = &claimer{ctx: r.ctx, store: s, keeper: r.keeper, sched: r.sched, slots: r.slots, jobs: r.jobs, offer: newOffer(r.cfg, w.registry.kinds()),
 		log: r.log, metrics: r.metrics, health: r.health, fatal: r.fatal}

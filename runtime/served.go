@@ -16,6 +16,8 @@ type served struct {
 	waited    func() prometheus.Observer
 	handled   func() prometheus.Observer
 	completed func() prometheus.Counter
+	batched   func() prometheus.Observer
+	gathered  func() prometheus.Observer
 }
 
 // servedBy is what a worker has handlers for, by kind.
@@ -38,6 +40,8 @@ func newServed(m *metrics, kind string, handle handler.Handler) *served {
 		handle: handle, metrics: m,
 		waited:    sync.OnceValue(func() prometheus.Observer { return m.waited.WithLabelValues(kind) }),
 		handled:   sync.OnceValue(func() prometheus.Observer { return m.handled.WithLabelValues(kind) }),
+		batched:   sync.OnceValue(func() prometheus.Observer { return m.batchSize.WithLabelValues(kind) }),
+		gathered:  sync.OnceValue(func() prometheus.Observer { return m.batchWait.WithLabelValues(kind) }),
 		completed: sync.OnceValue(func() prometheus.Counter { return m.settled.WithLabelValues(kind, "complete", "") }),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -54,4 +55,20 @@ func (j *job) span(ctx context.Context, resume *suspend.Result) (context.Context
 		}
 	}
 	return j.jobs.tracer.Process(ctx, claim.Tags, work)
+}
+
+// batch measures the call of a batch handler, inside a span that is linked to those of its items.
+func (js *jobs) batch(ctx context.Context, route engine.Route, of []context.Context, waited time.Duration) (context.Context, func(err error)) {
+	kind := js.kinds[route.Kind]
+	kind.batched().Observe(float64(len(of)))
+	kind.gathered().Observe(waited.Seconds())
+	var span *tracing.Span
+	if js.tracer.On() {
+		work := tracing.Work{Namespace: route.Namespace, Lane: route.Lane, Kind: route.Kind, Worker: js.instance, Count: len(of)}
+		for _, item := range of {
+			work.Links = append(work.Links, tracing.Traceparent(item))
+		}
+		ctx, span = js.tracer.Batch(ctx, work)
+	}
+	return ctx, func(err error) { span.Ended(err) }
 }

@@ -50,6 +50,9 @@ func New(cfg Config, bound ...handler.Binding) (*Worker, error) {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
+	if err := registry.fits(cfg.Concurrency); err != nil {
+		return nil, err
+	}
 	keyring, err := tokenkeys.Configured(cfg.URL, cfg.TokenKeys)
 	if err != nil {
 		return nil, err

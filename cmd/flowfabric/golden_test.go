@@ -44,6 +44,8 @@ var sessions = map[string][]step{
 		"submit report --delay-until soon", "submit echo --key done --input '{\"text\":\"tides\"}' --wait",
 		"submit echo --key done --input '{\"text\":\"tides\"}' --wait --json", "submit broken --key failed --input '{\"text\":\"tides\"}' --wait",
 		"submit broken --key failed --input '{\"text\":\"tides\"}' --wait --json", "submit echo --key done --input '{\"text\":\"tides\"}' --tail", "submit broken --key failed --input '{\"text\":\"tides\"}' --tail",
+		"submit report --debounce shop --delay 1h --debounce-max 2h --input 1 --json", "submit report --debounce shop --delay 1h --input 2 --json", "submit report --debounce shop",
+		"submit report --debounce-max 1h", "submit report --debounce shop --delay 1h --debounce-max 1m",
 		"submit 'no {braces}'", "submit"),
 		step{"submit report --key stdin --input - --raw --lane batch --json", "\x00bytes"}, step{"submit report --key stdin --input - --raw --lane batch --json", "\x00bytes"}),
 	"change": lines("cancel <queued> --reason 'no longer needed' --by anna", "cancel <queued>", "show <queued> --json", "cancel <done>",

@@ -146,6 +146,10 @@ func keyHold(k flowfabric.KeyHold) string {
 	switch {
 	case !k.Keyed:
 		return ""
+	case k.Debounced && k.Replaced == 0:
+		return "debounced, until it is claimed"
+	case k.Debounced:
+		return fmt.Sprintf("debounced, until it is claimed; the last of %d submits", k.Replaced+1)
 	case k.Retained:
 		return "as long as it is retained"
 	case k.Until.IsZero():

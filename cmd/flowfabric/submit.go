@@ -22,6 +22,8 @@ type submitFlags struct {
 	input, lane        string
 	key, unique        string
 	window             time.Duration
+	debounce           string
+	most               time.Duration
 	priority, retries  int
 	delay, deadline    time.Duration
 	attempt            time.Duration
@@ -45,13 +47,15 @@ gives to its kind: what is not said here is the default of FlowFabric (lane "def
 0, 3 retries, no timeout).
 
 With --key a second submit of the same input is answered with the first execution, and another input is
-refused. With --unique a second submit is answered with the first execution until that has ended. With --wait the
-id goes to stderr at once, and stdout is for the result. With --wait and --tail the exit code is 8
+refused. With --unique a second submit is answered with the first execution until that has ended. With --debounce a
+further submit replaces the input of the first execution, as long as no worker was given that, and delays
+it by --delay again. With --wait the id goes to stderr at once, and stdout is for the result. With --wait and --tail the exit code is 8
 when the execution ends without a result; when --timeout runs out it goes on by itself.`,
 		Example: `  flowfabric submit write-article --input '{"Topic":"tides"}'
   flowfabric submit import --input @big.json --lane batch --delay 10m --tag team.name=data
   flowfabric submit summarise --input @page.json --budget acme --quota gpu
   flowfabric submit refresh --input '"acme"' --unique acme --key-window 1h
+  flowfabric submit reindex --input '{"Shop":7}' --debounce shop-7 --delay 10s --debounce-max 5m
   jq -c .order order.json | flowfabric submit ship --input - --key order-17 --wait`,
 		Args: exactly("KIND"),
 	}
@@ -67,6 +71,8 @@ when the execution ends without a result; when --timeout runs out it goes on by 
 	flags.StringVar(&f.key, "key", "", "idempotency `key`, at most 256 bytes")
 	flags.StringVar(&f.unique, "unique", "", "`key` that only one execution has until it has ended, at most 256 bytes")
 	flags.DurationVar(&f.window, "key-window", 0, "the key stays taken for this long at least, 1s to 8760h (default: --key as long as the execution is kept)")
+	flags.StringVar(&f.debounce, "debounce", "", "`key` under which the latest input runs once none has come for --delay, at most 256 bytes")
+	flags.DurationVar(&f.most, "debounce-max", 0, "it may run at the latest this long after the first submit (default: no bound)")
 	flags.StringArrayVar(&f.tags, "tag", nil, "`key=value`, for example team.region=eu; may be repeated")
 	flags.StringArrayVar(&f.capabilities, "capability", nil, "`token` that the worker must have; may be repeated")
 	f.gated.add(cmd)
@@ -77,7 +83,8 @@ when the execution ends without a result; when --timeout runs out it goes on by 
 	flags.BoolVar(&f.wait, "wait", false, "wait for the end and print the result")
 	flags.BoolVar(&f.tail, "tail", false, "follow its output until the end")
 	cmd.MarkFlagsMutuallyExclusive("delay", "delay-until")
-	cmd.MarkFlagsMutuallyExclusive("key", "unique")
+	cmd.MarkFlagsMutuallyExclusive("key", "unique", "debounce")
+	cmd.MarkFlagsMutuallyExclusive("debounce", "delay-until")
 	cmd.MarkFlagsMutuallyExclusive("wait", "tail")
 	return cmd
 }
@@ -86,7 +93,8 @@ when the execution ends without a result; when --timeout runs out it goes on by 
 type submitted struct {
 	ID        flowfabric.ExecutionID `json:"id"`
 	Kind      string                 `json:"kind"`
-	Duplicate bool                   `json:"duplicate"` // --key or --unique led to an execution that existed
+	Duplicate bool                   `json:"duplicate"`          // --key, --unique or --debounce led to an execution that existed
+	Replaced  bool                   `json:"replaced,omitempty"` // --debounce replaced its input
 	*ended
 }
 
@@ -124,7 +132,7 @@ func (a *app) submit(ctx context.Context, cmd *cobra.Command, kind string, f sub
 	if err != nil {
 		return err
 	}
-	out := submitted{ID: execution.ID(), Kind: kind, Duplicate: execution.Duplicate()}
+	out := submitted{ID: execution.ID(), Kind: kind, Duplicate: execution.Duplicate(), Replaced: execution.Replaced()}
 	switch {
 	case f.tail:
 		if err := a.show(out, func(p *page) { p.say("%s", out.ID.String()) }); err != nil {
@@ -168,7 +176,18 @@ func submittedAs(id flowfabric.ExecutionID, err error) error {
 
 // options are those of the library; a flag that was not given says nothing.
 func (f submitFlags) options(cmd *cobra.Command) ([]client.SubmitOption, error) {
-	opts := []client.SubmitOption{flowfabric.Lane(f.lane), flowfabric.Priority(f.priority), flowfabric.Delay(f.delay), flowfabric.Deadline(f.deadline)}
+	opts := []client.SubmitOption{flowfabric.Lane(f.lane), flowfabric.Priority(f.priority), flowfabric.Deadline(f.deadline)}
+	switch debounced := cmd.Flags().Changed("debounce"); {
+	case debounced && !cmd.Flags().Changed("delay"):
+		return nil, usage("--debounce needs --delay: for how long each submit puts the execution off")
+	case debounced:
+		opts = append(opts, flowfabric.Debounce(f.debounce, f.delay))
+	default:
+		opts = append(opts, flowfabric.Delay(f.delay))
+	}
+	if cmd.Flags().Changed("debounce-max") {
+		opts = append(opts, flowfabric.DebounceMax(f.most))
+	}
 	kept, err := parseRetention(f.retention)
 	if err != nil {
 		return nil, err

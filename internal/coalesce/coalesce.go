@@ -156,26 +156,33 @@ func (c *Coalescer) SubmitMany(ctx context.Context, items []*Entry) error {
 	calls := pool.New().WithMaxGoroutines(MaxInFlight)
 	defer calls.Wait()
 	for _, l := range c.grouped(items) {
-		for {
-			taken := l.take()
-			if len(taken) == 0 {
-				break
-			}
+		if key := l.queue[0].Sub.Key; key != nil && key.Debounce { // of equal keys the last input counts
 			calls.Go(func() {
-				if ctx.Err() != nil {
-					for _, p := range taken {
-						p.Err = link.NotSent(ctx)
-					}
-					return
+				for taken := l.take(); len(taken) > 0; taken = l.take() {
+					c.sendTaken(ctx, l, taken)
 				}
-				c.mu.Lock()
-				b := c.form(l, taken)
-				c.mu.Unlock()
-				c.send(ctx, b)
 			})
+			continue
+		}
+		for taken := l.take(); len(taken) > 0; taken = l.take() {
+			calls.Go(func() { c.sendTaken(ctx, l, taken) })
 		}
 	}
 	return nil
+}
+
+// sendTaken sends one batch of a queue, unless ctx has ended.
+func (c *Coalescer) sendTaken(ctx context.Context, l *shard, taken []*Entry) {
+	if ctx.Err() != nil {
+		for _, p := range taken {
+			p.Err = link.NotSent(ctx)
+		}
+		return
+	}
+	c.mu.Lock()
+	b := c.form(l, taken)
+	c.mu.Unlock()
+	c.send(ctx, b)
 }
 
 // grouped gives the items their ids and puts them into queues of one partition each, and one for those that may go anywhere.

@@ -544,3 +544,40 @@ func TestManySubmitters(t *testing.T) {
 		t.Errorf("%d calls in flight, want at most %d plain and one for each partition", f.Most, MaxInFlight)
 	}
 }
+
+// Submits under one key that debounces reach the server in order, in calls that follow each other, whether they come in one call or not.
+func TestDebouncedInOrder(t *testing.T) {
+	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
+		var items []*Entry
+		for i := range 3 * limits.MaxBatch {
+			s := sub(fmt.Sprint(i))
+			s.Key = &Key{Text: "k", Debounce: true, Most: time.Hour}
+			items = append(items, &Entry{Sub: s})
+		}
+		f.Gate = make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := c.SubmitMany(t.Context(), items); err != nil {
+				t.Error(err)
+			}
+		})
+		for range 3 {
+			synctest.Wait()
+			f.Gate <- struct{}{}
+		}
+		wg.Wait()
+		f.Mu.Lock()
+		defer f.Mu.Unlock()
+		if f.Most != 1 || len(f.Calls) != 3 {
+			t.Fatalf("%d calls, %d at the same time, want 3 and 1", len(f.Calls), f.Most)
+		}
+		for i, call := range f.Calls {
+			if want := fmt.Sprint(i * limits.MaxBatch); call.Payloads[0] != want || call.Partition != items[0].Sub.Item.ID.Partition() {
+				t.Errorf("call %d begins with %s, want %s", i, call.Payloads[0], want)
+			}
+		}
+		if x := items[0].Sub.Item.Key; !x.Debounce || x.Most != time.Hour {
+			t.Errorf("key %+v", x)
+		}
+	})
+}

@@ -20,7 +20,10 @@ type Submission struct {
 // Key is one that a caller chose; its partition follows from it.
 type Key struct {
 	Text string
-	For  time.Duration // as engine.SubmitKey has it
+	// As engine.SubmitKey has them.
+	For      time.Duration
+	Debounce bool
+	Most     time.Duration
 }
 
 // NewSubmission makes a submission; key is nil if it has none.
@@ -52,9 +55,13 @@ type Entry struct {
 // identify mints the UUID of a submission, outside any lock. With a key its partition is known, too.
 func (c *Coalescer) identify(sub *Submission) {
 	x, partition := &sub.Item, uint16(0)
-	if sub.Key != nil {
-		x.Key.For = sub.Key.For
-		partition, x.Key.ID = ids.Keyed(c.cfg.Partitions, x.Namespace, x.Kind, sub.Key.Text)
+	if key := sub.Key; key != nil {
+		named := ids.Keyed
+		if key.Debounce {
+			named = ids.Debounced
+		}
+		x.Key.For, x.Key.Debounce, x.Key.Most = key.For, key.Debounce, key.Most
+		partition, x.Key.ID = named(c.cfg.Partitions, x.Namespace, x.Kind, key.Text)
 	}
 	x.ID = flowfabric.MakeExecutionID(partition, uuid.Must(uuid.NewV7()))
 }

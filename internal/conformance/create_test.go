@@ -394,7 +394,11 @@ func itemArgs(x engine.NewExecution) []string {
 	for k, v := range x.Tags {
 		args = append(args, k, v)
 	}
-	return append(args, "1", x.ID.UUID().String(), x.Digest, string(x.Payload))
+	id := x.ID.UUID().String()
+	if x.Key.Debounce {
+		id += " " + x.Key.ID.String() + " ~" + strconv.FormatInt(x.Key.Most.Milliseconds(), 10)
+	}
+	return append(args, "1", id, x.Digest, string(x.Payload))
 }
 
 // refused makes a create call whose one item must be refused with a code and leave no trace.

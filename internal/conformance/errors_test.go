@@ -260,6 +260,7 @@ func (w *env) stage() staged {
 	f := k.one(id).Fence
 	w.frames(f, 1, 1)
 	w.cancel(lost.Execution) // leaves a notice
+	w.create(bouncing("staged", time.Hour, 0), tags(map[string]string{"a.b": "c"}), deadline(2*time.Hour))
 	ended := w.create(priority(1), deadline(time.Hour), tags(map[string]string{"a.b": "c"}))
 	e := k.one(ended).Fence
 	_, err := w.e.RecordStep(w.ctx, e, "s", []byte("v"), 0)
@@ -316,6 +317,7 @@ func (w *env) stage() staged {
 		call{"ff_read_question", []string{proto, asleep.UUID().String(), wait.ID.String(), wait.Digest}},
 		call{"ff_read_signals", []string{proto, asleep.UUID().String(), wait.ID.String(), "0"}},
 		call{"ff_create_execution", createArgs(w.item(delay(time.Minute), retries(1), tags(map[string]string{"x.y": "z"})))},
+		call{"ff_create_execution", createArgs(w.item(bouncing("staged", time.Minute, time.Hour), retries(1), lane("another"), tags(map[string]string{"x.y": "z"})))},
 		call{"ff_claim_next", claimArgs(k.request(2))},
 		call{"ff_set_interest", []string{proto, "abc123", "1", "default", "2", "1", "2"}},
 		call{"ff_session_renew", []string{proto, k.session, "30000", "1"}},
@@ -410,5 +412,5 @@ func refused(name string, a answer) bool {
 	if name == "ff_complete_execution" && slices.Contains(a.slots[2:], "OK") {
 		return false // the claim in the same call worked
 	}
-	return item != "OK" && (name == "ff_create_execution" || name == "ff_complete_execution")
+	return item != "OK" && item != "REPLACED" && (name == "ff_create_execution" || name == "ff_complete_execution")
 }

@@ -200,6 +200,21 @@ var writings = []writing{
 		}
 		return words(c[0].ID, c[0].State, c[0].Err), nil
 	}},
+	{"ff_create_execution", "debounce", func(w *env, _ fixed) {
+		x := w.item(bouncing("k", time.Hour, 0), lane("other"))
+		x.ID = flowfabric.MakeExecutionID(w.p, uuid.NewSHA1(uuid.NameSpaceOID, []byte("first")))
+		c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x})
+		w.no(err)
+		w.no(c[0].Err)
+	}, func(w *env, e *engine.Engine, _ fixed) (string, error) {
+		x := w.item(bouncing("k", 2*time.Hour, 0), tags(map[string]string{"a.b": "c"}))
+		x.ID = flowfabric.MakeExecutionID(w.p, uuid.NewSHA1(uuid.NameSpaceOID, []byte("second")))
+		c, err := persist(w, func() ([]engine.Created, error) { return e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x}) })
+		if err != nil {
+			return "", err
+		}
+		return words(c[0].ID, c[0].Replaced, c[0].State, c[0].Err), nil
+	}},
 	{"ff_complete_execution", "complete", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		c, _, err := e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: s.fence, Result: []byte("r")}}, nil)
 		return words(c[0].Err), err

@@ -34,6 +34,10 @@ var repeatables = []repeatable{
 	{what: "create delayed", first: "OK", second: "DUPLICATE", call: func(w *env) call {
 		return call{"ff_create_execution", createArgs(w.item(delay(time.Minute)))}
 	}},
+	{what: "debounce", first: "REPLACED", second: "REPLACED", slots: true, call: func(w *env) call {
+		w.create(bouncing("k", time.Hour, 0), lane("l"), tags(map[string]string{"c.d": "e"}))
+		return call{"ff_create_execution", createArgs(w.item(bouncing("k", time.Minute, time.Hour), priority(3), tags(map[string]string{"a.b": "c"})))}
+	}},
 	{what: "complete", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_complete_execution")},
 	{what: "complete and claim", first: "OK", second: "ALREADY_SATISFIED", without: []string{":s:"}, call: func(w *env) call {
 		c := w.stage().calls
@@ -282,6 +286,8 @@ func outcome(name string, a answer) string {
 		return "OK"
 	case '=':
 		return map[string]string{"ff_create_execution": "DUPLICATE", "ff_complete_execution": "ALREADY_SATISFIED"}[name]
+	case '~':
+		return "REPLACED"
 	default:
 		code, _, _ := strings.Cut(item[1:], " ")
 		return code

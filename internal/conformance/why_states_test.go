@@ -462,7 +462,7 @@ func plausible(e explain.Explanation) bool {
 		"R1": {explain.WhyWaitingNext, explain.WhyWaitingBehind, explain.WhyWaitingNoWorker, explain.WhyWaitingNoCapability, explain.WhyWaitingUnregistered, explain.WhyLanePaused, explain.WhyLaneDisabled,
 			explain.WhyWaitingBudget, explain.WhyWaitingRate, explain.WhyWaitingSlot, explain.WhyNoBudget, explain.WhyNoQuota, explain.WhyGateClosed, explain.WhyGateDue},
 		"R4": {explain.WhyExecutionHeld}, "G1": {explain.WhyGranted, explain.WhyGrantDue},
-		"R2": {explain.WhyDelayed, explain.WhyDelayedByWorker, explain.WhyRetryBackoff, explain.WhyReclaimBackoff, explain.WhyResumeDelay, explain.WhyDelayDue},
+		"R2": {explain.WhyDelayed, explain.WhyDebounced, explain.WhyDelayedByWorker, explain.WhyRetryBackoff, explain.WhyReclaimBackoff, explain.WhyResumeDelay, explain.WhyDelayDue},
 		"R3": {explain.WhyFlowStaging, explain.WhyAwaitingOthers, explain.WhyAwaitingReplay, explain.WhyAwaitingKids, explain.WhyAwaitingBacklog,
 			explain.WhyFlowCancelled, explain.WhyLanePaused},
 		"A1": {explain.WhyActive, explain.WhyAttemptTimeoutDue}, "A2": {explain.WhyLeaseExpired, explain.WhyHolderDead, explain.WhyReclaimsExhausted},

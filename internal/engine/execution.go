@@ -183,7 +183,7 @@ func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items
 	}
 	out := make([]Settled, len(items))
 	for i := range out {
-		_, out[i].Already, out[i].Err = r.answer()
+		_, out[i].Already, out[i].Err = r.settled()
 	}
 	if !r.flag() || r.err != nil {
 		return out, nil, r.fail()

@@ -285,7 +285,7 @@ func (e *Engine) ReplayFlow(ctx context.Context, id flowfabric.FlowID, q Replay,
 		for range n {
 			var x FlowReplayed
 			var text string
-			text, x.Already, x.Err = r.answer()
+			text, x.Already, x.Err = r.settled()
 			state, _ := flowfabric.Project(flowfabric.Code(text))
 			x.State = state.Public
 			out = append(out, x)

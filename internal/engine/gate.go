@@ -34,7 +34,7 @@ func (e *Engine) ClaimGranted(ctx context.Context, partition uint16, session str
 	}
 	out := make([]Answer, r.count(1))
 	for i := range out {
-		_, out[i].Already, out[i].Err = r.answer()
+		_, out[i].Already, out[i].Err = r.settled()
 	}
 	claims, err := e.claims(ctx, partition, session, number, r)
 	return out, claims, err

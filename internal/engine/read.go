@@ -127,6 +127,7 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 	s.Policy.AttemptTimeout = time.Duration(f.number("attempt_timeout")) * time.Millisecond
 	s.Key = keyHold(core["key"])
 	s.Continues = Continues(core["links"])
+	s.Key.Replaced = int(f.number("replaced"))
 	s.AttemptLog = attemptLog(attempts, r)
 	s.Progress = progress(attempts["progress"], s.Attempts, r)
 	if n := len(s.AttemptLog); n > 0 {
@@ -148,7 +149,7 @@ func Continues(links string) int {
 // keyHold reads what a record says of its key: "<key>:<till>".
 func keyHold(text string) flowfabric.KeyHold {
 	_, till, keyed := strings.Cut(text, ":")
-	hold := flowfabric.KeyHold{Keyed: keyed, Retained: till == "-"}
+	hold := flowfabric.KeyHold{Keyed: keyed, Retained: till == "-", Debounced: till == "~"}
 	if ms, err := strconv.ParseInt(till, 10, 64); err == nil && ms > 0 {
 		hold.Until = time.UnixMilli(ms)
 	}

@@ -159,24 +159,31 @@ func (r *reader) uuid() uuid.UUID {
 	return u
 }
 
-// answer reads one item's answer: "+text" (done), "=text" (it already held) or "-code detail" (refused).
-func (r *reader) answer() (text string, already bool, refused error) {
+// answer reads one item's answer: its mark and what follows it. '+' is done, '=' it already held, '~' it replaced something; what begins
+// with '-' is refused.
+func (r *reader) answer() (text string, mark byte, refused error) {
 	s := r.text()
 	if r.err != nil {
-		return "", false, r.err
+		return "", 0, r.err
 	}
-	if s == "" || s[0] != '+' && s[0] != '=' && s[0] != '-' {
+	if s == "" || !strings.Contains("+=~-", s[:1]) {
 		r.stop("slot %d is %q, want an answer", r.at-1, clip(s))
-		return "", false, r.err
+		return "", 0, r.err
 	}
 	if s[0] != '-' {
-		return s[1:], s[0] == '=', nil
+		return s[1:], s[0], nil
 	}
 	code, detail, _ := strings.Cut(s[1:], " ")
 	if code == "execution_not_active" {
-		return "", false, flowfabric.NewError(r.op, code, strings.Split(detail, " ")...)
+		return "", 0, flowfabric.NewError(r.op, code, strings.Split(detail, " ")...)
 	}
-	return "", false, flowfabric.NewError(r.op, code, detail)
+	return "", 0, flowfabric.NewError(r.op, code, detail)
+}
+
+// settled is answer, for what cannot replace anything.
+func (r *reader) settled() (text string, already bool, refused error) {
+	text, mark, refused := r.answer()
+	return text, mark == '=', refused
 }
 
 func (r *reader) pairs() map[string]string {

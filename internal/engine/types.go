@@ -39,12 +39,17 @@ type SubmitKey struct {
 	// For is how long it is taken after the creation, whatever becomes of the execution; and anyway until that has ended. Negative: as long as
 	// the execution is retained.
 	For time.Duration
+	// Debounce: a submit replaces what the execution that has the key was submitted with, unless that was claimed before, and puts it off by its
+	// own Delay again, but not beyond Most after the creation; 0 is no such bound. For means nothing.
+	Debounce bool
+	Most     time.Duration
 }
 
 // Created answers one item. Err is set when this item was refused; the others are unaffected.
 type Created struct {
 	ID        flowfabric.ExecutionID // another than the item's if its key leads to that
 	Duplicate bool                   // the id existed, or the key was taken, with the same digest; nothing was written
+	Replaced  bool                   // the key debounces: what execution ID was submitted with is this item now, or was until a later one
 	State     flowfabric.PublicState
 	Err       error
 }

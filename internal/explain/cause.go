@@ -45,11 +45,12 @@ const (
 // Not yet claimable.
 const (
 	WhyDelayed         Cause = "delayed"           // created with a delay
+	WhyDebounced       Cause = "debounced"         // likewise, and its key debounces
 	WhyDelayedByWorker Cause = "delayed_by_worker" // its handler asked for a delay
 	WhyRetryBackoff    Cause = "retry_backoff"
 	WhyReclaimBackoff  Cause = "reclaim_backoff" // several workers were lost while they ran it
 	WhyResumeDelay     Cause = "resume_delay"
-	WhyDelayDue        Cause = "delay_due" // one of the five is over, and a tick is awaited
+	WhyDelayDue        Cause = "delay_due" // one of the six is over, and a tick is awaited
 )
 
 // Waiting for others.
@@ -117,7 +118,7 @@ var causes = []Cause{
 	WhyNotQueued, WhyRouteNotReady,
 	WhyGranted, WhyGrantDue, WhyWaitingBudget, WhyWaitingRate, WhyWaitingSlot, WhyNoBudget, WhyNoQuota, WhyGateClosed, WhyGateDue,
 	WhyExecutionHeld,
-	WhyDelayed, WhyDelayedByWorker, WhyRetryBackoff, WhyReclaimBackoff, WhyResumeDelay, WhyDelayDue,
+	WhyDelayed, WhyDebounced, WhyDelayedByWorker, WhyRetryBackoff, WhyReclaimBackoff, WhyResumeDelay, WhyDelayDue,
 	WhyFlowStaging, WhyAwaitingOthers, WhyAwaitingReplay, WhyAwaitingKids, WhyAwaitingBacklog, WhyFlowCancelled,
 	WhyActive, WhyAttemptTimeoutDue, WhyLeaseExpired, WhyHolderDead, WhyRevoked, WhyReclaimsExhausted,
 	WhyAwaitingSignal, WhyAwaitingApproval, WhyAwaitingCallback, WhyAwaitingTool, WhyPausedByOperator, WhyPausedByPolicy, WhyAwaitingBudget, WhySuspensionTimeoutDue,

@@ -176,6 +176,7 @@ var examples = map[Cause]example{
 	})},
 
 	WhyDelayed:         {facts: in("R2af", nil)},
+	WhyDebounced:       {facts: in("R2af", func(f *engine.Facts) { f.Key.Debounced, f.Key.Replaced = true, 3 })},
 	WhyDelayedByWorker: {facts: in("R2ai", nil)},
 	WhyRetryBackoff:    {facts: in("R2b", failing)},
 	WhyReclaimBackoff: {facts: in("R2r", func(f *engine.Facts) {

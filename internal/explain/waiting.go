@@ -263,6 +263,10 @@ func delayed(f engine.Facts) account {
 	default:
 		a.reason = WhyDelayed
 		a.why = fmt.Sprintf("It was created with a delay until %s"+past(", is due,", "")+" and has never run.", until)
+		if f.Key.Debounced {
+			a.reason = WhyDebounced
+			a.why += " " + debounced(f)
+		}
 	}
 	if !f.HeldAt.IsZero() {
 		who := "an operator"
@@ -276,4 +280,12 @@ func delayed(f engine.Facts) account {
 		a.reason, a.next, a.ticked = WhyDelayDue, "A tick makes it claimable"+shut(f.Lane)+".", true
 	}
 	return a
+}
+
+// debounced says what a key that debounces has to do with the delay of an execution.
+func debounced(f engine.Facts) string {
+	if f.Key.Replaced == 0 {
+		return "Its key debounces: another submit under it replaces the input and puts it off again."
+	}
+	return fmt.Sprintf("Its key debounces: the input is that of the last of %d submits, each of which put it off, as another one would.", f.Key.Replaced+1)
 }

@@ -21,6 +21,12 @@ func Keyed(partitions uint16, namespace, kind, key string) (uint16, uuid.UUID) {
 	return Partition(id, partitions), id
 }
 
+// Debounced is Keyed for a key that debounces. Those keys and the others have nothing to do with each other.
+func Debounced(partitions uint16, namespace, kind, key string) (uint16, uuid.UUID) {
+	id := Derive("flowfabric debounce v1", namespace, kind, key)
+	return Partition(id, partitions), id
+}
+
 // KeyedFlow is Keyed for a flow.
 func KeyedFlow(partitions uint16, namespace, kind, key string) (uint16, uuid.UUID) {
 	id := Derive("flowfabric flow v1", namespace, kind, key)

@@ -28,7 +28,7 @@ const Revision = 1
 var libs = []string{
 	"reply", "args", "pack", "time", "keys", "record", "waits", "group", "links", "publish", "policy", "trail", "root", "route", "lane", "gate", "ready", "turns", "share", "budget", "quota", "feed", "graph", "core", "steps", "history", "session", "fence",
 	"doorbell", "urgent", "listing", "indexes", "tagging", "token", "inbox", "waitpoint", "mailbox", "wait", "condition", "suspension", "arrival", "signal",
-	"keyed", "purge", "create", "member", "schedule", "stream", "settle", "chain", "flow", "replay", "merge", "claim", "frames", "registry", "audit", "audit_entries", "audit_tables", "audit_root", "audit_owners", "joined",
+	"keyed", "purge", "create", "debounce", "member", "schedule", "stream", "settle", "chain", "flow", "replay", "merge", "claim", "frames", "registry", "audit", "audit_entries", "audit_tables", "audit_root", "audit_owners", "joined",
 }
 
 var areas = []string{"system", "execution", "worker", "stream", "suspend", "operate", "read", "flow", "admission", "tick"}

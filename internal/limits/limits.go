@@ -66,6 +66,8 @@ const (
 	MaxChoiceLabel   = 128
 	MaxAssignee      = 128
 
+	MaxBatchSize = 1000
+	MaxBatchWait = time.Minute
 	MinKeyWindow = time.Second
 	MaxKeyWindow = 365 * 24 * time.Hour
 

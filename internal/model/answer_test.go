@@ -67,6 +67,8 @@ func item(text, again string) model.Reply {
 		return refusal(code, strings.Split(detail, " "))
 	case '=':
 		code = again
+	case '~':
+		code = model.Replaced
 	}
 	if len(text) == 1 {
 		return model.Reply{Code: code}

@@ -319,6 +319,9 @@ func submission(s model.Submission) []string {
 		if s.Held == -1 {
 			held = "-"
 		}
+		if s.Debounce {
+			held = "~" + text(s.Most)
+		}
 		id += " " + s.Key + " " + held
 	}
 	return append(append([]string{s.Route.Namespace, s.Route.Lane, s.Route.Kind, s.Route.Capabilities, strconv.Itoa(s.Priority), ahead(s.Delay),

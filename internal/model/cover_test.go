@@ -61,7 +61,7 @@ var tooFar = []string{"step_conflict", "summary_version_conflict", "frame_sequen
 
 // itemCodes are errors that an item of a batch answers; the headers list those of whole calls.
 var itemCodes = map[string]string{
-	"ff_create_execution": "invalid_capabilities invalid_policy invalid_tag_key payload_too_large idempotency_conflict lane_closed too_many_routes DUPLICATE",
+	"ff_create_execution": "invalid_capabilities invalid_policy invalid_tag_key payload_too_large idempotency_conflict lane_closed too_many_routes DUPLICATE REPLACED",
 	"ff_complete_execution": "payload_too_large execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required " +
 		"partial_fence ALREADY_SATISFIED",
 }

@@ -249,6 +249,10 @@ func (h *hand) submission(t *rapid.T) model.Submission {
 	if rarely(t, "keyed", 2) {
 		s.Key, s.Held = one(t, "key", "00000000-0000-8000-8000-00000000000a", "00000000-0000-8000-8000-00000000000b"), one(t, "held", int64(0), 0, -1, 3000, 100_000_000)
 	}
+	if s.Key != "" && rarely(t, "debounced", 2) {
+		s.Debounce, s.Delay, s.Most = true, one(t, "puts off", int64(1500), 700, 4000), one(t, "most", int64(0), 0, 4000, 6000)
+		s.Digest = one(t, "its digest", "", "", "", "d1")
+	}
 	if rarely(t, "tagged", 3) {
 		s.Tags = map[string]string{"a.b": "1"}
 	}
@@ -256,7 +260,7 @@ func (h *hand) submission(t *rapid.T) model.Submission {
 		s.ID = one(t, "id", h.ids...)
 	}
 	if rarely(t, "spoiled", 5) {
-		spoil(upto(t, "how", 13), &s)
+		spoil(upto(t, "how", 15), &s)
 	}
 	return s
 }
@@ -280,6 +284,10 @@ func spoil(how int, s *model.Submission) {
 		s.ID = "x"
 	case 11:
 		s.Key = "x"
+	case 13:
+		s.Key, s.Debounce, s.Delay, s.Most = "00000000-0000-8000-8000-00000000000a", true, 1500, 1000
+	case 14:
+		s.Key, s.Debounce, s.Delay = "00000000-0000-8000-8000-00000000000a", true, 0
 	case 12:
 		s.Key, s.Held = "00000000-0000-8000-8000-00000000000a", 31_536_000_001
 	case 7:

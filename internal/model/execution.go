@@ -14,17 +14,17 @@ type Code = flowfabric.Code
 
 // Legal is every move there is, from the left code to those on the right. "" is before the creation.
 var Legal = map[Code][]Code{
-	"":     {"R1f", "R2af"},                  // create; with a delay
-	"R2af": {"R1f", "T3n", "T4n"},            // due; cancel; deadline
-	"R1f":  {"A1", "T3", "T3n", "T4", "T4n"}, // claim; cancel; deadline; of one that continues, or that never ran
-	"R1t":  {"A1", "T3", "T4"},               // the same for what waits for its retry,
-	"R1i":  {"A1", "T3", "T4"},               // whose attempt is paused,
-	"R1r":  {"A1", "T3", "T4"},               // whose worker was lost,
-	"R1p":  {"A1", "T3", "T3n", "T4", "T4n"}, // or which was replayed, maybe before it ever ran
-	"R2ai": {"R1i", "T3", "T4"},              // due
-	"R2b":  {"R1t", "T3", "T4"},              // due
-	"R2r":  {"R1r", "T3", "T4"},              // due
-	"R2c":  {"R1i", "T3", "T4"},              // due
+	"":     {"R1f", "R2af"},                                 // create; with a delay
+	"R2af": {"R1f", "R2af", "T3n", "T4n"},                   // due; put off by another submit; cancel; deadline
+	"R1f":  {"A1", "R2af", "R1f", "T3", "T3n", "T4", "T4n"}, // claim; put off; changed, at the bound of its delay; cancel; deadline; of one that continues, or that never ran
+	"R1t":  {"A1", "T3", "T4"},                              // the same for what waits for its retry,
+	"R1i":  {"A1", "T3", "T4"},                              // whose attempt is paused,
+	"R1r":  {"A1", "T3", "T4"},                              // whose worker was lost,
+	"R1p":  {"A1", "T3", "T3n", "T4", "T4n"},                // or which was replayed, maybe before it ever ran
+	"R2ai": {"R1i", "T3", "T4"},                             // due
+	"R2b":  {"R1t", "T3", "T4"},                             // due
+	"R2r":  {"R1r", "T3", "T4"},                             // due
+	"R2c":  {"R1i", "T3", "T4"},                             // due
 	"A1":   {"T1", "T2", "T3", "T4", "R1t", "R2b", "R1i", "R2ai", "R1r", "R2r", "R1f", "A3", "S1", "S2", "S5"},
 	"S1":   {"R1i", "R2c", "S5", "T2", "T3", "T4"}, // resumed; with a delay; escalated; its timeout; cancel; deadline
 	"S2":   {"R1i", "R2c", "S5", "T2", "T3", "T4"}, // for an approval
@@ -54,6 +54,7 @@ type Execution struct {
 	Policy          flowfabric.Policy
 	Creator, Digest string
 	Key             string // "" = none
+	Debounced       bool   // its key debounces: it has it until it is claimed
 	Till            int64  // it has its key at least until then; -1 = as long as it is there
 	Input           int    // bytes
 	Created         int64

@@ -101,7 +101,7 @@ func (p *Partition) Replay(id string, q Replay) Reply {
 	case x.Replays >= replays:
 		return answer("max_replays_exhausted", number(replays))
 	}
-	if x.Key != "" {
+	if x.Key != "" && !x.Debounced {
 		if holder, _ := p.holder(x.Key); holder != "" && holder != id {
 			return answer("key_taken", holder)
 		}

@@ -32,6 +32,7 @@ type Partition struct {
 	Executions    map[string]*Execution
 	Tombstones    map[string]Tombstone
 	Keys          map[string]string // key → the execution that has it, or had it last
+	Bounces       map[string]Bounce // of keys that debounce
 	Sessions      map[string]*Session
 	Owner         string // who ticks
 	Wake          int64  // when the tick is due, 0 = nothing to wait for
@@ -71,14 +72,14 @@ type Tombstone struct {
 // New is an empty partition.
 func New(now int64) *Partition {
 	return &Partition{Now: now, Routes: map[int]Row{}, Lanes: map[LaneName]Lane{}, Subscriptions: map[string]Subscription{}, Executions: map[string]*Execution{},
-		Tombstones: map[string]Tombstone{}, Keys: map[string]string{}, Sessions: map[string]*Session{}}
+		Tombstones: map[string]Tombstone{}, Keys: map[string]string{}, Bounces: map[string]Bounce{}, Sessions: map[string]*Session{}}
 }
 
 // Clone is an independent copy.
 func (p *Partition) Clone() *Partition {
 	c := *p
 	c.Routes, c.Lanes = maps.Clone(p.Routes), maps.Clone(p.Lanes)
-	c.Subscriptions, c.Tombstones, c.Keys = maps.Clone(p.Subscriptions), maps.Clone(p.Tombstones), maps.Clone(p.Keys)
+	c.Subscriptions, c.Tombstones, c.Keys, c.Bounces = maps.Clone(p.Subscriptions), maps.Clone(p.Tombstones), maps.Clone(p.Keys), maps.Clone(p.Bounces)
 	c.Executions = make(map[string]*Execution, len(p.Executions))
 	for id, x := range p.Executions {
 		c.Executions[id] = x.clone()

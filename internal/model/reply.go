@@ -44,6 +44,7 @@ const (
 	OK        = "OK"
 	Already   = "ALREADY_SATISFIED"
 	Duplicate = "DUPLICATE"
+	Replaced  = "REPLACED"
 )
 
 func answer(code string, slots ...string) Reply { return Reply{Code: code, Slots: slots} }

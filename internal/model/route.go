@@ -56,10 +56,5 @@ func (p *Partition) forget(id string, keep int64) {
 	if p.Keys[x.Key] == id {
 		delete(p.Keys, x.Key)
 	}
-	for _, other := range p.Executions {
-		if other.Route == x.Route {
-			return
-		}
-	}
-	delete(p.Routes, x.Route)
+	p.vacant(x.Route)
 }

@@ -21,6 +21,8 @@ type Submission struct {
 	Digest   string
 	Key      string // "" = none
 	Held     int64  // for how long the key is taken whatever becomes of the execution; -1 = as long as it is there
+	Debounce bool   // the key debounces, and Held means nothing
+	Most     int64  // for how long it may put its execution off in all; 0 = no bound
 	Input    int    // bytes
 	Tags     map[string]string
 }
@@ -41,11 +43,12 @@ func (p *Partition) Create(s Submission) Reply {
 		}
 		return answer(Duplicate, string(code))
 	}
-	if id, x := p.holder(s.Key); x != nil {
-		if s.Digest != "" && x.Digest != "" && s.Digest != x.Digest {
-			return answer("idempotency_conflict", id)
+	if s.Key != "" && s.Debounce {
+		if r, done := p.debounce(s); done {
+			return r
 		}
-		return answer(Duplicate, string(x.Code)+" "+id)
+	} else if id, x := p.holder(s.Key); x != nil {
+		return p.meets(s, id, x)
 	}
 	if lane := p.lane(s.Route); !lane.accepts() {
 		return answer("lane_closed", s.Route.Lane, "is", lane.State)
@@ -65,11 +68,7 @@ func (p *Partition) Create(s Submission) Reply {
 	}
 	p.Executions[s.ID] = x
 	if s.Key != "" {
-		x.Key, x.Till = s.Key, s.Held
-		if s.Held > 0 {
-			x.Till = p.Now + s.Held
-		}
-		p.Keys[s.Key] = s.ID
+		p.begins(x, s)
 	}
 	if s.Delay > 0 {
 		x.DelayUntil = p.Now + s.Delay
@@ -83,7 +82,7 @@ func (p *Partition) Create(s Submission) Reply {
 // holder is the execution that has a key; nil if nobody has it.
 func (p *Partition) holder(key string) (id string, x *Execution) {
 	id = p.Keys[key]
-	if x = p.Executions[id]; x == nil || x.terminal() && x.Till >= 0 && x.Till <= p.Now {
+	if x = p.Executions[id]; x == nil || x.Debounced && !x.unclaimed() || !x.Debounced && x.terminal() && x.Till >= 0 && x.Till <= p.Now {
 		return "", nil
 	}
 	return id, x
@@ -120,7 +119,7 @@ func (s *Submission) validate() string {
 		return "invalid_input"
 	case !uuid(s.ID):
 		return "invalid_input"
-	case s.Key != "" && (!uuid(s.Key) || s.Held < -1 || s.Held > year):
+	case s.Key != "" && (!uuid(s.Key) || !s.Debounce && (s.Held < -1 || s.Held > year) || s.Debounce && (s.Most < 0 || s.Most > maxAhead)):
 		return "invalid_input"
 	case len(s.Digest) > 64:
 		return "invalid_input"

@@ -47,6 +47,7 @@ func (x *pair) tour() {
 	x.closed()
 	x.kept()
 	x.held()
+	x.bounced()
 	if !x.s.ttls { // thousands of calls, and what they show does not depend on the server
 		x.limits()
 	}

@@ -50,7 +50,7 @@ var claimMutants = []Mutant{
 	{"claim: who came up short does not register", "claim.run",
 		`#claims > 0 and #claims < q.max and not more`, `false`, suite("bell")},
 	{"claim: one with a named field is taken for plain", "record/simple",
-		`:[0%-]$') ~= nil end`, `:[0%-]$') ~= nil or true end`, suite("settle|stream|flow")},
+		`:[0~%-]$') ~= nil end`, `:[0%-]$') ~= nil or true end`, suite("settle|stream|flow")},
 	{"claim: a member with a named field of its own is taken for plain", "record/simple",
 		`string.match(rest, '%d+') end
   return false`, `string.match(rest, '%d+') end

@@ -37,7 +37,7 @@ var engineMutants = []Mutant{
 	{"engine: retries and reclaims of a claim swapped", "internal/engine.Engine.claims",
 		`c.Retries, c.Reclaims = `, `c.Reclaims, c.Retries = `, suite("time|settle")},
 	{"engine: a duplicate looks created", "internal/engine.reader.answer",
-		`return s[1:], s[0] == '=', nil`, `return s[1:], false, nil`, suite("create|settle")},
+		`return s[1:], s[0], nil`, `return s[1:], '+', nil`, suite("create|settle")},
 	{"engine: a negative length is believed", "internal/engine.reader.count",
 		`(n < 0 || int(n) >`, `(int(n) >`, in("internal/engine", "^TestLyingCounts$")},
 	{"engine: only announcements tell of a new primary", "internal/engine.sentinels",

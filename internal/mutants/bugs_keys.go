@@ -16,7 +16,7 @@ var keyMutants = []Mutant{
 	{"keys: what is half purged has its key", "keyed/taken",
 		` or c.purged_until then`, ` then`, suite("keys")},
 	{"keys: equal keys in one call make two executions", "ff_create_execution",
-		`keyed.known(ctx, item, seen[item.key])`, `keyed.known(ctx, item)`, keyed},
+		`or keyed).known(ctx, item, seen[item.key])`, `or keyed).known(ctx, item)`, keyed},
 	{"keys: one that was refused has the key", "ff_create_execution",
 		`    if not answer then
       answer =`, `    if item.key and not seen[item.key] then seen[item.key] = item end
@@ -30,9 +30,9 @@ var keyMutants = []Mutant{
 		`return '=' .. c.state .. ' ' .. id`, `return '=' .. c.state`, keyed},
 	{"keys: a repeated call meets the key before itself", "ff_create_execution",
 		`create.known(ctx, item, seen[item.id]) or
-        item.key and keyed.known(ctx, item, seen[item.key]) or`, `item.key and keyed.known(ctx, item, seen[item.key]) or create.known(ctx, item, seen[item.id]) or`, keyed},
+        item.key and (item.most and debounce or keyed).known(ctx, item, seen[item.key]) or`, `item.key and (item.most and debounce or keyed).known(ctx, item, seen[item.key]) or create.known(ctx, item, seen[item.id]) or`, keyed},
 	{"keys: nobody gets the key", "keyed.take",
-		`  record.write(ctx, keys.keyed(ctx.r, item.key), item.id .. ' ' .. item.till)
+		`  record.write(ctx, keys.keyed(ctx.r, item.key), item.id .. ' ' .. item.till .. (item.sent or '') .. (item.rest or ''))
 `, ``, keyed},
 	{"keys: the record does not name its key", "create.write",
 		`    named = record.holding(named, key)
@@ -55,12 +55,12 @@ var keyMutants = []Mutant{
 	{"keys: what completed is not kept for its window", "settle.complete",
 		`c.retention, 'T1', c.key)`, `c.retention, 'T1')`, keyed},
 	{"keys: one with a window takes the plain path", "record/simple",
-		`:[0%-]$') ~= nil end`, `:[%d-]+$') ~= nil end`, keyed},
+		`:[0~%-]$') ~= nil end`, `:[%d~-]+$') ~= nil end`, keyed},
 	{"keys: a purge leaves the key", "purge.run",
 		`  if c.key then keyed.free(ctx, c, id) end
 `, ``, keyed},
 	{"keys: a purge takes a key that another has", "keyed.free",
-		`key and keyed.owner(key) == own`, `key`, keyed},
+		`key and keyed.names(keyed.owner(key), own)`, `key`, keyed},
 	{"keys: a replay does not look who has the key", "ff_replay_execution",
 		`  if rival then return reply.err('key_taken', rival) end
 `, ``, keyed},
@@ -76,7 +76,7 @@ var keyMutants = []Mutant{
 	{"audit: two that have one key are right", "ff_audit.key",
 		`if rival and not core.terminal(c) then`, `if false then`, keyed},
 	{"audit: a key without execution stays", "ff_keys.keyed",
-		`(own ~= key or named ~= text) and`, `false and`, keyed},
+		`  if audit.note(ctx, 'orphan', 'y'`, `  if false and audit.note(ctx, 'orphan', 'y'`, keyed},
 	{"audit: a key of one that names another stays", "ff_keys.keyed",
-		`(own ~= key or named ~= text) and`, `(not own) and`, keyed},
+		`if own == key and keyed.names(text, named) then`, `if own then`, keyed},
 }

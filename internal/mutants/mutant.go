@@ -40,7 +40,7 @@ func in(pkg, run string) Test { return Test{"./" + pkg, run} }
 func catalogue() []Mutant {
 	return slices.Concat(fenceMutants, sessionMutants, claimMutants, orderMutants, bellMutants, homeMutants, createMutants, settleMutants,
 		streamMutants, operatorMutants, tickMutants, engineMutants, holdingMutants, workerMutants, signalMutants, mailboxMutants, childrenMutants, continueMutants, suspendMutants, modeMutants,
-		scheduleMutants, laneMutants, retentionMutants, keyMutants, apiMutants, middlewareMutants, trailMutants, whyMutants, registryMutants, feedMutants, auditMutants, flowMutants, cleanupMutants, gateMutants, clockMutants, agentMutants)
+		scheduleMutants, laneMutants, retentionMutants, keyMutants, debounceMutants, batchMutants, apiMutants, middlewareMutants, trailMutants, whyMutants, registryMutants, feedMutants, auditMutants, flowMutants, cleanupMutants, gateMutants, clockMutants, agentMutants)
 }
 
 // Apply returns the part of a source with the bug. How the text is laid out does not matter. It fails unless the old text is there exactly

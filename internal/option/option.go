@@ -26,6 +26,8 @@ const (
 	IdempotencyKey
 	Unique
 	KeyWindow
+	Debounce
+	DebounceMax
 )
 
 // Values is what the options of one call say. Said tells which fields count: a zero value may have been said on purpose.
@@ -50,6 +52,9 @@ type Values struct {
 	IdempotencyKey string
 	Unique         string
 	KeyWindow      time.Duration
+	DebounceKey    string
+	Debounce       time.Duration
+	DebounceMax    time.Duration
 }
 
 // Has tells whether any of the fields was said.

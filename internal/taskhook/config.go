@@ -78,10 +78,22 @@ type Config struct {
 	// Results reads what children left, and what upstreams came to. nil: only that children ended.
 	Results ResultReader
 
+	// Worker is the worker that runs the task: a batch has executions of one worker only. nil: none.
+	Worker *Worker
+
 	// Cancel ends the handler's context with a cause that wraps flowfabric.ErrLeaseLost, after the server refused
 	// a step or progress because another process holds the execution, or with an [*handler.OverBudgetError]. May be nil.
 	Cancel func(cause error)
 	// Logger is what Task.Logger returns. It should carry the attributes execution, attempt, kind, lane and worker.
 	// Default: slog.Default() with the first four.
 	Logger *slog.Logger
+}
+
+// Worker is what a worker has for batch handlers.
+type Worker struct {
+	// Draining is closed when the worker takes no more work.
+	Draining <-chan struct{}
+	// Batch is told that a call begins with items whose contexts are of, the first of which came waited ago. It returns the context of the call and what is
+	// to be told of its end. nil: nobody is told.
+	Batch func(ctx context.Context, route engine.Route, of []context.Context, waited time.Duration) (context.Context, func(err error))
 }

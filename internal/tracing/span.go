@@ -32,15 +32,19 @@ const (
 	opSend    = "send"
 	opProcess = "process"
 	opSignal  = "signal"
+	opBatch   = "batch"
 )
 
 func (w *Work) attributes(operation string) []attribute.KeyValue {
 	kv := append(make([]attribute.KeyValue, 0, 12), attribute.String("messaging.system", "flowfabric"),
 		attribute.String("messaging.operation.name", operation))
-	if operation == opProcess {
+	switch operation {
+	case opProcess:
 		kv = append(kv, attribute.String("messaging.operation.type", "process"), attribute.Int("flowfabric.attempt", int(w.Attempt)),
 			attribute.String("flowfabric.attempt_type", string(w.AttemptType)))
-	} else {
+	case opBatch:
+		kv = append(kv, attribute.String("messaging.operation.type", "process"))
+	default:
 		kv = append(kv, attribute.String("messaging.operation.type", "send"))
 	}
 	for _, text := range [...]struct{ key, value string }{
@@ -87,13 +91,25 @@ func (t *Tracer) Process(ctx context.Context, tags map[string]string, w Work) (c
 	if brings(tags) {
 		ctx = t.carriedBy().Extract(ctx, carrier(tags))
 	}
-	var links []trace.Link
+	return begin(ctx, tracer, "process "+w.Kind, trace.SpanKindConsumer, w.attributes(opProcess), w.links())
+}
+
+// Batch begins the span of one call with several executions: a child of the run of the first, linked to those of all.
+func (t *Tracer) Batch(ctx context.Context, w Work) (context.Context, *Span) {
+	tracer := t.current()
+	if tracer == nil {
+		return ctx, nil
+	}
+	return begin(ctx, tracer, "batch "+w.Kind, trace.SpanKindInternal, w.attributes(opBatch), w.links())
+}
+
+func (w *Work) links() (links []trace.Link) {
 	for _, traceparent := range w.Links[:min(len(w.Links), maxLinks)] {
 		if link, ok := linkTo(traceparent); ok {
 			links = append(links, link)
 		}
 	}
-	return begin(ctx, tracer, "process "+w.Kind, trace.SpanKindConsumer, w.attributes(opProcess), links)
+	return links
 }
 
 // On tells whether spans are made; it is for what is costly to find out for them.

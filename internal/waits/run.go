@@ -36,6 +36,8 @@ type Config struct {
 	Opener  Opener             // nil: pending waitpoints are not stored, and no message ever comes
 	// Inside names the step that ctx belongs to, or "". Waiting inside a step is an error. May be nil.
 	Inside func(ctx context.Context) string
+	// Barred is why the run may not wait at all, nil if it may. May be nil.
+	Barred func() error
 	// Refused looks at an error of Opener and may end the handler's context. May be nil.
 	Refused func(err error) error
 	// Flush stores the frames of the run so far, before messages are taken. May be nil.
@@ -197,6 +199,11 @@ func (p *Run) answer(name string) (*suspend.Result, error) {
 }
 
 func (p *Run) inside(ctx context.Context, what string) error {
+	if p.cfg.Barred != nil {
+		if err := p.cfg.Barred(); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
 	if p.cfg.Inside == nil {
 		return nil
 	}

@@ -164,12 +164,17 @@ function create.look(ctx, items)
   ctx.cache.unknown = redis.call('EXISTS', unpack(list)) == 0
 end
 
+-- place gives the executions of a template their route.
+function create.place(ctx, t)
+  t.route = t.route or route.find(ctx, t.row) or route.add(ctx, t.row)
+  t.core.route = t.route
+end
+
 -- write stores one judged item. m are the further fields of a member of a flow, and whether it is blocked.
 function create.write(ctx, item, m)
   local t = item.group.template
   if not t.written then
-    t.route = t.route or route.find(ctx, t.row) or route.add(ctx, t.row)
-    t.core.route = t.route
+    create.place(ctx, t)
     t.score = t.priority == 0 and ctx.t or lane.score(ctx, { created_at = ctx.t, priority = t.priority, route = t.route })
     t.before, t.named = record.fresh(t.core)
     t.written = true

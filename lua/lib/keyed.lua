@@ -1,15 +1,23 @@
 -- keyed: keys of callers, each of which leads to one execution: idempotency keys, and keys of what is not to be there twice at a time. The
 -- partition follows from the key. There a record "<execution> <till>" says who has it: as long as that execution has not ended, and after that
 -- as long as it is there (till is "-") or up to an instant (ms). So an end frees a key without a write: who wants it looks what became of
--- the execution. The execution names its key, too, as "<key>:<till>". A key is the UUID that internal/ids makes of its text.
+-- the execution. The execution names its key, too, as "<key>:<till>". A key is the UUID that internal/ids makes of its text. A key that
+-- debounces has the till "~", which its record follows with marks (lua/lib/debounce.lua): nobody has it any more once its execution was claimed.
 local keyed = {}
 
 local year = 31536000000
 
 -- parse reads the id of an item with a key, "<execution> <key> <span>": span is "-" or for how many ms the key stays taken whatever becomes of
--- the execution.
+-- the execution. "~<ms>" is a key that debounces, and how long it may put its execution off in all (most), 0 for no such bound.
 local function parse(ctx, item)
   local id, key, span = string.match(item.id, '^(%S+) (%S+) (%S+)$')
+  local most = span and string.match(span, '^~(%d+)$')
+  if most and args.uuid(key) then
+    item.most = args.int(most, 0, 10 * year)
+    if not item.most then return false end
+    item.id, item.key, item.till = id, key, '~'
+    return true
+  end
   local ms = span ~= '-' and args.int(span, 0, year) or nil
   if not id or not args.uuid(key) or not ms and span ~= '-' then return false end -- its id is refused as it is
   item.id, item.key, item.till = id, key, not ms and '-' or ms == 0 and '0' or reply.int(ctx.now + ms)
@@ -35,11 +43,15 @@ function keyed.look(ctx, items)
   if #holders > 0 then record.load(ctx, holders) end
 end
 
+-- open tells whether an execution was never claimed, so that a submit under the key that debounces it still changes it.
+function keyed.open(c) return not c.links and (c.state == 'R2af' or c.state == 'R1f' or c.state == 'R4f') end
+
 -- taken tells who has a key and the fields of that execution, nil if nobody has it.
 local function taken(ctx, text)
   local id, till = string.match(text or '', '^(%S+) (%S+)$')
   local c = id and core.read(ctx, id)
   if not c or not c.state or c.purged_until then return nil end
+  if string.byte(till) == 126 and not keyed.open(c) then return nil end -- ~
   if till ~= '-' and core.terminal(c) and policy.till(':' .. till) <= ctx.now then return nil end
   return id, c
 end
@@ -48,7 +60,7 @@ end
 function keyed.known(ctx, item, twin)
   local id, c
   if twin then
-    id, c = twin.id, { state = twin.group.template.state, digest = twin.digest }
+    id, c = twin.over or twin.id, { state = twin.code or twin.group.template.state, digest = twin.digest }
   else
     id, c = taken(ctx, item.named)
     if not id then return nil end
@@ -60,13 +72,13 @@ end
 
 -- take gives an item that is written its key, and returns what its record says of it.
 function keyed.take(ctx, item)
-  record.write(ctx, keys.keyed(ctx.r, item.key), item.id .. ' ' .. item.till)
+  record.write(ctx, keys.keyed(ctx.r, item.key), item.id .. ' ' .. item.till .. (item.sent or '') .. (item.rest or ''))
   return item.key .. ':' .. item.till
 end
 
 -- split reads what the record of an execution says of its key: the name of the key's record, and what that says if it is this execution's.
 function keyed.split(ctx, c, id)
-  local key, till = string.match(c.key or '', '^(%S+):([%d-]+)$')
+  local key, till = string.match(c.key or '', '^(%S+):([%d~-]+)$')
   if not key then return nil end
   return keys.keyed(ctx.r, key), id .. ' ' .. till, key
 end
@@ -74,9 +86,15 @@ end
 -- owner is what the record of a key says, nil if there is none, or something else under its name.
 function keyed.owner(key) return redis.call('MGET', key)[1] or nil end
 
--- rival is who else has the key of an execution that is to run again; nil if nobody has.
+-- names tells whether what the record of a key says is that an execution has it; own is what that execution says of it.
+function keyed.names(text, own)
+  return text == own or string.byte(own, -1) == 126 and text ~= nil and string.sub(text, 1, #own) == own
+end
+
+-- rival is who else has the key of an execution that is to run again; nil if nobody has. A key that debounces is for what was never claimed.
 function keyed.rival(ctx, c, id)
   local key, own = keyed.split(ctx, c, id)
+  if key and string.byte(own, -1) == 126 then return nil end
   local text = key and keyed.owner(key)
   if not text or text == own then return nil end
   return (taken(ctx, text))
@@ -85,11 +103,11 @@ end
 -- retake gives an execution that runs again its key.
 function keyed.retake(ctx, c, id)
   local key, own = keyed.split(ctx, c, id)
-  if key then redis.call('SET', key, own) end
+  if key and string.byte(own, -1) ~= 126 then redis.call('SET', key, own) end
 end
 
 -- free takes the key of an execution that is purged away from it.
 function keyed.free(ctx, c, id)
   local key, own = keyed.split(ctx, c, id)
-  if key and keyed.owner(key) == own then redis.call('UNLINK', key) end
+  if key and keyed.names(keyed.owner(key), own) then redis.call('UNLINK', key) end
 end

@@ -55,6 +55,7 @@ local layout = {
   'grant_number', 'gn', -- its claim number
   'grant_epoch', 'ge', -- epoch of the last grant that was not claimed
   'links', 'lk', -- of one that has continued: how often, the first attempt of this link, the first one that is kept (chain)
+  'replaced', 'rd', -- how often another submit under the key that debounces it has replaced what it was submitted with
   'key', 'ky', -- its key and how long it has it (keyed); the last one, so that it can be added to a text
 }
 
@@ -69,7 +70,7 @@ end
 local numbers = { attempt_deadline = true, delay_until = true, attempt_left = true, attempt_timeout = true, deadline = true,
   upstreams = true, start_delay = true, step_bytes = true, step_order = true, deadline_span = true, purged_until = true, replays = true,
   suspension_deadline = true, open_waitpoints = true, resume_bytes = true, last_signal = true, dropped_attempts = true, grant_deadline =
-  true, grant_number = true, grant_epoch = true }
+  true, grant_number = true, grant_epoch = true, replaced = true }
 
 local line = '^(%S+) (%S+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ' ..
     '(%S+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) (%S+) (%S+) ([%d-]+)([^\n]*)\n()'
@@ -248,7 +249,7 @@ end
 local function simple(named)
   if named == '' then return true end
   local flow_id, node, rest = string.match(named, '^ fl=(%S+) nd=(%S+)(.*)$')
-  if not flow_id then return string.find(named, '^ ky=[^:%s]+:[0%-]$') ~= nil end
+  if not flow_id then return string.find(named, '^ ky=[^:%s]+:[0~%-]$') ~= nil end
   if rest == '' or string.find(rest, '^ g=%d+$') then return true, flow_id, node end
   if string.find(rest, '^ g=%d+ ip=1$') then return true, flow_id, node, string.match(rest, '%d+') end
   return false

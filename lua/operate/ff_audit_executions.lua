@@ -25,7 +25,7 @@ function ff_audit.readable(ctx, c, id)
     audit.broken(ctx, 'x', id, 'field retention is neither a number of seconds nor four of them')
     return false
   end
-  if c.key and not string.find(c.key, '^[^:%s]+:[%d-]+$') then
+  if c.key and not string.find(c.key, '^[^:%s]+:[%d~-]+$') then
     audit.broken(ctx, 'x', id, 'field key is no key and how long it is held')
     return false
   end
@@ -215,7 +215,12 @@ end
 function ff_audit.key(ctx, c, id)
   local key, own, name = keyed.split(ctx, c, id)
   local found, rival = keyed.owner(key), keyed.rival(ctx, c, id)
-  if found == own then return end
+  if keyed.names(found, own) then return end
+  if string.byte(own, -1) == 126 then -- it debounces: one that was submitted later may have it, and what was claimed needs it no more
+    local lost = keyed.open(c) and not (found and core.read(ctx, string.match(found, '^%S*')).state)
+    if lost and audit.note(ctx, 'missing', 'y', name, (found or 'nothing') .. ', belongs to ' .. own) then redis.call('SET', key, own) end
+    return
+  end
   local held = not core.terminal(c) or string.sub(c.key, -2) == ':-' or policy.till(c.key) > ctx.now
   if rival and not core.terminal(c) then
     audit.broken(ctx, 'y', name, id .. ' has it as well as ' .. rival)

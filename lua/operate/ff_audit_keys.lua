@@ -38,7 +38,8 @@ function ff_keys.keyed(ctx, name)
   local id = text and string.match(text, '^%S+') or ''
   if not text and redis.call('EXISTS', key) == 0 or redis.call('EXISTS', keys.aside(ctx.r, 'x:' .. id)) == 1 then return end
   local own, named = keyed.split(ctx, core.read(ctx, id), id)
-  if (own ~= key or named ~= text) and audit.note(ctx, 'orphan', 'y', name, 'its execution is gone') then redis.call('UNLINK', key) end
+  if own == key and keyed.names(text, named) then return end
+  if audit.note(ctx, 'orphan', 'y', name, 'its execution is gone') then redis.call('UNLINK', key) end
 end
 
 function ff_keys.look(ctx, area, id, of)
