@@ -602,6 +602,7 @@ func TestEveryRoute(t *testing.T) {
 	a.bulkAndFeed()
 	a.mailboxes()
 	a.work()
+	a.links()
 	a.gatesAndPartitions()
 	a.durableReads()
 	a.everyChangeIsNoted()
