@@ -613,6 +613,7 @@ func TestEveryRoute(t *testing.T) {
 	a.bulkAndFeed()
 	a.mailboxes()
 	a.work()
+	a.links()
 	a.gatesAndPartitions()
 	a.durableReads()
 	a.everyChangeIsNoted()

@@ -177,16 +177,13 @@ func (c *call) closeWaitpoint(f flowfabric.Fence, b *closeWaitpointBody) (*alrea
 	if err != nil {
 		return nil, err
 	}
-	var found *suspend.Waitpoint
-	for i, w := range r.Waitpoints {
-		if w.Key == b.Key && (found == nil || w.State.Open()) {
-			found = &r.Waitpoints[i]
+	id, open := uuid.New(), false // of nobody: the server judges the lease first
+	for _, w := range r.Waitpoints {
+		if w.Key == b.Key && !open {
+			id, open = w.ID, w.State.Open()
 		}
 	}
-	if found == nil {
-		return nil, invalid("/key", "no waitpoint of the key %.64q was opened", b.Key)
-	}
-	before, err := c.h.conn.Engine.CloseWaitpoint(c.ctx(), f, found.ID)
+	before, err := c.h.conn.Engine.CloseWaitpoint(c.ctx(), f, id)
 	return &already{before}, err
 }
 

@@ -347,7 +347,7 @@ func TestRemoteWorkerSpends(t *testing.T) {
 var writes = map[string]string{
 	"frames": `"first":1,"frames":[{"text":"x"}]`, "step": `"name":"s","value":1`, "receive": `"mailbox":"m","number":1,"look":true`, "progress": `"percent":1`, "waitpoint": `"key":"k"`,
 	"suspend": `"wait":"w"`, "children": `"wait":"c","children":[{"name":"a","kind":"echo"}]`, "complete": `"result":1`, "fail": `"message":"m"`,
-	"delay": `"delay_ms":60000`, "cancel": `"reason":"r"`, "release": "",
+	"delay": `"delay_ms":60000`, "continue": `"input":1`, "close-waitpoint": `"key":"k"`, "cancel": `"reason":"r"`, "release": "",
 }
 
 // Every write under every lease that is none changes nothing: another session's, an older and a newer epoch, another attempt, another claim, one
@@ -644,5 +644,33 @@ func TestLossesHaveTheirReason(t *testing.T) {
 		if !l[0].Held {
 			t.Fatalf("%+v", l)
 		}
+	}
+}
+
+// links goes on with another input, and takes a waitpoint back.
+func (a *api) links() {
+	a.t.Helper()
+	r := a.remote("worker", "linked")
+	path := a.submit(`{"kind":"linked","input":1}`)
+	x := r.one()
+	r.call("waitpoint", x.Lease, `"key":"k"`, 200)
+	r.call("close-waitpoint", x.Lease, `"key":"nobody"`, 404)
+	for _, before := range []bool{false, true} {
+		if out := into[already](a.t, r.call("close-waitpoint", x.Lease, `"key":"k"`, 200)); out.Already != before {
+			a.t.Errorf("closed before: %+v", out)
+		}
+	}
+	for _, before := range []bool{false, true} {
+		if out := into[already](a.t, r.call("continue", x.Lease, `"input":{"page":2}`, 200)); out.Already != before {
+			a.t.Errorf("continued before: %+v", out)
+		}
+	}
+	x = r.one()
+	if x.AttemptType != "continue" || x.Continues != 1 || x.Attempt != 1 || string(x.Input.Value) != `{"page":2}` || len(x.Steps) != 0 {
+		a.t.Errorf("%+v", x)
+	}
+	r.call("complete", x.Lease, "", 200)
+	if out := ended(a.t, a, path); out.State != "completed" {
+		a.t.Errorf("%+v", out)
 	}
 }
