@@ -31,7 +31,7 @@ func (l *look) keyed() {
 		state, _ := flowfabric.Project(flowfabric.Code(core["s"]))
 		text, taken := l.Texts[":y:"+name]
 		if till == "~" {
-			if waits := core["s"] == "R1f" || core["s"] == "R2af" || core["s"] == "R4f"; waits && !taken {
+			if waits := core["lk"] == "" && (core["s"] == "R1f" || core["s"] == "R2af" || core["s"] == "R4f"); waits && !taken {
 				l.wrong("%s (%s) debounces under key %s, and nobody has that", id, core["s"], name)
 			}
 			continue
