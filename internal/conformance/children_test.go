@@ -427,6 +427,18 @@ var childrenScenarios = []scenario{
 		f.are(flowfabric.Cancelled, "a")
 		w.code(f.parent, "T3")
 	}},
+	{name: "children that a parent leaves to run do so, although its wait is decided after its end", run: func(w *env) {
+		f := w.family()
+		f.of(func(q *engine.ChildWait) { q.Mode, q.CancelRemaining, q.Leave = engine.WaitFailFast, true, true }, "a", "b")
+		kids := f.claim()
+		w.cancel(f.parent)
+		f.drain()
+		f.fail(kids["a"]) // decides the wait of a parent that is over
+		f.drain()
+		f.check()
+		f.are(flowfabric.Active, "b")
+		f.complete(kids["b"], "")
+	}},
 	{name: "a replay asks again for children that did not succeed, and forgets what ended that wait", run: func(w *env) {
 		w.seed()
 		f := w.family()

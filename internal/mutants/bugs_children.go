@@ -15,6 +15,7 @@ var childrenMutants = []Mutant{
 	{"children: one that is spared is listed by the next wait", "flow/rest", `        if known then of.tell`, `        if true then of.tell`, kids},
 	{"children: one that another needs is cancelled", "flow/rest", `spare, from = needed(ctx, id, owner, from)`, `spare = false`, suite("children|flow")},
 	{"children: outcomes are not kept when something else ends the wait", "suspension.children", `  if w then wait.over`, `  if false then wait.over`, kids},
+	{"children: those of a parent that is over are thought to be cancelled", "flow.child", `  if now and core.terminal(c) then`, `  if false then`, kids},
 	{"children: they do not resume a suspended parent", "flow.child", `  elseif core.suspended(c) then`, `  elseif false then`, kids},
 	{"children: one part is enough for all", "arrival.came", `  if condition.complete(state, nodes) then`, `  if true then`, kids},
 	{"children: a part that is met is forgotten", "arrival.came", `u[field], met = '1', true`, `met = true`, kids},
