@@ -53,6 +53,19 @@ func (w *env) about(what string, got, want time.Duration) {
 }
 
 var debounceScenarios = []scenario{
+	{name: "an execution that continues is not what a submit under its key changes", run: func(w *env) {
+		k := w.worker("w1")
+		id := w.create(bouncing("k", time.Second, 0), input("one"))
+		w.advance(2 * time.Second)
+		w.settleTime()
+		_, err := w.e.ContinueExecution(w.ctx, k.one(id).Fence, []byte("two"))
+		w.no(err)
+		w.code(id, "R1f")
+		other := w.create(bouncing("k", time.Second, 0), input("three"))
+		same(w, "input", words(w.inputOf(id), w.inputOf(other)), words("two", "three"))
+		w.code(other, "R2af")
+		w.check()
+	}},
 	{name: "of submits under a key the latest input runs, once none has come for the delay", run: func(w *env) {
 		id := w.create(bouncing("k", time.Hour, 0), input("one"))
 		w.about("the first", w.dueIn(id), time.Hour)

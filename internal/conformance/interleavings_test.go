@@ -143,6 +143,8 @@ var meetings = []meeting{
 		{claims, appends, completes, renews}, {claims, completes, claims, closes}, {revokes, ticks, revokesAnew, ticks}}},
 	{"retries and delays", []option{retries(1)}, soaking(2), [3][4]move{
 		{claims, fails, claims, completes}, {claims, delays, claims, releases}, {passes(time.Second), ticks, passes(time.Second), ticks}}},
+	{"continues", nil, soaking(2), [3][4]move{
+		{claims, continues, claims, completes}, {claims, continues, continues, claims}, {cancels, passes(ttl), ticks, replays}}},
 	{"replies are lost", []option{retries(1)}, 2, [3][4]move{
 		{claims, claimAgain, completes, completes}, {claims, claimAgain, fails, fails}, {passes(ttl), ticks, releases, ticks}}},
 	{"timeouts and deadlines", []option{retries(1), timeout(10 * time.Second), deadline(25 * time.Second)}, 1, [3][4]move{

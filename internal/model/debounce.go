@@ -14,7 +14,7 @@ type Bounce struct {
 }
 
 // unclaimed tells whether a submission still changes an execution.
-func (x *Execution) unclaimed() bool { return x.Code == "R2af" || x.Code == "R1f" }
+func (x *Execution) unclaimed() bool { return x.Links == 0 && (x.Code == "R2af" || x.Code == "R1f") }
 
 // debounce admits a submission under a key that debounces, whose id is not known: it was applied before; or it replaces what the execution
 // that has the key was submitted with; or rest is false, and it makes another.
