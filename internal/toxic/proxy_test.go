@@ -53,6 +53,13 @@ func newProxy(t *testing.T, upstream string) *proxy {
 
 func (p *proxy) url() string { return "redis://" + p.listener.Addr().String() }
 
+// count is how many connections were reset.
+func (p *proxy) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.resets
+}
+
 func (p *proxy) set(x toxic) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

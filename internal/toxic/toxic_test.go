@@ -74,6 +74,7 @@ func TestToxics(t *testing.T) {
 			for _, p := range w.proxies {
 				p.set(toxic{})
 			}
+			w.reset(w.proxies[w.random.IntN(2)]) // whatever was drawn
 			for _, p := range w.proxies[:2] { // both workers, past their leases
 				p.set(toxic{deaf: true, mute: true})
 			}
@@ -86,7 +87,7 @@ func TestToxics(t *testing.T) {
 	})
 	resets := 0
 	for _, p := range w.proxies {
-		resets += p.resets
+		resets += p.count()
 	}
 	t.Logf("%d jobs acknowledged, %d without an answer, %d resets, %d attempts interrupted; restored and settled after %v",
 		w.acked, w.unknown, resets, w.reclaims.Load(), time.Since(began).Round(time.Millisecond))
@@ -150,6 +151,16 @@ func (w *env) pass(d time.Duration) {
 		w.t.Fatal("the time of the test is up")
 	case <-time.After(d):
 	}
+}
+
+// reset waits until a connection of a worker was reset in the middle of a reply.
+func (w *env) reset(p *proxy) {
+	before := p.count()
+	p.set(toxics["resets"])
+	for p.count() == before {
+		w.pass(10 * time.Millisecond)
+	}
+	p.set(toxic{})
 }
 
 // run starts everybody, lets poison do its work, heals, waits until all has settled, stops everybody and looks.
