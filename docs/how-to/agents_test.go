@@ -138,6 +138,12 @@ func (c *Talker) Handle(ctx context.Context, t *handler.Task, first string) (age
 	})
 }
 
+// say sends a message to a conversation.
+func say(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, text string) error {
+	_, err := c.Send(ctx, id, "user", text, flowfabric.By("anna"))
+	return err
+}
+
 // Dialogue is what a conversation goes on with.
 type Dialogue struct {
 	Messages []agent.Message
@@ -161,12 +167,6 @@ func (c *Talker) Endless(ctx context.Context, t *handler.Task, in Dialogue) (str
 		},
 	})
 	return result.Text, err
-}
-
-// say sends a message to a conversation.
-func say(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, text string) error {
-	_, err := c.Send(ctx, id, "user", text, flowfabric.By("anna"))
-	return err
 }
 
 // canned is a model that searches, pays back, and ends.
