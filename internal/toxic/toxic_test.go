@@ -75,7 +75,7 @@ func TestToxics(t *testing.T) {
 				p.set(toxic{})
 			}
 			w.reset(w.proxies[w.random.IntN(2)]) // whatever was drawn
-			for _, p := range w.proxies[:2] { // both workers, past their leases
+			for _, p := range w.proxies[:2] {    // both workers, past their leases
 				p.set(toxic{deaf: true, mute: true})
 			}
 			w.pass(ttl + spell)
