@@ -3,6 +3,7 @@ package fftest_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -21,8 +22,13 @@ type round struct {
 
 var endless = handler.Define[round, []string]("endless", handler.Retry(3, time.Second, time.Minute))
 
-// links is how often the loop of the tests continues.
-const links = 20
+// links is how often the loop of the tests continues: 5 times, or 20 with FLOWFABRIC_SOAK.
+var links = func() int {
+	if os.Getenv("FLOWFABRIC_SOAK") != "" {
+		return 20
+	}
+	return 5
+}()
 
 // listen hears one message in each link, does something, and continues; a message of the last link but one waits meanwhile.
 func listen(fx *fftest.Effects) func(context.Context, *handler.Task, round) ([]string, error) {
@@ -37,7 +43,7 @@ func listen(fx *fftest.Effects) func(context.Context, *handler.Task, round) ([]s
 		if err != nil {
 			return nil, err
 		}
-		if in.Link%10 == 0 {
+		if in.Link%3 == 0 {
 			if _, err := handler.Step(ctx, t, "work", func(context.Context) (bool, error) { // the same name in several links
 				fx.Did(fmt.Sprint("work ", in.Link))
 				return true, nil
@@ -49,7 +55,7 @@ func listen(fx *fftest.Effects) func(context.Context, *handler.Task, round) ([]s
 	}
 }
 
-// Wherever the worker dies, a loop that continues itself 20 times hears every message once and in order, and does the work of each link.
+// Wherever the worker dies, a loop that continues itself hears every message once and in order, and does the work of each link.
 func TestCrashesOfAnEndlessLoop(t *testing.T) {
 	var want []string
 	var answers []fftest.Answer
