@@ -287,7 +287,7 @@ local function rest(ctx, h, e, of, reason, g)
     else
       local known, attempt, input = of.one(ctx, owner, id)
       if spare then
-        if known then of.tell(ctx, owner, id, '~,' .. (attempt or '') .. ',' .. (input or '')) end -- else the parent waits for others by now
+        if known then of.tell(ctx, owner, id, '~,' .. (attempt or '') .. ',' .. (input or '')) end -- else the parent waits for others
         disposed(ctx, h, 'xs')
       else
         c.owner = g and owner
