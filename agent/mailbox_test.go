@@ -145,7 +145,7 @@ type dialogue struct{ Messages []agent.Message }
 var dialogues = handler.Define[dialogue, agent.Result]("dialogue", handler.Retry(5, time.Second, time.Minute))
 
 // A conversation that would pass its turns goes on with its messages: no message is lost, none is heard or shown twice, and tools are called once a link, whenever a worker dies.
-func TestConversationsThatContinue(t *testing.T) {
+func TestCrashesOfConversationsThatContinue(t *testing.T) {
 	var shown []string
 	crashes := fftest.Crashes(t, dialogues, func(fx *fftest.Effects) func(context.Context, *handler.Task, dialogue) (agent.Result, error) {
 		return fftest.Answered(func(ctx context.Context, task *handler.Task, in dialogue) (agent.Result, error) {
