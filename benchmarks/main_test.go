@@ -90,6 +90,7 @@ var positive = map[string][]string{
 	"growth":     {measure.Throughput, measure.ServerItem, measure.CallsItem, measure.CmdsItem},
 	"calls":      {measure.Throughput, measure.P50, measure.P99, measure.ServerItem},
 	"processes":  {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem, measure.MostShare},
+	"cleanup":    {measure.Throughput, measure.P50, measure.ServerItem, measure.CmdsItem},
 }
 
 // present are figures whose size says nothing at so few jobs: the server's own memory moves more than theirs.
@@ -151,7 +152,7 @@ var executed = map[string]map[string]float64{
 	"append": {"xadd": 1440}, // every frame was stored
 }
 
-var variants = map[string]int{"drain": 2, "lifecycle": 2, "sleep": 4, "claims": 8, "submit": 3, "tail": 3, "flow": 6, "tenants": 6, "gated": 9, "payload": 2, "processes": 3, "durability": 9, "growth": 18,
+var variants = map[string]int{"drain": 2, "lifecycle": 2, "sleep": 4, "claims": 8, "submit": 3, "tail": 3, "flow": 6, "cleanup": 4, "tenants": 6, "gated": 9, "payload": 2, "processes": 3, "durability": 9, "growth": 18,
 	"partitions": 12, "calls": 5}
 
 func TestEverything(t *testing.T) {
