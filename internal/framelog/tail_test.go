@@ -141,7 +141,7 @@ func TestTailCatchesUpAndGoesLive(t *testing.T) {
 			t.Errorf("caught up to %d", f.seen.Load())
 		}
 		reads := s.count(&s.reads)
-		if reads != 1 {
+		if reads < 1 || reads > 2 { // a second one if the subscription stood only after the first
 			t.Errorf("%d range reads to catch up", reads)
 		}
 		for range 20 {
