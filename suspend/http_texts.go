@@ -47,13 +47,13 @@ type Texts struct {
 	NameTooLong    string // The name must be a single line of at most 256 bytes.
 
 	BadLink        string // a heading: This link does not work
-	AskForAnother  string // It may be incomplete, or a newer one has replaced it. Please ask whoever sent it for a new link.
+	AskForAnother  string // It may be incomplete, or a newer one has replaced it. Please ask the person who sent it for a new link.
 	ExpiredLink    string // a heading: This link has expired
-	AskForNew      string // Please ask whoever sent it for a new link.
+	AskForNew      string // Please ask the person who sent it for a new link.
 	SignIn         string // a heading: Please sign in
 	SignInFirst    string // Sign in to the application, then open the link again.
 	NotAllowed     string // a heading: You may not answer this
-	AskWhoMay      string // Please ask whoever sent the link.
+	AskWhoMay      string // Please ask the person who sent the link.
 	DoesNotWork    string // a heading: This does not work
 	OtherSite      string // The form must be sent from the page itself.
 	TooMuch        string // a heading: That is too much
@@ -81,10 +81,10 @@ var english = Texts{
 	ChooseOne:      "Please choose one of the answers.",
 	CommentTooLong: "The comment is too long: it has {bytes} bytes, at most " + strconv.Itoa(maxComment) + " are possible.",
 	NameTooLong:    "The name must be a single line of at most 256 bytes.",
-	BadLink:        "This link does not work", AskForAnother: "It may be incomplete, or a newer one has replaced it. Please ask whoever sent it for a new link.",
-	ExpiredLink: "This link has expired", AskForNew: "Please ask whoever sent it for a new link.",
+	BadLink:        "This link does not work", AskForAnother: "It may be incomplete, or a newer one has replaced it. Please ask the person who sent it for a new link.",
+	ExpiredLink: "This link has expired", AskForNew: "Please ask the person who sent it for a new link.",
 	SignIn: "Please sign in", SignInFirst: "Sign in to the application, then open the link again.",
-	NotAllowed: "You may not answer this", AskWhoMay: "Please ask whoever sent the link.",
+	NotAllowed: "You may not answer this", AskWhoMay: "Please ask the person who sent the link.",
 	DoesNotWork: "This does not work", OtherSite: "The form must be sent from the page itself.",
 	TooMuch: "That is too much", TooLarge: "The payload has more than 65536 bytes.",
 	TooManyAnswers: "Too many answers", NothingMore: "Nothing more is taken here.",
