@@ -188,14 +188,14 @@ func Tags(tags map[string]string) SharedOption {
 // digits, "_", "." and "-", a letter or digit first. They replace those of the definition; those that are attached to its namespace, lane
 // or tags come in addition. Of a flow: for all nodes, in addition to their own. Default none.
 //
-// A budget that does not exist refuses a submission, a schedule or a flow with [ErrBudgetNotFound] before anything is created; what is known to
+// A budget that does not exist refuses a submission, a schedule or a flow with [ErrNotFound] before anything is created; what is known to
 // exist is believed for 10 s. For a child nobody asks before it is to run, and it waits then.
 func Budgets(names ...string) SharedOption {
 	return setter(func(v *option.Values) { v.Said |= option.Budgets; v.Budgets = names })
 }
 
 // Quotas names the quotas that must admit the execution before it runs: at most 8, as [Budgets] does budgets. One that does not exist is
-// [ErrQuotaNotFound].
+// [ErrNotFound].
 func Quotas(names ...string) SharedOption {
 	return setter(func(v *option.Values) { v.Said |= option.Quotas; v.Quotas = names })
 }
@@ -234,7 +234,7 @@ func Creator(name string) CreatorOption {
 // or kinds have nothing to do with each other; within a kind, those of Unique and [IdempotencyKey] are the same keys.
 //
 // An execution has one key: Unique and IdempotencyKey together are [ErrInvalidInput]. client.SubmitMany refuses it and takes
-// client.UniqueKeys. A replay of an execution whose key another one has by now is refused with [ErrKeyTaken].
+// client.UniqueKeys. A replay of an execution whose key another one has by now is refused with [ErrConflict].
 func Unique(key string) SubmitKeyOption {
 	return setter(func(v *option.Values) { v.Said |= option.Unique; v.Unique = key })
 }
@@ -251,13 +251,13 @@ func KeyWindow(d time.Duration) SubmitKeyOption {
 //
 // Of an execution: as long as the first one is retained, or has not ended within a [KeyWindow], a second submit with an equal key and an
 // equal payload, to the same kind in the same namespace, creates nothing and returns the first execution (client.Execution.Duplicate); with
-// another payload it fails with [ErrIdempotencyConflict]. The payload is compared as encoded, before any encryption. A key never leads to an
+// another payload it fails with [ErrConflict]. The payload is compared as encoded, before any encryption. A key never leads to an
 // execution that was purged. client.SubmitMany refuses it and takes client.IdempotencyKeys. See also [Unique].
 //
 // Of a flow: its id depends on (namespace, kind, key) alone. A second submit of the same flow with an equal key meets the first one
 // (client.Flow.Duplicate), completes it if that was cut short less than a day ago, and otherwise changes nothing: one that was given up since is
 // met as it is, cancelled because of flow_abandoned. Another flow under the key (other nodes, inputs, edges, budgets, quotas or mode) is
-// [ErrFlowConflict]. The key is taken as long as the flow is retained; for a day after that a submit under it is refused with
+// [ErrConflict]. The key is taken as long as the flow is retained; for a day after that a submit under it is refused with
 // [ErrResultPurged]. Without a key every submit makes a flow of its own.
 //
 // Of a signal: a later one to the same waitpoint with the same key, whatever else it says, is answered like the first

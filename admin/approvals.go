@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -131,7 +132,7 @@ func (a *Admin) approval(ctx context.Context, x Listed) (*Approval, error) {
 	r, err := a.conn.Engine.ReadSuspension(ctx, x.ID)
 	state, _ := flowfabric.Project(r.Code)
 	switch {
-	case errors.Is(err, flowfabric.ErrNotFound) || errors.Is(err, flowfabric.ErrResultPurged) || err == nil && state.Public != flowfabric.Suspended:
+	case errors.Is(err, denied.NoExecution) || errors.Is(err, flowfabric.ErrResultPurged) || err == nil && state.Public != flowfabric.Suspended:
 		return nil, nil // it was answered meanwhile
 	case err != nil:
 		return nil, inPartition(x.ID.Partition(), err)

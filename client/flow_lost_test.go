@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -116,7 +117,7 @@ func TestSubmitFlowInOneCall(t *testing.T) {
 			t.Errorf("%+v, %v", s.FlowRecord, err)
 		}
 	}
-	if _, err := SubmitFlow(ctx, c, wide(98), flowfabric.IdempotencyKey("k")); !errors.Is(err, flowfabric.ErrFlowConflict) {
+	if _, err := SubmitFlow(ctx, c, wide(98), flowfabric.IdempotencyKey("k")); !errors.Is(err, denied.FlowConflict) {
 		t.Errorf("another definition under the key: %v", err)
 	}
 }

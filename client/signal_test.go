@@ -142,7 +142,7 @@ func TestSignalsRefusedBeforeAnyCall(t *testing.T) {
 		want error
 		says string
 	}{
-		"no token":            {zero, flowfabric.ErrMissingToken, "signal: missing_token"},
+		"no token":            {zero, denied.NoToken, "signal: missing_token"},
 		"another store":       {foreign, flowfabric.ErrInvalidToken, "invalid_token: the token opens no waitpoint of this store"},
 		"no name":             {signal(nil, SignalName("")), flowfabric.ErrInvalidInput, `signal name "", want 1..128 bytes`},
 		"reserved":            {signal(nil, SignalName("__x")), flowfabric.ErrInvalidInput, "do not begin with __"},
@@ -190,7 +190,7 @@ func TestSignalRefusalsInWords(t *testing.T) {
 		{signal, "target_not_signalable", []string{"T1"}, "target_not_signalable: it has ended, it is completed; nobody waits for a signal"},
 		{signal, "signal_limit_exceeded", []string{"buffered signals: at most 1000"}, "(buffered signals: at most 1000)"},
 	} {
-		f.refusal = flowfabric.NewError("fake", x.code, x.detail...)
+		f.refusal = denied.New("fake", x.code, x.detail...)
 		err := x.call()
 		if flowfabric.CodeOf(err) != x.code || !strings.HasSuffix(err.Error(), x.says) && !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%s: %v, want %q", x.code, err, x.says)

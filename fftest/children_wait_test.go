@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -35,7 +36,7 @@ func patiently(ctx context.Context, task *handler.Task, in string) (string, erro
 	}
 	x, err := soon.Result(ctx, task)
 	_, open := never.Result(ctx, task)
-	if !errors.Is(open, flowfabric.ErrNotTerminal) {
+	if !errors.Is(open, denied.NotTerminal) {
 		return "", fmt.Errorf("nobody answered, and yet: %w", open)
 	}
 	return fmt.Sprint(x, " ", soon.Outcome(task), never.Outcome(task)), err

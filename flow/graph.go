@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -131,13 +132,13 @@ func notAnOption(index int) error {
 func (n *node) edge(from *node) *edge {
 	switch {
 	case from == nil:
-		n.refuse("%w: an edge from a node that was never added", flowfabric.ErrNotInFlow)
+		n.refuse("%w: an edge from a node that was never added", denied.NotInFlow)
 		return nil
 	case from == n:
-		n.refuse("edge from %s: %w", from.name, flowfabric.ErrSelfEdge)
+		n.refuse("edge from %s: %w", from.name, denied.SelfEdge)
 		return nil
 	case from.graph != n.graph:
-		n.refuse("edge from %s: %w: it belongs to %s", from.name, flowfabric.ErrNotInFlow, from.graph.title)
+		n.refuse("edge from %s: %w: it belongs to %s", from.name, denied.NotInFlow, from.graph.title)
 		return nil
 	}
 	e := n.into[from]
@@ -152,7 +153,7 @@ func (n *node) edge(from *node) *edge {
 func (n *node) after(from *node) {
 	e := n.edge(from)
 	if e != nil && e.order {
-		n.refuse("edge from %s: %w", from.name, flowfabric.ErrDuplicateEdge)
+		n.refuse("edge from %s: %w", from.name, denied.DuplicateEdge)
 	} else if e != nil {
 		e.order = true
 	}
@@ -164,7 +165,7 @@ func (n *node) input(name string, from *node) {
 	switch {
 	case e == nil:
 	case e.input != "":
-		n.refuse("edge from %s: %w: its result is input %s and input %s; read one input twice", from.name, flowfabric.ErrDuplicateEdge, e.input, name)
+		n.refuse("edge from %s: %w: its result is input %s and input %s; read one input twice", from.name, denied.DuplicateEdge, e.input, name)
 	case n.inputs[name] != nil:
 		n.refuse("edge from %s: %w: input %s already comes from %s", from.name, flowfabric.ErrInvalidInput, name, n.inputs[name].from.name)
 	default:
@@ -203,7 +204,7 @@ func (n *node) group() error {
 	watches := n.policy == flowfabric.AllEnded || n.policy == flowfabric.AnyFailed
 	switch {
 	case len(n.edges) > limits.MaxFanIn:
-		return fmt.Errorf("%w: it depends on %d nodes, want at most %d", flowfabric.ErrFanIn, len(n.edges), limits.MaxFanIn)
+		return fmt.Errorf("%w: it depends on %d nodes, want at most %d", denied.FanIn, len(n.edges), limits.MaxFanIn)
 	case len(n.edges) == 0 && (n.policy == flowfabric.AnyOf || watches):
 		return fmt.Errorf("%w: %s without an edge", flowfabric.ErrInvalidInput, policyNames[n.policy])
 	case n.policy == flowfabric.Quorum && (n.k < 1 || n.k > len(n.edges)):
@@ -243,7 +244,7 @@ func (g *graph) members(id func(node string) flowfabric.ExecutionID, d flowplan.
 		members = append(members, m)
 	}
 	if edges > limits.MaxFlowEdges {
-		errs = append(errs, fmt.Errorf("%w: it has %d edges, want at most %d", flowfabric.ErrFlowTooLarge, edges, limits.MaxFlowEdges))
+		errs = append(errs, fmt.Errorf("%w: it has %d edges, want at most %d", denied.FlowTooLarge, edges, limits.MaxFlowEdges))
 	}
 	if errs = append(errs, circles...); len(errs) > 0 {
 		return nil, 0, errors.Join(titled(g.title, errs)...)
@@ -303,5 +304,5 @@ func circle(path []*node) error {
 	for _, n := range slices.Backward(path) {
 		names = append(names, n.name)
 	}
-	return fmt.Errorf("%w: %s", flowfabric.ErrCycle, strings.Join(names, " -> "))
+	return fmt.Errorf("%w: %s", denied.Cycle, strings.Join(names, " -> "))
 }

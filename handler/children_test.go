@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
@@ -113,7 +114,7 @@ func TestChildrenOfPasses(t *testing.T) {
 	if out := bound.Run(context.Background(), task); out.Kind != handler.OutcomeChildren {
 		t.Errorf("%+v", out)
 	}
-	if _, _, err := taskhook.ChildrenOf(task).Ask(context.Background(), "w"); !errors.Is(err, flowfabric.ErrTaskConsumed) {
+	if _, _, err := taskhook.ChildrenOf(task).Ask(context.Background(), "w"); !errors.Is(err, denied.TaskConsumed) {
 		t.Error(err)
 	}
 	taskhook.ChildrenOf(task).Answered("w", nil)

@@ -65,7 +65,7 @@ func Define[In, Out any](kind string, opts ...DefineOption) *Definition[In, Out]
 }
 
 // Err is what is wrong with the definition, or nil. It wraps [flowfabric.ErrInvalidInput], also for a nil definition,
-// [flowfabric.ErrInvalidPolicy] or [flowfabric.ErrInvalidCapabilities].
+// [flowfabric.ErrInvalidInput].
 func (d *Definition[In, Out]) Err() error {
 	if d == nil {
 		return fmt.Errorf("%w: the definition is nil", flowfabric.ErrInvalidInput)

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -86,34 +87,34 @@ func TestDefineRefuses(t *testing.T) {
 		{"nil option", "k", nil, flowfabric.ErrInvalidInput, "option 0 is nil"},
 		{"budget", "k", flowfabric.Budgets("no name"), flowfabric.ErrInvalidInput, `budget "no name"`},
 		{"nine quotas", "k", flowfabric.Quotas(strings.Split("abcdefghi", "")...), flowfabric.ErrInvalidInput, "0 budgets and 9 quotas or limits, want at most 16 and 8"},
-		{"negative retries", "k", handler.Retry(-1, 0, 0), flowfabric.ErrInvalidPolicy, "0..1000"},
-		{"1001 retries", "k", handler.Retry(1001, 0, 0), flowfabric.ErrInvalidPolicy, "0..1000"},
+		{"negative retries", "k", handler.Retry(-1, 0, 0), denied.Policy, "0..1000"},
+		{"1001 retries", "k", handler.Retry(1001, 0, 0), denied.Policy, "0..1000"},
 		{"sub-millisecond pause", "k", handler.Retry(1, time.Microsecond, 0), flowfabric.ErrInvalidInput, "Retry initial"},
 		{"long pause", "k", handler.Retry(1, 0, 169*time.Hour), flowfabric.ErrInvalidInput, "want 0 or 1 ms..168 h"},
 		{"swapped pauses", "k", handler.Retry(1, time.Minute, time.Second), flowfabric.ErrInvalidInput, "below initial"},
-		{"policy", "k", handler.RetryPolicy(flowfabric.RetryPolicy{Multiplier: 101}), flowfabric.ErrInvalidPolicy, "1..100"},
+		{"policy", "k", handler.RetryPolicy(flowfabric.RetryPolicy{Multiplier: 101}), denied.Policy, "1..100"},
 		{"negative timeout", "k", flowfabric.Timeout(-1), flowfabric.ErrInvalidInput, "Timeout"},
 		{"tiny timeout", "k", flowfabric.Timeout(1), flowfabric.ErrInvalidInput, "Timeout"},
 		{"long timeout", "k", flowfabric.Timeout(limits.MaxDelay + 1), flowfabric.ErrInvalidInput, "want 0 or 1 ms..10 years"},
 		{"long deadline", "k", flowfabric.Deadline(limits.MaxDelay + 1), flowfabric.ErrInvalidInput, "Deadline"},
 		{"empty lane", "k", flowfabric.Lane(""), flowfabric.ErrInvalidInput, "Lane"},
 		{"priority", "k", flowfabric.Priority(9001), flowfabric.ErrInvalidInput, "0..9000"},
-		{"comma in capability", "k", flowfabric.Capabilities("a,b"), flowfabric.ErrInvalidCapabilities, "comma_in_token"},
-		{"257 capabilities", "k", flowfabric.Capabilities(tokens...), flowfabric.ErrInvalidCapabilities, "256"},
-		{"tag", "k", flowfabric.Tags(map[string]string{"plain": ""}), flowfabric.ErrInvalidTagKey, `key "plain"`},
-		{"1001 retries more", "k", flowfabric.Retries(1001), flowfabric.ErrInvalidPolicy, "Retry.MaxRetries is 1001, want 0..1000"},
+		{"comma in capability", "k", flowfabric.Capabilities("a,b"), denied.Capabilities, "comma_in_token"},
+		{"257 capabilities", "k", flowfabric.Capabilities(tokens...), denied.Capabilities, "256"},
+		{"tag", "k", flowfabric.Tags(map[string]string{"plain": ""}), denied.TagKey, `key "plain"`},
+		{"1001 retries more", "k", flowfabric.Retries(1001), denied.Policy, "Retry.MaxRetries is 1001, want 0..1000"},
 		{"not an option of ours", "k", foreign{}, flowfabric.ErrInvalidInput, "option 0 is nil or not an option of flowfabric"},
 		{"nil codec", "k", handler.WithCodec(nil), flowfabric.ErrInvalidInput, "WithCodec"},
 		{"nil cipher", "k", handler.WithCodec(handler.Encrypted(handler.JSON, nil)), flowfabric.ErrInvalidInput, "nil codec or cipher"},
 		{"no frames", "k", handler.StreamFrames(0), flowfabric.ErrInvalidInput, "1..1000000"},
-		{"too many frames", "k", handler.StreamFrames(1_000_001), flowfabric.ErrInvalidPolicy, "1000000"},
+		{"too many frames", "k", handler.StreamFrames(1_000_001), denied.Policy, "1000000"},
 		{"no reclaims", "k", handler.MaxReclaims(0), flowfabric.ErrInvalidInput, "1..10000"},
 		{"no retention", "k", flowfabric.Retention(0), flowfabric.ErrInvalidInput, "1s..10 years"},
-		{"a broken second of retention", "k", flowfabric.Retention(1500 * time.Millisecond), flowfabric.ErrInvalidPolicy, "whole seconds"},
-		{"11 years of retention", "k", flowfabric.Retention(11 * 365 * 24 * time.Hour), flowfabric.ErrInvalidPolicy, "10 years"},
-		{"1001 replays", "k", handler.MaxReplays(1001), flowfabric.ErrInvalidPolicy, "-1..1000"},
-		{"-2 replays", "k", handler.MaxReplays(-2), flowfabric.ErrInvalidPolicy, "-1..1000"},
-		{"too many reclaims", "k", handler.MaxReclaims(10_001), flowfabric.ErrInvalidPolicy, "10000"},
+		{"a broken second of retention", "k", flowfabric.Retention(1500 * time.Millisecond), denied.Policy, "whole seconds"},
+		{"11 years of retention", "k", flowfabric.Retention(11 * 365 * 24 * time.Hour), denied.Policy, "10 years"},
+		{"1001 replays", "k", handler.MaxReplays(1001), denied.Policy, "-1..1000"},
+		{"-2 replays", "k", handler.MaxReplays(-2), denied.Policy, "-1..1000"},
+		{"too many reclaims", "k", handler.MaxReclaims(10_001), denied.Policy, "10000"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := handler.Define[string, string](tc.kind, tc.opt)

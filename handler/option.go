@@ -153,7 +153,7 @@ func MaxReclaims(n int) DefineOption {
 }
 
 // MaxReplays sets how often an execution that has ended may be replayed: 0..1000, where 0 and -1 mean never. Default
-// 10. A replay above it answers [flowfabric.ErrReplaysExhausted].
+// 10. A replay above it answers [flowfabric.ErrLimit].
 func MaxReplays(n int) DefineOption {
 	return definer(func(s *settings) {
 		if n == 0 { // in a policy it would mean the default

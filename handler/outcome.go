@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
@@ -226,7 +227,7 @@ func plainFailure(category string, err error) Outcome {
 func failed(category string, err error) Outcome {
 	out := plainFailure(category, err)
 	// What a wait was answered is kept, so that the next attempt would be told the same; and a condition that makes no sense makes none then.
-	answered := errors.Is(err, flowfabric.ErrNoSignal) || errors.Is(err, flowfabric.ErrWaitTimeout) || errors.Is(err, flowfabric.ErrCondition)
+	answered := errors.Is(err, flowfabric.ErrNoSignal) || errors.Is(err, flowfabric.ErrWaitTimeout) || errors.Is(err, denied.Condition)
 	out.Failure.Permanent = is[*permanentError](err) || answered
 	if named, ok := errors.AsType[*categoryError](err); ok {
 		if bad := valid.Category(named.category); bad != nil {

@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
@@ -168,10 +169,10 @@ func TestWaitAfterTheHandler(t *testing.T) {
 				late = task
 				return "", nil
 			})
-			if _, err := suspend.Await[string](t.Context(), late, "go"); !errors.Is(err, flowfabric.ErrTaskConsumed) {
+			if _, err := suspend.Await[string](t.Context(), late, "go"); !errors.Is(err, denied.TaskConsumed) {
 				t.Errorf("await: %v", err)
 			}
-			if _, err := suspend.Pending(t.Context(), late, "go", time.Hour); !errors.Is(err, flowfabric.ErrTaskConsumed) {
+			if _, err := suspend.Pending(t.Context(), late, "go", time.Hour); !errors.Is(err, denied.TaskConsumed) {
 				t.Errorf("pending: %v", err)
 			}
 		})

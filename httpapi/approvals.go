@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -148,7 +149,7 @@ func judge(r suspend.Record, which, name string) error {
 // answered says who was first, if that is why an answer came too late; else it returns err as it is. It is waitpoint_closed also when the
 // execution has ended since.
 func (c *call) answered(id flowfabric.ExecutionID, which string, err error) error {
-	if !errors.Is(err, flowfabric.ErrWaitpointClosed) && !errors.Is(err, flowfabric.ErrNotSignalable) {
+	if !errors.Is(err, denied.WaitpointClosed) && !errors.Is(err, denied.NotSignalable) {
 		return err
 	}
 	r, failed := c.h.client.Suspension(c.ctx(), id)

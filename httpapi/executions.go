@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -383,7 +384,7 @@ func (c *call) result() error {
 	} else {
 		raw, err = c.h.client.RawResultNow(c.ctx(), id)
 	}
-	if errors.Is(err, flowfabric.ErrNotTerminal) {
+	if errors.Is(err, denied.NotTerminal) {
 		s, err := c.h.client.Get(c.ctx(), id)
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
@@ -127,12 +128,12 @@ func (c *call) signing(partition uint16, make func() error) error {
 		}
 		refusal, ok := errors.AsType[*flowfabric.Error](err)
 		switch {
-		case errors.Is(err, flowfabric.ErrNoTokenKeys):
+		case errors.Is(err, denied.NoTokenKeys):
 			if err := ring.Seed(c.ctx(), c.h.conn.Engine); err != nil {
 				return err
 			}
-		case ok && errors.Is(err, flowfabric.ErrKidNotCurrent) && ring.Has(refusal.Slot(0)):
-			ring.Use(partition, refusal.Slot(0))
+		case ok && errors.Is(err, denied.KidNotCurrent) && ring.Has(denied.Slot(refusal, 0)):
+			ring.Use(partition, denied.Slot(refusal, 0))
 		default:
 			return err
 		}

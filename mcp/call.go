@@ -112,7 +112,7 @@ func (s *Server) submit(ctx context.Context, who caller, k *Kind, arguments json
 	switch {
 	case err == nil:
 		return id, nil, nil
-	case errors.Is(err, errArguments), errors.Is(err, flowfabric.ErrPayloadTooLarge), errors.Is(err, flowfabric.ErrIdempotencyConflict):
+	case errors.Is(err, errArguments), errors.Is(err, flowfabric.ErrPayloadTooLarge), errors.Is(err, flowfabric.ErrConflict):
 		return id, toolError(id, cmp.Or(flowfabric.CodeOf(err), "invalid_arguments"), err.Error()), nil
 	}
 	return id, nil, s.internal("submit "+k.kind, err)

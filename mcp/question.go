@@ -233,7 +233,7 @@ func (s *Server) deliver(ctx context.Context, who caller, id flowfabric.Executio
 			err = s.approve(ctx, who, id, d, payload)
 		}
 		switch {
-		case err == nil, errors.Is(err, flowfabric.ErrWaitpointClosed), errors.Is(err, flowfabric.ErrNotSignalable), errors.Is(err, flowfabric.ErrWaitpointNotFound):
+		case err == nil, errors.Is(err, flowfabric.ErrWaitpointClosed), errors.Is(err, flowfabric.ErrTerminal), errors.Is(err, flowfabric.ErrNotFound):
 		default:
 			return err
 		}

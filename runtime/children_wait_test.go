@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -42,7 +43,7 @@ func TestChildrenFailFast(t *testing.T) {
 			}
 			_, failed := bad.Result(ctx, task)
 			_, never := open.Result(ctx, task)
-			if !errors.Is(failed, flowfabric.ErrFailed) || !errors.Is(never, flowfabric.ErrNotTerminal) {
+			if !errors.Is(failed, flowfabric.ErrFailed) || !errors.Is(never, denied.NotTerminal) {
 				return "", fmt.Errorf("%w, %w", failed, never)
 			}
 			return fmt.Sprint(good.Outcome(task), " ", bad.Outcome(task)), nil

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
@@ -329,7 +330,7 @@ func TestChildrenFirst(t *testing.T) {
 				if err := set.Wait(ctx, task); err != nil {
 					return "", err
 				}
-				if _, err := slow.Result(ctx, task); !errors.Is(err, flowfabric.ErrNotTerminal) || slow.Outcome(task) != "" {
+				if _, err := slow.Result(ctx, task); !errors.Is(err, denied.NotTerminal) || slow.Outcome(task) != "" {
 					return "", fmt.Errorf("an open child: %q, %w", slow.Outcome(task), err)
 				}
 				if in == "first" {
@@ -425,7 +426,7 @@ func TestChildrenInAFlow(t *testing.T) {
 		for _, id := range []flowfabric.ExecutionID{child, b.ID(two)} {
 			w.eventually("nothing is left of the end", func() bool {
 				_, err := w.engine.ReplayExecution(w.ctx, id, engine.Replay{})
-				if err != nil && !errors.Is(err, flowfabric.ErrResolutionPending) {
+				if err != nil && !errors.Is(err, denied.ResolutionPending) {
 					t.Fatal(err)
 				}
 				return err == nil

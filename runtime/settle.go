@@ -163,7 +163,7 @@ func dropped(cause error) (slog.Level, string) {
 // endedAs reads the cause from a refusal that outran the notice of it: the state is in its first slot. Else nil.
 func endedAs(refusal error) error {
 	if e, ok := errors.AsType[*flowfabric.Error](refusal); ok {
-		switch state, _ := flowfabric.Project(flowfabric.Code(e.Slot(0))); state.Public {
+		switch state, _ := flowfabric.Project(flowfabric.Code(denied.Slot(e, 0))); state.Public {
 		case flowfabric.Cancelled:
 			return flowfabric.ErrCancelled
 		case flowfabric.Expired:
@@ -176,8 +176,8 @@ func endedAs(refusal error) error {
 // notOurs reports an answer that says the execution is no longer held under this fence.
 func notOurs(err error) bool {
 	for _, gone := range []error{
-		flowfabric.ErrNotActive, flowfabric.ErrStaleLease, flowfabric.ErrLeaseExpired, flowfabric.ErrLeaseRevoked,
-		flowfabric.ErrNotFound, flowfabric.ErrTerminal, denied.StaleAppend, flowfabric.ErrStreamClosed,
+		denied.NotActive, denied.StaleLease, denied.LeaseExpired, denied.LeaseRevoked,
+		denied.NoExecution, denied.Terminal, denied.StaleAppend, denied.StreamClosed,
 	} {
 		if errors.Is(err, gone) {
 			return true

@@ -17,6 +17,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
@@ -377,7 +378,7 @@ func TestForeignKeyring(t *testing.T) {
 	if err := w.start(signing(), greetBinding()).stop(); err != nil {
 		t.Fatal(err)
 	}
-	for keys, want := range map[string]error{keyB: flowfabric.ErrConfig, "A:" + strings.Repeat("c3", 32): flowfabric.ErrKeyConflict} {
+	for keys, want := range map[string]error{keyB: flowfabric.ErrConfig, "A:" + strings.Repeat("c3", 32): denied.KidConflict} {
 		worker, err := runtime.New(runtime.Config{URL: w.url, TokenKeys: keys, Logger: quiet}, greetBinding())
 		if err != nil {
 			t.Fatal(err)

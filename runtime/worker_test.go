@@ -17,6 +17,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -208,7 +209,7 @@ func TestFrameAfterTheHandler(t *testing.T) {
 	}))
 	id := w.submit("x")
 	w.reach(id, codes.Completed)
-	if err := (<-tasks).Frame(t.Context(), "token", "late"); !errors.Is(err, flowfabric.ErrTaskConsumed) {
+	if err := (<-tasks).Frame(t.Context(), "token", "late"); !errors.Is(err, denied.TaskConsumed) {
 		t.Errorf("a frame after the handler: %v, want ErrTaskConsumed", err)
 	}
 	if frames, err := w.engine.ReadFrames(w.ctx, id, 0, stream.Cursor{}, 10); err != nil || len(frames) > 0 {

@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -394,7 +395,7 @@ func schedulesRemoveCommand(a *app) *cobra.Command {
 			return a.operate(ctx, func(o *admin.Admin) error {
 				removed, err := o.RemoveSchedule(ctx, args[0], nil)
 				if err == nil && !removed {
-					err = fmt.Errorf("remove schedule %q: %w", args[0], flowfabric.ErrScheduleNotFound)
+					err = fmt.Errorf("remove schedule %q: %w", args[0], denied.NoSchedule)
 				}
 				if err != nil {
 					return err

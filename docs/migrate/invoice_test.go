@@ -117,7 +117,7 @@ func Example() {
 	again, err := client.Submit(ctx, c, SendInvoice, in, InvoiceKey(in))
 	fmt.Println("the same one:", again.ID() == exec.ID(), again.Duplicate(), err)
 	_, err = client.Submit(ctx, c, SendInvoice, Invoice{Number: 17, To: "bert@example.com"}, InvoiceKey(in))
-	fmt.Println("another payload under its key:", errors.Is(err, flowfabric.ErrIdempotencyConflict))
+	fmt.Println("another payload under its key:", errors.Is(err, flowfabric.ErrConflict))
 
 	known, err := client.AttachKey(ctx, c, SendInvoice, "invoice-17") // whoever knows the key, as long as the execution is retained
 	if err != nil {

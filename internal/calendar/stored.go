@@ -89,7 +89,7 @@ func withDefaults(d schedule.Definition) schedule.Definition {
 }
 
 // Validate checks everything but what only the server knows. The errors wrap flowfabric.ErrInvalidInput,
-// ErrInvalidPolicy, ErrInvalidTagKey or ErrInvalidCapabilities and name the field.
+// denied.Policy, denied.TagKey or denied.Capabilities and name the field.
 func Validate(d schedule.Definition) error {
 	d = withDefaults(d)
 	if err := d.Spec.Err(); err != nil {

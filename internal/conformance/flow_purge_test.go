@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -102,7 +103,7 @@ var flowPurgeScenarios = []scenario{
 		f.ends(flowfabric.FlowCompleted)
 		w.unchanged("purged by hand", func() {
 			_, err := w.e.PurgeExecution(w.ctx, f.parent, 0)
-			w.is(err, flowfabric.ErrFlowOpen)
+			w.is(err, denied.FlowOpen)
 		})
 		for range 3 {
 			w.advance(30 * time.Hour)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -76,7 +77,7 @@ var flowRetentionScenarios = []scenario{
 		}
 		later("second")
 		_, err := w.e.PurgeExecution(w.ctx, g.id.Member("a"), 0)
-		w.is(err, flowfabric.ErrFlowOpen)
+		w.is(err, denied.FlowOpen)
 		g.complete(g.claim()["b"], "b")
 		c := g.claim()["c"]
 		same(w, "input of an upstream that was to be purged", string(c.Inputs["from-b"]), "b")

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -255,7 +256,7 @@ var retentionScenarios = []scenario{
 			other.Digest = "0123456789abcdef0123456789abcdee"
 			refused, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{other})
 			w.no(err)
-			w.is(refused[0].Err, flowfabric.ErrIdempotencyConflict)
+			w.is(refused[0].Err, denied.Idempotency)
 			w.advance(stays - time.Minute)
 			same(w, "still a duplicate", again().Duplicate, true)
 			w.advance(time.Minute)

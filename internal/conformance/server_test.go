@@ -11,6 +11,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -273,7 +274,7 @@ var serverScenarios = []scenario{
 		x := w.state("A1")
 		w.set(append([]string{"DEL"}, w.keys()...)...)
 		_, err := w.e.RenewSession(w.ctx, w.p, x.worker.session, ttl, 0)
-		w.is(err, flowfabric.ErrLeaseExpired)
+		w.is(err, denied.LeaseExpired)
 		_, err = w.e.ReadExecution(w.ctx, x.id)
 		w.is(err, flowfabric.ErrNotFound)
 		w.reset()

@@ -19,6 +19,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/library"
@@ -395,13 +396,13 @@ var liveScenarios = []scenario{
 			w.Fatal("the task was never cancelled")
 		}
 		w.is(context.Cause(task), flowfabric.ErrLeaseLost)
-		w.is(context.Cause(task), flowfabric.ErrUnflushed)
+		w.is(context.Cause(task), denied.Unflushed)
 		w.is(wr.Append(w.ctx, numberedFrame(0)), flowfabric.ErrLeaseLost)
 		err := wr.Close(w.ctx)
 		w.is(err, flowfabric.ErrLeaseLost)
-		w.is(err, flowfabric.ErrUnflushed)
+		w.is(err, denied.Unflushed)
 		same(w, "acknowledged, dropped, calls", words(wr.LastAcknowledged(), wr.Dropped(), a.calls), "50 150 2")
-		w.is(w.complete(f, "").Err, flowfabric.ErrStaleLease)
+		w.is(w.complete(f, "").Err, denied.StaleLease)
 
 		same(w, "new attempt", words(next.Fence.Attempt, next.LastSequence), "1 0")
 		w.write(next.Fence, next.LastSequence, 10, nil)

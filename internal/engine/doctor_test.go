@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -229,7 +230,7 @@ func TestRenamedCommands(t *testing.T) {
 					return
 				}
 				_, err = e.ReadBudget(t.Context(), "b", 0, 0)
-				if errors.Is(err, flowfabric.ErrPartitionMissing) || errors.Is(err, flowfabric.ErrBudgetNotFound) {
+				if errors.Is(err, denied.PartitionMissing) || errors.Is(err, denied.NoBudget) {
 					_, _, _, err = e.PutBudget(t.Context(), admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}, 0, "me")
 				}
 				oneLine(t, "a function that needs it", err, flowfabric.ErrConfig, "the server does not know a command of the function library")
@@ -333,7 +334,7 @@ func TestMaxClasses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := make(MaxClasses, 1); !errors.Is(err, flowfabric.ErrTooManyRoutes) {
+	if err := make(MaxClasses, 1); !errors.Is(err, denied.TooManyRoutes) {
 		t.Errorf("one more: %v", err)
 	}
 	if err := make(0, 64); err != nil {

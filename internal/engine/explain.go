@@ -109,7 +109,7 @@ var releases = map[string]string{"h": ReleasedBack, "d": ReleasedDelayed, "u": R
 // (lua/read/ff_explain_execution.lua), and the slots of a quota that closed its route. It writes nothing.
 //
 // ErrNotFound; ErrResultPurged while a tombstone is left (slots: the last code, until when it stays, ms);
-// ErrPartitionFrozen (slots: the partition's root, why it is frozen); ErrPartitionMissing.
+// ErrPartitionFrozen (slots: the partition's root, why it is frozen); denied.PartitionMissing.
 func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts, error) {
 	r, err := e.call(ctx, fnExplain, id.Partition(), protocol, id.UUID().String())
 	if err != nil {

@@ -182,7 +182,7 @@ func TestForeignFlows(t *testing.T) {
 		"too many": {stage(make([]FlowMember, 101)...), flowfabric.ErrInvalidInput},
 		"member":   {stage(FlowMember{NewExecution: NewExecution{ID: elsewhere}}), flowfabric.ErrInvalidInput},
 		"zero id":  {stage(FlowMember{}), flowfabric.ErrInvalidInput},
-		"upstream": {stage(edge), flowfabric.ErrNotInFlow},
+		"upstream": {stage(edge), denied.NotInFlow},
 		"bytes":    {stage(large), flowfabric.ErrPayloadTooLarge},
 		"children": {func() error {
 			_, err := e.WaitChildren(ctx, sampleFence, ChildWait{Children: make([]FlowMember, 101)})

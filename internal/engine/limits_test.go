@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -40,8 +41,8 @@ func TestCreateLimits(t *testing.T) {
 			"brace in kind":      {func(x *NewExecution) { x.Kind = "a{b" }, flowfabric.ErrInvalidInput},
 			"separator in kind":  {func(x *NewExecution) { x.Kind = "a\x1fb" }, flowfabric.ErrInvalidInput},
 			"4096 of caps":       {func(x *NewExecution) { x.Capabilities = []string{strings.Repeat("c", 4096)} }, nil},
-			"4097 of caps":       {func(x *NewExecution) { x.Capabilities = []string{strings.Repeat("c", 4097)} }, flowfabric.ErrInvalidCapabilities},
-			"space in caps":      {func(x *NewExecution) { x.Capabilities = []string{"a b"} }, flowfabric.ErrInvalidCapabilities},
+			"4097 of caps":       {func(x *NewExecution) { x.Capabilities = []string{strings.Repeat("c", 4097)} }, denied.Capabilities},
+			"space in caps":      {func(x *NewExecution) { x.Capabilities = []string{"a b"} }, denied.Capabilities},
 			"priority beyond":    {func(x *NewExecution) { x.Priority = 1 << 40 }, nil}, // clamped
 			"priority below":     {func(x *NewExecution) { x.Priority = -5 }, nil},
 			"ten years":          {func(x *NewExecution) { x.Delay = limits.MaxDelay }, nil},

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -134,10 +135,10 @@ type example struct {
 }
 
 var examples = map[Cause]example{
-	WhyNotFound:         {err: flowfabric.NewError("", "execution_not_found")},
-	WhyPurged:           {err: flowfabric.NewError("", "result_purged", "T1", fmt.Sprint(noon.Add(24*time.Hour).UnixMilli()))},
-	WhyPartitionFrozen:  {err: flowfabric.NewError("", "partition_frozen", "ff:{fp:3}", "moving slot 7")},
-	WhyPartitionMissing: {err: flowfabric.NewError("", "partition_missing", "ff:{fp:3}")},
+	WhyNotFound:         {err: denied.New("", "execution_not_found")},
+	WhyPurged:           {err: denied.New("", "result_purged", "T1", fmt.Sprint(noon.Add(24*time.Hour).UnixMilli()))},
+	WhyPartitionFrozen:  {err: denied.New("", "partition_frozen", "ff:{fp:3}", "moving slot 7")},
+	WhyPartitionMissing: {err: denied.New("", "partition_missing", "ff:{fp:3}")},
 
 	WhyWaitingNext:     {facts: in("R1f", nil), workers: crew{live: []engine.WorkerRow{writer("writer-1"), writer("writer-2")}}},
 	WhyWaitingBehind:   {facts: in("R1f", func(f *engine.Facts) { f.Ahead, f.Queued = 12, 40 }), workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
@@ -314,7 +315,7 @@ func TestPageOfExplanations(t *testing.T) {
 
 // An error that explains nothing stays one.
 func TestErrorsThatExplainNothing(t *testing.T) {
-	for _, err := range []error{flowfabric.ErrTransport, flowfabric.NewError("", "protocol_mismatch"), flowfabric.NewError("", "corrupt")} {
+	for _, err := range []error{flowfabric.ErrTransport, denied.New("", "protocol_mismatch"), denied.New("", "corrupt")} {
 		if got, same := gone(sample, err); !errors.Is(same, err) || got.Reason != "" {
 			t.Errorf("%v: %v, %v", err, got, same)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -92,7 +93,7 @@ func TestFlowFaults(t *testing.T) {
 			for _, node := range []string{"a", "b"} {
 				e := engine.NewExecution{ID: x.id.Member(node), Namespace: "default", Lane: "default", Kind: "k"}
 				q := engine.ChildWait{Name: "w", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{{NewExecution: e, Node: node}}}
-				if _, err = x.s.e.WaitChildren(x.ctx, x.claims["a"].Fence, q); !errors.Is(err, flowfabric.ErrIdempotencyConflict) {
+				if _, err = x.s.e.WaitChildren(x.ctx, x.claims["a"].Fence, q); !errors.Is(err, denied.Idempotency) {
 					x.fatal("a waits for %s: %v", node, err)
 				}
 			}

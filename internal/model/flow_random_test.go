@@ -763,15 +763,15 @@ func (x *flows) operate(what string, m *member) {
 func (x *flows) allowed(m *member, force bool) error {
 	switch {
 	case !ended(m.code):
-		return flowfabric.ErrNotTerminal
+		return denied.NotTerminal
 	case m.flow.barred():
-		return flowfabric.ErrFlowCancelled
+		return denied.FlowCancelled
 	case m.flow != nil && m.flow.backlog > 0:
-		return flowfabric.ErrResolutionPending
+		return denied.ResolutionPending
 	case m.code == "T1" && !force:
-		return flowfabric.ErrReplayNotAllowed
+		return denied.ReplayNotAllowed
 	case m.replays >= 10:
-		return flowfabric.ErrReplaysExhausted
+		return denied.ReplaysExhausted
 	}
 	return nil
 }
@@ -783,9 +783,9 @@ func (x *flows) replayed(m *member, force, already bool, err error) error {
 		return fmt.Errorf("replay %s (%s): %w, want %w", m.node, m.code, err, want)
 	}
 	switch want {
-	case flowfabric.ErrFlowCancelled:
+	case denied.FlowCancelled:
 		x.did["flow_cancelled"]++
-	case flowfabric.ErrResolutionPending:
+	case denied.ResolutionPending:
 		x.did["resolution_pending"]++
 	case nil:
 		if already {
@@ -828,7 +828,7 @@ func (x *flows) replayFlow(f *flowTruth) {
 	x.say("replay %d of %s", len(list), f.id)
 	wide := slices.ContainsFunc(list, func(m *member) bool { return len(m.ups) >= 80 }) // these take several calls
 	for i, m := range list {
-		if wide && i > 0 && errors.Is(out[i].Err, flowfabric.ErrResolutionPending) && ended(m.code) {
+		if wide && i > 0 && errors.Is(out[i].Err, denied.ResolutionPending) && ended(m.code) {
 			continue // a call before this one has left work behind
 		}
 		x.no(x.replayed(m, q.Force, out[i].Already, out[i].Err))
@@ -847,7 +847,7 @@ func (x *flows) cancelFlow(f *flowTruth) {
 		out, err := x.s.e.CancelFlow(x.ctx, f.id, policy, "me", "test")
 		x.say("cancel flow %s, %s: %v", f.id, policy, err)
 		if over && !f.cancelled() {
-			if !errors.Is(err, flowfabric.ErrFlowTerminal) {
+			if !errors.Is(err, denied.FlowTerminal) {
 				x.fatal("%v", err)
 			}
 			continue

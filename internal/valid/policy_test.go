@@ -9,6 +9,7 @@ import (
 	"time"
 
 	ff "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -67,7 +68,7 @@ func TestUnpackPolicyRefuses(t *testing.T) {
 		"3,0,1000,60000,2000,1,100,10,1000001", "3,0,9223372036854775807,60000,2000,1,10,10,0", "99999999999999999999" + good[1:],
 		good + ";a b", good + ";a,,b", good + ";" + strings.Repeat("a", 65), good + ";" + strings.Repeat("a,", 16) + "a",
 	} {
-		if p, err := valid.UnpackPolicy(text); !errors.Is(err, ff.ErrInvalidPolicy) {
+		if p, err := valid.UnpackPolicy(text); !errors.Is(err, denied.Policy) {
 			t.Errorf("%q: %+v, %v", text, p, err)
 		}
 	}
@@ -81,7 +82,7 @@ func FuzzUnpackPolicy(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := valid.UnpackPolicy(text)
 		if err != nil {
-			if !errors.Is(err, ff.ErrInvalidPolicy) {
+			if !errors.Is(err, denied.Policy) {
 				t.Fatalf("%q: %v", text, err)
 			}
 			return
@@ -120,7 +121,7 @@ func TestPolicyValidate(t *testing.T) {
 		"MaxReplays is -2":                 {MaxReplays: -2},
 		"StreamFrames is 1000001":          {StreamFrames: 1_000_001},
 	} {
-		if err := valid.Policy(p); !errors.Is(err, ff.ErrInvalidPolicy) || !strings.Contains(err.Error(), field) {
+		if err := valid.Policy(p); !errors.Is(err, denied.Policy) || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -48,7 +49,7 @@ func UnpackRetentions(text string) (flowfabric.Retentions, error) {
 	for i, part := range parts {
 		s, err := strconv.ParseInt(part, 10, 64)
 		if err != nil || len(parts) != 1 && len(parts) != 4 || s < 0 || s > int64(limits.MaxDelay/time.Second) || strconv.FormatInt(s, 10) != part {
-			return flowfabric.Retentions{}, fmt.Errorf("%w: retention %.60q is not one number of seconds, or four", flowfabric.ErrInvalidPolicy, text)
+			return flowfabric.Retentions{}, fmt.Errorf("%w: retention %.60q is not one number of seconds, or four", denied.Policy, text)
 		}
 		n[i] = time.Duration(s) * time.Second
 	}
