@@ -138,35 +138,29 @@ func DelayUntil(t time.Time) StartOption {
 }
 
 // Retries is how often the execution is tried again after a failed attempt: 0..1000. The pauses are those of the definition, see
-// handler.Retry; if it has no retries, 1 s growing to 60 s. Default 3, see [DefaultRetry].
+// handler.Retry; if it has no retries, 1 s growing to 60 s. Default 3.
 func Retries(n int) WorkOption {
 	return setter(func(v *option.Values) { v.Said |= option.Retries; v.Retries = n })
 }
 
-// Retention is for how long the execution, its result and its frames are kept after its end, however it ends: whole seconds, 1 s..10 years.
-// [RetentionOf] says so for one outcome. By default the lane decides: unless an operator said otherwise, what completed is kept for 24 h, and
-// what failed, expired or was cancelled for 14 days. 0 takes a definition's retention back, and a definition itself refuses 0. After that it is
-// purged, and its key is free. The members of a flow stay at least until the flow has ended.
-func Retention(d time.Duration) WorkOption {
-	return setter(func(v *option.Values) {
-		v.Said |= option.Retention
-		v.Retention = map[string]time.Duration{}
-		for _, outcome := range []PublicState{Completed, Failed, Cancelled, Expired} {
-			v.Retention[string(outcome)] = d
-		}
-	})
-}
-
-// RetentionOf is [Retention] for what ends so: [Completed], [Failed], [Cancelled] (skipped members of flows as well) or [Expired]. Of
-// several the last one counts for its outcome. Another state is [ErrInvalidInput].
-func RetentionOf(outcome PublicState, d time.Duration) WorkOption {
+// Retention is for how long the execution, its result and its frames are kept after its end: whole seconds, 1 s..10 years. outcomes says for
+// which ends: [Completed], [Failed], [Cancelled] (skipped members of flows as well), [Expired]; without any for all of them. Of several
+// options the last one counts for an outcome. By default the lane decides: unless an operator said otherwise, what completed is kept for 24 h,
+// and what failed, expired or was cancelled for 14 days. 0 takes a definition's retention back, and a definition itself refuses 0. After
+// that it is purged, and its key is free. The members of a flow stay at least until the flow has ended. Another state is [ErrInvalidInput].
+func Retention(d time.Duration, outcomes ...PublicState) WorkOption {
+	if len(outcomes) == 0 {
+		outcomes = []PublicState{Completed, Failed, Cancelled, Expired}
+	}
 	return setter(func(v *option.Values) {
 		v.Said |= option.Retention
 		v.Retention = maps.Clone(v.Retention)
 		if v.Retention == nil {
 			v.Retention = map[string]time.Duration{}
 		}
-		v.Retention[string(outcome)] = d
+		for _, outcome := range outcomes {
+			v.Retention[string(outcome)] = d
+		}
 	})
 }
 

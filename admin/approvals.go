@@ -139,7 +139,7 @@ func (a *Admin) approval(ctx context.Context, x Listed) (*Approval, error) {
 	}
 	open := &Approval{ID: x.ID, Route: x.Route, Flow: r.Flow, Name: r.Name, Reason: r.Reason, Question: r.Question, Since: r.CreatedAt, TimeoutAt: r.TimeoutAt}
 	for _, w := range r.Waitpoints {
-		if w.State.Open() {
+		if w.Open() {
 			open.Waitpoints = append(open.Waitpoints, w)
 		}
 	}

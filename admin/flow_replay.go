@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
@@ -156,7 +157,7 @@ const (
 
 // watches tells whether a member runs whatever those it depends on came to.
 func watches(m engine.MemberRecord) bool {
-	return m.Group != nil && (m.Group.Policy == flowfabric.AllEnded || m.Group.Policy == flowfabric.AnyFailed)
+	return m.Group != nil && (m.Group.Policy == codes.AllEnded || m.Group.Policy == codes.AnyFailed)
 }
 
 // choose returns the members to replay, part by part.
@@ -224,7 +225,7 @@ func (r *flowReplaying) subtree() (map[flowfabric.ExecutionID]bool, error) {
 func needs(nodes []engine.MemberRecord) func(flowfabric.ExecutionID) bool {
 	has, open := map[flowfabric.ExecutionID]bool{}, map[flowfabric.ExecutionID]bool{}
 	for _, m := range nodes {
-		if m.Group != nil && (m.Group.Optional || m.Group.Policy == flowfabric.AllEnded) {
+		if m.Group != nil && (m.Group.Optional || m.Group.Policy == codes.AllEnded) {
 			continue
 		}
 		for _, e := range m.Edges {

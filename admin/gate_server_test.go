@@ -305,7 +305,7 @@ func gatesOf(ctx context.Context, t *testing.T, c *client.Client, id flowfabric.
 	return fmt.Sprint(s.Route.Gates)
 }
 
-var costly = handler.Define[draft, verdict]("costly", handler.NoRetry(), flowfabric.Budgets("acme"), flowfabric.Quotas("gpu"))
+var costly = handler.Define[draft, verdict]("costly", flowfabric.Retries(0), flowfabric.Budgets("acme"), flowfabric.Quotas("gpu"))
 
 // Gates come from definitions, options, flows and schedules; one that does not exist is refused before anything is made.
 func TestExplicitGates(t *testing.T) {

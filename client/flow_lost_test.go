@@ -78,7 +78,7 @@ func lossy(t *testing.T, l *losing) (context.Context, *Client) {
 
 func wide(n int) *flow.Flow {
 	f := flow.New("wide")
-	def := handler.Define[string, string]("work", handler.NoRetry())
+	def := handler.Define[string, string]("work", flowfabric.Retries(0))
 	root := flow.Add(f, "root", def, "x")
 	for i := range n {
 		flow.Add(f, fmt.Sprint("n", i), def, "x", flow.After(root))

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
@@ -53,7 +54,7 @@ func TestFlowFromSubmitToEnd(t *testing.T) {
 			t.Errorf("%s: %+v", states(s), s.FlowRecord)
 		}
 		d, ok := s.Node("d")
-		if !ok || d.ID != fl.Member("d") || len(d.Edges) != 2 || d.Group.Policy != flowfabric.AllOf || d.Kind != "write-article" || d.Lane != "default" {
+		if !ok || d.ID != fl.Member("d") || len(d.Edges) != 2 || d.Group.Policy != codes.AllOf || d.Kind != "write-article" || d.Lane != "default" {
 			t.Errorf("%+v", d)
 		}
 		if _, ok := s.Node("e"); ok {

@@ -38,8 +38,8 @@ func (f *fakeStore) ApproveWaitpoint(_ context.Context, _ flowfabric.ExecutionID
 func (f *fakeStore) ReadSuspension(context.Context, flowfabric.ExecutionID) (suspend.Record, error) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	return suspend.Record{Waitpoints: []suspend.Waitpoint{
-		{Key: "old", State: suspend.WaitpointClosed, CreatedAt: at(1)}, {Key: "late", State: suspend.WaitpointActive, CreatedAt: at(4)},
-		{Key: "gone", State: suspend.WaitpointExpired, CreatedAt: at(2)}, {ID: known, Key: "early", State: suspend.WaitpointPending, CreatedAt: at(3)},
+		{Key: "old", State: "closed", CreatedAt: at(1)}, {Key: "late", State: "active", CreatedAt: at(4)},
+		{Key: "gone", State: "expired", CreatedAt: at(2)}, {ID: known, Key: "early", State: "pending", CreatedAt: at(3)},
 	}}, f.ask("suspension")
 }
 

@@ -44,7 +44,7 @@ func TestSubmitFillsInAndOverrides(t *testing.T) {
 	f := newFake()
 	c := f.client(t)
 	def := handler.Define[string, string]("work", flowfabric.Lane("slow"), flowfabric.Priority(3), flowfabric.Capabilities("gpu"),
-		flowfabric.Deadline(time.Hour), handler.NoRetry(), flowfabric.Tags(map[string]string{"team.name": "all", "team.region": "eu"}))
+		flowfabric.Deadline(time.Hour), flowfabric.Retries(0), flowfabric.Tags(map[string]string{"team.name": "all", "team.region": "eu"}))
 	at := time.Now().Add(time.Minute)
 	plain, err := Submit(t.Context(), c, def, "in")
 	if err != nil {

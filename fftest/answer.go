@@ -192,7 +192,7 @@ func (a Answer) wanted(s suspend.Record) bool {
 		return false
 	}
 	return a.do == resume || slices.ContainsFunc(s.Waitpoints, func(p suspend.Waitpoint) bool {
-		return p.Key == a.waitpoint && p.State == suspend.WaitpointActive
+		return p.Key == a.waitpoint && p.State == "active"
 	})
 }
 

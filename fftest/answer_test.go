@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/race"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
@@ -358,7 +359,7 @@ func TestAttemptTimeoutExcludesTheWait(t *testing.T) {
 		if want {
 			r.WantResult("yes")
 		} else {
-			r.WantFailure(handler.CategoryTimeout)
+			r.WantFailure(codes.CategoryTimeout)
 		}
 		r.WantElapsed(2*day+20*time.Second+min(after, 40*time.Second), 2*day+25*time.Second+min(after, 40*time.Second))
 	}

@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
@@ -182,7 +183,7 @@ func (c *ChildNode[Out]) Result(ctx context.Context, t *handler.Task) (Out, erro
 			c.n.name, c.set.wait, flowfabric.ErrInvalidInput))
 	case o.Outcome != flowfabric.Completed:
 		err := &ChildError{Wait: c.set.wait, Name: c.n.name, ID: id, State: o.Outcome, Err: outcomeErrors[o.Outcome]}
-		return zero, handler.Category(handler.CategoryChild, handler.Permanent(err))
+		return zero, handler.Category(codes.CategoryChild, handler.Permanent(err))
 	}
 	raw, err := taskhook.ChildrenOf(t).Read(ctx, id, uint32(max(0, o.Attempt)))
 	if err != nil {

@@ -14,9 +14,11 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -194,13 +196,13 @@ func TestPlan(t *testing.T) {
 	_, digest, _ := work.Encode(1)
 	if x.ID != id.Member("a") || x.ID != a.ID(id) || x.Namespace != "shop" || x.Creator != "you" || x.Lane != "fast" || x.Priority != 7 || x.Kind != "work" ||
 		fmt.Sprint(x.Capabilities) != "[x y]" || x.Delay != time.Second || !x.DelayUntil.IsZero() || x.Deadline != time.Minute || !x.DeadlineAt.IsZero() ||
-		x.NewExecution.Policy.Retention != flowfabric.RetainAll(time.Minute) || x.NewExecution.Policy.Retry.MaxRetries != 8 || x.NewExecution.Policy.AttemptTimeout != time.Minute || x.Tags["a.b"] != "c" || string(x.Payload) != "1" || x.Digest != digest {
+		x.NewExecution.Policy.Retention != valid.RetainAll(time.Minute) || x.NewExecution.Policy.Retry.MaxRetries != 8 || x.NewExecution.Policy.AttemptTimeout != time.Minute || x.Tags["a.b"] != "c" || string(x.Payload) != "1" || x.Digest != digest {
 		t.Errorf("%+v", x)
 	}
-	if y.NewExecution.Policy.Retry.MaxRetries != 5 || y.NewExecution.Policy.AttemptTimeout != 0 || y.Creator != "me" || y.Lane != "slow" || y.Priority != 3 || y.Policy != flowfabric.AllOf || y.CancelRest {
+	if y.NewExecution.Policy.Retry.MaxRetries != 5 || y.NewExecution.Policy.AttemptTimeout != 0 || y.Creator != "me" || y.Lane != "slow" || y.Priority != 3 || y.Policy != codes.AllOf || y.CancelRest {
 		t.Errorf("%+v", y)
 	}
-	if z.Policy != flowfabric.Quorum || z.K != 1 || !z.CancelRest {
+	if z.Policy != codes.Quorum || z.K != 1 || !z.CancelRest {
 		t.Errorf("%+v", z)
 	}
 	if string(z.Payload) != "bytes" || z.DelayUntil != at || fmt.Sprint(z.Edges) != fmt.Sprint([]engine.FlowEdge{{From: x.ID, Input: "left"}, {From: y.ID}}) || c.Name() != "c" || c.Kind() != "raw" {

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
@@ -36,7 +37,7 @@ type node struct {
 	graph  *graph
 	name   string
 	item   engine.NewExecution // without id, namespace and creator of the whole
-	policy flowfabric.GroupPolicy
+	policy string
 	k      int
 	cancel bool
 	there  bool // it is a member already: nothing but its name counts
@@ -67,7 +68,7 @@ func (n *node) refuse(format string, args ...any) {
 
 // add makes a node of a definition. It is always returned, so that what is wrong with it is reported with everything else.
 func add[In, Out any](g *graph, name string, def *handler.Definition[In, Out], in In, opts []NodeOption) *node {
-	n := &node{graph: g, name: name, policy: flowfabric.AllOf, into: map[*node]*edge{}, inputs: map[string]*edge{}}
+	n := &node{graph: g, name: name, policy: codes.AllOf, into: map[*node]*edge{}, inputs: map[string]*edge{}}
 	if err := validateName(name); err != nil {
 		n.refuse("%w", err)
 	}
@@ -197,17 +198,17 @@ func validateName(name string) error {
 }
 
 // policyNames are the options that set a policy.
-var policyNames = map[flowfabric.GroupPolicy]string{flowfabric.AnyOf: "AnyOf", flowfabric.AllEnded: "AllEnded", flowfabric.AnyFailed: "AnyFailed"}
+var policyNames = map[string]string{codes.AnyOf: "AnyOf", codes.AllEnded: "AllEnded", codes.AnyFailed: "AnyFailed"}
 
 // group checks what can be said about a node only when all its edges are known.
 func (n *node) group() error {
-	watches := n.policy == flowfabric.AllEnded || n.policy == flowfabric.AnyFailed
+	watches := n.policy == codes.AllEnded || n.policy == codes.AnyFailed
 	switch {
 	case len(n.edges) > limits.MaxFanIn:
 		return fmt.Errorf("%w: it depends on %d nodes, want at most %d", denied.FanIn, len(n.edges), limits.MaxFanIn)
-	case len(n.edges) == 0 && (n.policy == flowfabric.AnyOf || watches):
+	case len(n.edges) == 0 && (n.policy == codes.AnyOf || watches):
 		return fmt.Errorf("%w: %s without an edge", flowfabric.ErrInvalidInput, policyNames[n.policy])
-	case n.policy == flowfabric.Quorum && (n.k < 1 || n.k > len(n.edges)):
+	case n.policy == codes.Quorum && (n.k < 1 || n.k > len(n.edges)):
 		return fmt.Errorf("%w: Quorum(%d) of %d edges, want 1..%d", flowfabric.ErrInvalidInput, n.k, len(n.edges), len(n.edges))
 	case n.cancel && watches:
 		return fmt.Errorf("%w: CancelRemaining with %s: nothing remains when all have ended", flowfabric.ErrInvalidInput, policyNames[n.policy])

@@ -26,7 +26,7 @@ import (
 // The children join the flow of the execution, which must be [Growing] (or [Unsealed], and open still); else the execution fails
 // for good with category suspend_refused, as it does for other things that the server refuses. An execution that is in no flow starts one.
 //
-// Options are those of package suspend: Within, OnTimeout, Because (default suspend.ReasonChildren), ResumeAfter and Asking. With options
+// Options are those of package suspend: Within, OnTimeout, Because (default "waiting_for_children"), ResumeAfter and Asking. With options
 // the execution is suspended, as by suspend.Await: operators can resume it, and the wait has a place in lists of suspended executions. That
 // costs a call more. A time limit without OnTimeout ends the execution failed, and cancels the open children unless [Leave] is said. With
 // suspend.OnTimeout(suspend.Resume) the handler runs again, Wait returns flowfabric.ErrWaitTimeout, and [ChildNode.Outcome] and
@@ -159,7 +159,7 @@ func (s *ChildSet) plan(parent flowfabric.ExecutionID, continues int, namespace 
 
 // until is the suspension that ends with the children or with a condition.
 func (s *ChildSet) until(cond suspend.Condition, opts []suspend.Option) (*waithook.Wanted, error) {
-	asked := suspend.On(cond, append([]suspend.Option{suspend.Because(suspend.ReasonChildren)}, opts...)...)
+	asked := suspend.On(cond, append([]suspend.Option{suspend.Because("waiting_for_children")}, opts...)...)
 	w, ok := errors.AsType[*waithook.Wanted](asked)
 	if !ok {
 		return nil, asked

@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -53,7 +54,7 @@ func TestChildrenOutcomes(t *testing.T) {
 					t.Errorf("%+v", out)
 				}
 			case "nothing":
-				if out.Failure.Category != handler.CategoryAwaitIgnored || !out.Failure.Permanent {
+				if out.Failure.Category != codes.CategoryAwaitIgnored || !out.Failure.Permanent {
 					t.Errorf("%+v", out.Failure)
 				}
 			case "text only":

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -116,5 +117,5 @@ func undecodable(err error) error {
 	if err != nil && !is[*cipherError](err) {
 		err = Permanent(err)
 	}
-	return Category(CategoryDecode, err)
+	return Category(codes.CategoryDecode, err)
 }

@@ -16,7 +16,7 @@ import (
 
 func TestDefineDefaults(t *testing.T) {
 	d := handler.Define[string, string]("greet")
-	want := handler.Info{Kind: "greet", Lane: "default", Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}}
+	want := handler.Info{Kind: "greet", Lane: "default", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}
 	if d.Err() != nil || !reflect.DeepEqual(d.Info(), want) {
 		t.Fatalf("got %+v, %v; want %+v", d.Info(), d.Err(), want)
 	}
@@ -34,8 +34,8 @@ func TestDefineOptions(t *testing.T) {
 	tags["app.tenant"] = "changed"
 	want := handler.Info{Kind: "greet", Lane: "gpu", Priority: 9, Capabilities: []string{"arm", "cuda"}, Deadline: time.Hour, Tags: map[string]string{"app.tenant": "acme"},
 		Gates: []flowfabric.Gate{flowfabric.BudgetGate("acme"), flowfabric.BudgetGate("team"), flowfabric.QuotaGate("gpu")},
-		Policy: flowfabric.Policy{AttemptTimeout: time.Minute, StreamFrames: 50, MaxReclaims: 7, MaxReplays: 3, Retention: flowfabric.RetainAll(time.Hour), Retry: flowfabric.RetryPolicy{
-			MaxRetries: 5, Type: flowfabric.BackoffExponential, Initial: time.Second, Max: 2 * time.Minute, Multiplier: 2, Jitter: true}}}
+		Policy: flowfabric.Policy{AttemptTimeout: time.Minute, StreamFrames: 50, MaxReclaims: 7, MaxReplays: 3, Retention: valid.RetainAll(time.Hour), Retry: flowfabric.RetryPolicy{
+			MaxRetries: 5, Initial: time.Second, Max: 2 * time.Minute, Multiplier: 2, Jitter: true}}}
 	if d.Err() != nil || !reflect.DeepEqual(d.Info(), want) {
 		t.Fatalf("got %+v, %v; want %+v", d.Info(), d.Err(), want)
 	}
@@ -53,10 +53,10 @@ func TestDefineOptions(t *testing.T) {
 			t.Fatalf("%d retries, want those of the later option, %d", got, want)
 		}
 	}
-	if p := handler.Define[string, string]("greet", handler.NoRetry()).Info().Policy; valid.PackPolicy(p) != "" {
-		t.Fatalf("NoRetry is stored as %q, want no retries", valid.PackPolicy(p))
+	if p := handler.Define[string, string]("greet", flowfabric.Retries(0)).Info().Policy; valid.PackPolicy(p) != "" {
+		t.Fatalf("no retry is stored as %q, want no retries", valid.PackPolicy(p))
 	}
-	custom := flowfabric.RetryPolicy{MaxRetries: 2, Type: flowfabric.BackoffFixed, Initial: time.Second, Categories: []string{"rate_limited"}}
+	custom := flowfabric.RetryPolicy{MaxRetries: 2, Fixed: true, Initial: time.Second, Categories: []string{"rate_limited"}}
 	if p := handler.Define[string, string]("greet", handler.RetryPolicy(custom)).Info().Policy; !reflect.DeepEqual(p.Retry, custom) {
 		t.Fatalf("got %+v, want %+v", p.Retry, custom)
 	}
@@ -81,9 +81,9 @@ func TestDefineRefuses(t *testing.T) {
 		want error
 		says string
 	}{
-		{"empty kind", "", handler.NoRetry(), flowfabric.ErrInvalidInput, "1..64"},
-		{"long kind", strings.Repeat("k", 65), handler.NoRetry(), flowfabric.ErrInvalidInput, "1..64"},
-		{"brace in kind", "a{b", handler.NoRetry(), flowfabric.ErrInvalidInput, "kind"},
+		{"empty kind", "", flowfabric.Retries(0), flowfabric.ErrInvalidInput, "1..64"},
+		{"long kind", strings.Repeat("k", 65), flowfabric.Retries(0), flowfabric.ErrInvalidInput, "1..64"},
+		{"brace in kind", "a{b", flowfabric.Retries(0), flowfabric.ErrInvalidInput, "kind"},
 		{"nil option", "k", nil, flowfabric.ErrInvalidInput, "option 0 is nil"},
 		{"budget", "k", flowfabric.Budgets("no name"), flowfabric.ErrInvalidInput, `budget "no name"`},
 		{"nine quotas", "k", flowfabric.Quotas(strings.Split("abcdefghi", "")...), flowfabric.ErrInvalidInput, "0 budgets and 9 quotas or limits, want at most 16 and 8"},
@@ -154,7 +154,7 @@ func TestEncodeLimit(t *testing.T) {
 // Neither 0 nor -1 may mean the default of a policy.
 func TestMaxReplaysNever(t *testing.T) {
 	for n, want := range map[int]int{-1: -1, 0: -1, 1: 1, 1000: 1000} {
-		d := handler.Define[string, string]("k", handler.NoRetry(), handler.MaxReplays(n))
+		d := handler.Define[string, string]("k", flowfabric.Retries(0), handler.MaxReplays(n))
 		if p := d.Info().Policy; d.Err() != nil || p.MaxReplays != want || valid.PackPolicy(p) == "" {
 			t.Errorf("MaxReplays(%d): %+v, packed %q, %v", n, p, valid.PackPolicy(p), d.Err())
 		}

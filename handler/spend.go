@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -381,7 +382,7 @@ func (t *Task) charged(ctx context.Context, out Outcome) Outcome {
 		return out
 	}
 	if stopped.err.Action == admission.HardFail {
-		return failed(CategoryOverBudget, Permanent(stopped.err))
+		return failed(codes.CategoryOverBudget, Permanent(stopped.err))
 	}
 	pause := blockedAtMost
 	if left := stopped.err.Left; left > 0 {

@@ -123,7 +123,7 @@ func waitpointOf(r suspend.Record, which string) (found suspend.Waitpoint) {
 		if w.ID.String() == which {
 			return w
 		}
-		if w.Key == which && (found.Key == "" || w.State.Open() || !found.State.Open() && w.ClosedAt.After(found.ClosedAt)) {
+		if w.Key == which && (found.Key == "" || w.Open() || !found.Open() && w.ClosedAt.After(found.ClosedAt)) {
 			found = w
 		}
 	}
@@ -133,7 +133,7 @@ func waitpointOf(r suspend.Record, which string) (found suspend.Waitpoint) {
 // judge refuses an answer that is none of the choices of the question that is open. The wait would ignore it, too, and nobody would notice.
 func judge(r suspend.Record, which, name string) error {
 	w := waitpointOf(r, which)
-	if r.Question == nil || !r.ClosedAt.IsZero() || !w.State.Open() || w.Suspension != r.ID {
+	if r.Question == nil || !r.ClosedAt.IsZero() || !w.Open() || w.Suspension != r.ID {
 		return nil
 	}
 	var names []string

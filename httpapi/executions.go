@@ -112,7 +112,7 @@ func (s *submission) options(c *call) (*handler.Definition[[]byte, []byte], []cl
 		add(flowfabric.Deadline(ms(s.DeadlineMs)))
 	}
 	for outcome, seconds := range s.RetentionS {
-		add(flowfabric.RetentionOf(flowfabric.PublicState(outcome), times(seconds, time.Second)))
+		add(flowfabric.Retention(times(seconds, time.Second), flowfabric.PublicState(outcome)))
 	}
 	for _, l := range s.Limits {
 		add(flowfabric.LimitKey(l.Key, flowfabric.Limit{Concurrency: l.Concurrency, Rate: l.Rate, Per: ms(l.PerMs)}))

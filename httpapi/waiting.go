@@ -181,7 +181,7 @@ func (c *call) closeWaitpoint(f flowfabric.Fence, b *closeWaitpointBody) (*alrea
 	id, open := uuid.New(), false // of nobody: the server judges the lease first
 	for _, w := range r.Waitpoints {
 		if w.Key == b.Key && !open {
-			id, open = w.ID, w.State.Open()
+			id, open = w.ID, w.Open()
 		}
 	}
 	before, err := c.h.conn.Engine.CloseWaitpoint(c.ctx(), f, id)
@@ -389,7 +389,7 @@ func (c *call) pending(f flowfabric.Fence, keys []string) (map[string]uuid.UUID,
 	}
 	pending := map[string]uuid.UUID{}
 	for _, w := range r.Waitpoints {
-		if w.State == suspend.WaitpointPending {
+		if w.State == "pending" {
 			pending[w.Key] = w.ID
 		}
 	}
@@ -468,7 +468,7 @@ func (b *childrenBody) until() (*waithook.Wanted, error) {
 			return nil, err
 		}
 	}
-	s := suspendBody{Reason: cmp.Or(b.Reason, string(suspend.ReasonChildren)), WithinMs: b.WithinMs, OnTimeout: b.OnTimeout, ResumeAfterMs: b.ResumeAfterMs}
+	s := suspendBody{Reason: cmp.Or(b.Reason, string("waiting_for_children")), WithinMs: b.WithinMs, OnTimeout: b.OnTimeout, ResumeAfterMs: b.ResumeAfterMs}
 	w, err := s.on(b.Wait, cond)
 	if err == nil {
 		w.Condition = waithook.ChildrenOr(w.Condition)

@@ -113,7 +113,7 @@ func (k *Kind) questions(who caller, r suspend.Record) map[string]asked {
 		return open
 	}
 	for _, w := range r.Waitpoints {
-		if w.State.Open() && w.Suspension == r.ID && w.Matched == 0 {
+		if w.Open() && w.Suspension == r.ID && w.Matched == 0 {
 			key := w.ID.String()
 			open[key] = asked{to: address{waitpoint: w.ID, once: key}, question: r.Question, form: k.form(w.Key, "an answer")}
 		}

@@ -356,7 +356,7 @@ var methods = []method{
 	}},
 	{"Admin.Lanes", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Lanes(s.ctx, "")) }},
 	{"Admin.SetLane", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).SetLane(s.ctx, "other", admin.LaneChange{State: admin.LaneActive, Retention: admin.EveryOutcome(time.Hour), Ageing: new(time.Minute)})
+		return admin.New(c).SetLane(s.ctx, "other", admin.LaneChange{State: admin.LaneActive, Retention: everyOutcome(time.Hour), Ageing: new(time.Minute)})
 	}},
 	{"Admin.SetLane weight", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).SetLane(s.ctx, "other", admin.LaneChange{Namespace: "acme", Weight: new(3)})
@@ -556,4 +556,9 @@ func TestEveryClientMethodIsSomebodysJob(t *testing.T) {
 			}
 		}
 	})
+}
+
+// everyOutcome is a retention of d for all outcomes.
+func everyOutcome(d time.Duration) map[flowfabric.PublicState]time.Duration {
+	return map[flowfabric.PublicState]time.Duration{flowfabric.Completed: d, flowfabric.Failed: d, flowfabric.Cancelled: d, flowfabric.Expired: d}
 }

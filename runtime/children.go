@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
@@ -40,13 +41,13 @@ func (j *job) children(outcome *handler.Outcome, task *handler.Task, resume **su
 		*outcome = handler.Outcome{Kind: handler.OutcomeCancel, Reason: "wait for children: the flow was cancelled", Err: err}
 	case turnedAway(err): // by what an operator may change
 		*outcome = refusedOutcome("wait for children", err)
-		outcome.Failure.Category, outcome.Failure.Permanent = handler.CategorySuspend, false
+		outcome.Failure.Category, outcome.Failure.Permanent = codes.CategorySuspend, false
 	case j.held.Check() != nil || notOurs(err) || flowfabric.ClassOf(err) == flowfabric.ClassRetry:
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
 	default:
 		j.logger().Error("flowfabric: the server refuses to wait for children; the attempt fails", "error", err)
 		refused := refusedOutcome("wait for children", err)
-		refused.Failure.Category = handler.CategorySuspend
+		refused.Failure.Category = codes.CategorySuspend
 		if errors.Is(err, denied.Idempotency) {
 			refused.Failure.Reason += " (a child was made before with another input: inputs must be the same in every run, compute them in a step)"
 		}

@@ -19,7 +19,7 @@ import (
 
 // slow is a kind whose handler runs until it is cancelled.
 func slow(cancelled *atomic.Int32) handler.Binding {
-	return handler.Bind(handler.Define[string, string]("slow", handler.NoRetry()), func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
+	return handler.Bind(handler.Define[string, string]("slow", flowfabric.Retries(0)), func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
 		<-ctx.Done()
 		if errors.Is(context.Cause(ctx), flowfabric.ErrCancelled) {
 			cancelled.Add(1)
@@ -28,7 +28,7 @@ func slow(cancelled *atomic.Int32) handler.Binding {
 	})
 }
 
-var slowly = handler.Define[string, string]("slow", handler.NoRetry())
+var slowly = handler.Define[string, string]("slow", flowfabric.Retries(0))
 
 // Fail-fast: the parent goes on when one child has failed, and the other is cancelled, of which its handler hears.
 func TestChildrenFailFast(t *testing.T) {

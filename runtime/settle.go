@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
@@ -141,7 +142,7 @@ func (j *job) completeAndWait(result []byte) error {
 // refusedOutcome is what becomes of something that the server will never accept.
 func refusedOutcome(what string, err error) handler.Outcome {
 	return handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{
-		Category: handler.CategoryHandlerError, Reason: what + " refused: " + err.Error(), Permanent: true}}
+		Category: codes.CategoryHandlerError, Reason: what + " refused: " + err.Error(), Permanent: true}}
 }
 
 // dropped is how loudly, and in which words, the loss of a hold is told: what somebody asked for is no surprise. A nil

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
@@ -45,7 +46,7 @@ func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, resume **sus
 	default:
 		j.logger().Error("flowfabric: the server refuses to suspend; the attempt fails", "error", err)
 		refused := refusedOutcome("suspend", err)
-		refused.Failure.Category = handler.CategorySuspend
+		refused.Failure.Category = codes.CategorySuspend
 		// Keys are configuration, which somebody may repair before the next attempt.
 		refused.Failure.Permanent = !errors.Is(err, denied.NoTokenKeys) && !errors.Is(err, denied.KidNotCurrent)
 		*outcome = refused

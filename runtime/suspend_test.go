@@ -291,9 +291,9 @@ func TestWaitMistakes(t *testing.T) {
 		return handlers[in](ctx, task, in)
 	}))
 	for name, want := range map[string][2]string{
-		"ignored":   {handler.CategoryAwaitIgnored, "wait go had asked to suspend"},
-		"in a step": {handler.CategoryHandlerError, "wait go is inside step s"},
-		"closed":    {handler.CategorySuspend, "suspend refused"},
+		"ignored":   {codes.CategoryAwaitIgnored, "wait go had asked to suspend"},
+		"in a step": {codes.CategoryHandlerError, "wait go is inside step s"},
+		"closed":    {codes.CategorySuspend, "suspend refused"},
 	} {
 		got := w.reach(w.submit(name), codes.Failed)
 		if reason := got.AttemptLog[0].Reason; got.FailureCategory != want[0] || !strings.Contains(reason, want[1]) || got.Attempts != 1 {
@@ -317,7 +317,7 @@ func TestNoTokenKeys(t *testing.T) {
 		}
 		return suspend.Await[string](ctx, task, "go")
 	}))
-	for in, category := range map[string]string{"await": handler.CategorySuspend, "pending": handler.CategoryHandlerError} {
+	for in, category := range map[string]string{"await": codes.CategorySuspend, "pending": codes.CategoryHandlerError} {
 		got := w.reach(w.submit(in, retries(1)), codes.Failed)
 		if reason := got.AttemptLog[0].Reason; got.FailureCategory != category || got.Retries != 1 || !strings.Contains(reason, suspend.EnvTokenKeys) {
 			t.Errorf("%s: %d retries, category %s, %s", in, got.Retries, got.FailureCategory, reason)

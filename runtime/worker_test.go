@@ -88,7 +88,7 @@ func TestFailureCategories(t *testing.T) {
 		}
 		return "", errors.New("no")
 	}))
-	for in, want := range map[any]string{"panic": handler.CategoryPanic, "goexit": handler.CategoryPanic, "error": handler.CategoryHandlerError, 7: handler.CategoryDecode} {
+	for in, want := range map[any]string{"panic": codes.CategoryPanic, "goexit": codes.CategoryPanic, "error": codes.CategoryHandlerError, 7: codes.CategoryDecode} {
 		got := w.reach(w.submit(in), codes.Failed)
 		if got.FailureCategory != want {
 			t.Errorf("%v: category %q, want %q", in, got.FailureCategory, want)
@@ -157,7 +157,7 @@ func TestAttemptTimeout(t *testing.T) {
 	if cause := <-causes; !errors.Is(cause, flowfabric.ErrAttemptTimeout) {
 		t.Errorf("cause %v", cause)
 	}
-	if got := w.reach(id, codes.Failed, codes.Expired); got.FailureCategory != handler.CategoryTimeout {
+	if got := w.reach(id, codes.Failed, codes.Expired); got.FailureCategory != codes.CategoryTimeout {
 		t.Errorf("category %q", got.FailureCategory)
 	}
 }
@@ -258,7 +258,7 @@ func TestMiddleware(t *testing.T) {
 	}}, greetBinding())
 	ok, bad := w.submit("x"), w.submit("panic")
 	w.reach(ok, codes.Completed)
-	if got := w.reach(bad, codes.Failed); got.FailureCategory != handler.CategoryPanic {
+	if got := w.reach(bad, codes.Failed); got.FailureCategory != codes.CategoryPanic {
 		t.Errorf("category %q", got.FailureCategory)
 	}
 	if err := worker.stop(); err != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
-// Reason says why an execution waits, as dashboards show it.
+// Reason says why an execution waits, as dashboards show it: one of the constants, or paused_by_policy, paused_by_budget, step_boundary,
+// manual_pause, or waiting_for_children, which is the default of waits for children.
 type Reason string
 
 // The reasons. The default is ReasonSignal.
@@ -26,11 +27,6 @@ const (
 	ReasonCallback   Reason = "waiting_for_callback"
 	ReasonToolResult Reason = "waiting_for_tool_result"
 	ReasonReview     Reason = "waiting_for_operator_review"
-	ReasonPolicy     Reason = "paused_by_policy"
-	ReasonBudget     Reason = "paused_by_budget"
-	ReasonStep       Reason = "step_boundary"
-	ReasonPause      Reason = "manual_pause"
-	ReasonChildren   Reason = "waiting_for_children" // the default of waits for children, see package flow
 )
 
 // Behaviour is what happens when a wait lasts longer than [Within] allows. No retry policy applies.
@@ -321,7 +317,7 @@ func want(name string, cond Condition, o options) (*waithook.Wanted, error) {
 		return nil, fmt.Errorf("%w: OnTimeout is %q, want Fail, Cancel, Expire, Resume, Remind, Notice or Escalate", flowfabric.ErrInvalidInput, string(o.behaviour))
 	}
 	switch o.reason {
-	case ReasonSignal, ReasonApproval, ReasonCallback, ReasonToolResult, ReasonReview, ReasonPolicy, ReasonBudget, ReasonStep, ReasonPause, ReasonChildren:
+	case ReasonSignal, ReasonApproval, ReasonCallback, ReasonToolResult, ReasonReview, "paused_by_policy", "paused_by_budget", "step_boundary", "manual_pause", "waiting_for_children":
 	default:
 		return nil, fmt.Errorf("%w: Because is %q, want one of the Reason constants", flowfabric.ErrInvalidInput, string(o.reason))
 	}

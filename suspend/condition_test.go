@@ -122,7 +122,7 @@ func TestOptionsOfAWait(t *testing.T) {
 		says string
 	}{
 		"defaults":             {Signal("a"), nil, nil, ""},
-		"ten years":            {Signal("a"), []Option{Within(limits.MaxDelay), OnTimeout(Escalate), Because(ReasonPause), ResumeAfter(limits.MaxResumeDelay)}, nil, ""},
+		"ten years":            {Signal("a"), []Option{Within(limits.MaxDelay), OnTimeout(Escalate), Because("manual_pause"), ResumeAfter(limits.MaxResumeDelay)}, nil, ""},
 		"timeout":              {Timeout(), []Option{Within(1)}, nil, ""},
 		"timeout without":      {Timeout(), nil, denied.Condition, "timeout_only_without_deadline"},
 		"negative":             {Signal("a"), []Option{Within(-1)}, flowfabric.ErrInvalidInput, "Within is -1ns"},

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
@@ -350,7 +351,7 @@ func (f putFlags) definition(namespace string) (schedule.Definition, error) {
 	if err != nil {
 		return d, err
 	}
-	retry := flowfabric.DefaultRetry()
+	retry := valid.DefaultRetry()
 	if retry.MaxRetries = f.retries; f.retries == 0 {
 		retry = flowfabric.RetryPolicy{}
 	}

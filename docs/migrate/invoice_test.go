@@ -168,7 +168,7 @@ func TestSubmitInvoice(t *testing.T) {
 		}
 		w.Sleep(10 * time.Minute)
 		s, err := exec.Get(t.Context())
-		if err != nil || s.State.Public != flowfabric.Expired || s.Attempts != 6 || s.FailureCategory != handler.CategoryTimeout || s.Priority != 100 {
+		if err != nil || s.State.Public != flowfabric.Expired || s.Attempts != 6 || s.FailureCategory != "attempt_timeout" || s.Priority != 100 {
 			t.Errorf("%s after %d attempts, %s, priority %d: %v", s.State.Public, s.Attempts, s.FailureCategory, s.Priority, err)
 		}
 		if first := s.StartedAt.Sub(began); first < time.Minute || first > time.Minute+2*time.Second {

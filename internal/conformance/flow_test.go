@@ -5,6 +5,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
@@ -101,7 +102,7 @@ var flowScenarios = []scenario{
 		for i := range 20 { // ten of them are waited for, ten lead to one that has had enough
 			g.node(fmt.Sprint("d", i), []string{all[i], all[i+20]}, func(m *engine.FlowMember) {
 				if i >= 10 {
-					m.Policy = flowfabric.AnyOf
+					m.Policy = codes.AnyOf
 				}
 			})
 		}

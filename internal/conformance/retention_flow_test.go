@@ -7,11 +7,12 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // briefly keeps a member for a minute after its end.
 func briefly(m *engine.FlowMember) {
-	m.Kind, m.NewExecution.Policy.Retention = "node", flowfabric.RetainAll(time.Minute)
+	m.Kind, m.NewExecution.Policy.Retention = "node", valid.RetainAll(time.Minute)
 }
 
 var flowRetentionScenarios = []scenario{
@@ -47,7 +48,7 @@ var flowRetentionScenarios = []scenario{
 	{name: "after its flow ends, a member stays at most as long again as it had to", run: func(w *env) {
 		g := w.flowOfNodes().node("slow", nil, ofNodes).node("fast", nil, func(m *engine.FlowMember) {
 			ofNodes(m)
-			m.NewExecution.Policy.Retention = flowfabric.RetainAll(time.Second)
+			m.NewExecution.Policy.Retention = valid.RetainAll(time.Second)
 		})
 		g.submit(engine.SealClosed)
 		claims := g.claim()

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
@@ -20,7 +21,7 @@ const day = 24 * time.Hour
 
 // kept gives a new execution a retention of its own.
 func kept(d time.Duration) option {
-	return func(x *engine.NewExecution) { x.Policy.Retention = flowfabric.RetainAll(d) }
+	return func(x *engine.NewExecution) { x.Policy.Retention = valid.RetainAll(d) }
 }
 
 // purgeAt is when an ended execution may be purged, from its end; -1 when it is not filed.

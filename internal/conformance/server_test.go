@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // refusedWhenFull are the functions that a server over its memory limit refuses, each with what it would add. Every other one works:
@@ -117,7 +118,7 @@ var serverScenarios = []scenario{
 		}
 	}},
 	{name: "an idle execution takes at most 2 KiB of memory", needs: []string{"MemoryFigures"}, run: func(w *env) {
-		policy := flowfabric.Policy{Retry: flowfabric.DefaultRetry(), AttemptTimeout: time.Minute}
+		policy := flowfabric.Policy{Retry: valid.DefaultRetry(), AttemptTimeout: time.Minute}
 		policy.Retry.MaxRetries = 50
 		id := w.create(func(x *engine.NewExecution) {
 			x.Namespace, x.Lane, x.Kind, x.Creator = strings.Repeat("n", 64), strings.Repeat("l", 64), strings.Repeat("k", 64), strings.Repeat("c", 64)

@@ -165,7 +165,7 @@ var settleScenarios = []scenario{
 			w.tick()
 		}
 		w.cancel(id)
-		fixed := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 2, Type: flowfabric.BackoffFixed, Initial: 7 * time.Second, Max: time.Second}))
+		fixed := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 2, Fixed: true, Initial: 7 * time.Second, Max: time.Second}))
 		same(w, "fixed", w.fail(k.one(fixed).Fence, "x").RetryIn, 7*time.Second)
 		none := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Minute, Multiplier: 2}))
 		o := w.fail(k.one(none).Fence, "x")

@@ -585,7 +585,7 @@ var liveScenarios = []scenario{
 		failed := w.now()
 		ended := of(stream.TailAttemptEnd, 0)
 		same(w, "its end", words(ended.Reason, ended.Category, ended.Message, ended.Recorded, failed-ended.At.UnixMilli() < 5000),
-			words(stream.AttemptFailed, "io", "because", 2, true))
+			words("attempt_failure", "io", "because", 2, true))
 		retry := last(stream.TailRetry)
 		same(w, "the retry", words(retry.Attempt, retry.Type, retry.At.UnixMilli(), retry.Category, retry.Message),
 			words(1, flowfabric.AttemptRetry, w.at(id, "du"), "io", "because"))
@@ -605,7 +605,7 @@ var liveScenarios = []scenario{
 		w.advance(ttl)
 		w.settleTime()
 		ended = of(stream.TailAttemptEnd, 1)
-		same(w, "the lease ran out", words(ended.Reason, ended.Category), words(stream.AttemptLeaseExpired, "lease_expired"))
+		same(w, "the lease ran out", words(ended.Reason, ended.Category), words("lease_expired", "lease_expired"))
 		retry = last(stream.TailRetry)
 		same(w, "the reclaim", words(retry.Attempt, retry.Type, retry.At.IsZero(), retry.Category), words(2, flowfabric.AttemptReclaim, true, "lease_expired"))
 		f = w.worker("w2").one(id).Fence

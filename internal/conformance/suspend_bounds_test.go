@@ -276,7 +276,7 @@ var boundScenarios = []scenario{
 			}
 			keys := map[string]string{}
 			for _, p := range r.Waitpoints {
-				if p.State.Open() {
+				if p.Open() {
 					keys[p.ID.String()] = p.Key
 				}
 			}

@@ -112,7 +112,7 @@ var pendingScenarios = []scenario{
 			w.tooLate("deliver", id, m, "pending_expired")
 		}
 		refused() // by the clock, before the tick has seen it
-		same(w, "open", w.waitpoint(id, m).State, suspend.WaitpointPending)
+		same(w, "open", w.waitpoint(id, m).State, "pending")
 		same(w, "expired", w.tick().Waitpoints, 2)
 		p := w.waitpoint(id, m)
 		same(w, "closed", words(p.State, p.CloseReason, p.Signals), "expired pending_expired 1")

@@ -57,7 +57,7 @@ var reuseScenarios = []scenario{
 			got, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(waitFor(names(1, 1, "go")), onPending(m)))
 			w.no(err)
 			w.check()
-			same(w, "satisfied", words(got.Satisfied, len(got.Resume.Signals), w.waitpoint(c.Fence.Execution, m).State), words(true, 1, suspend.WaitpointClosed))
+			same(w, "satisfied", words(got.Satisfied, len(got.Resume.Signals), w.waitpoint(c.Fence.Execution, m).State), words(true, 1, "closed"))
 			w.reset()
 		}
 	}},

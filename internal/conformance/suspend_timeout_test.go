@@ -347,7 +347,7 @@ var timeoutScenarios = []scenario{
 					continue
 				}
 				w.is(errs[i], denied.WaitpointExpired)
-				same(w, "expired", words(w.stateOf(id), p.State == suspend.WaitpointPending || p.State == suspend.WaitpointExpired), "A1 true")
+				same(w, "expired", words(w.stateOf(id), p.State == "pending" || p.State == "expired"), "A1 true")
 				w.no(w.complete(c.Fence, "").Err)
 				expired++
 			}

@@ -469,7 +469,7 @@ var waitpointScenarios = []scenario{
 func (w *env) bound(id flowfabric.ExecutionID) engine.Minted {
 	w.Helper()
 	for _, p := range w.record(id).Waitpoints {
-		if p.State == suspend.WaitpointActive {
+		if p.State == "active" {
 			m := minted(p.Key)
 			m.ID = p.ID
 			_, err := w.e.ReissueToken(w.ctx, id, m, "op")

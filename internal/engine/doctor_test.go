@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // What Diagnose tells of a healthy server of each kind, and that it changes nothing.
@@ -267,7 +268,7 @@ func TestDiagnoseWork(t *testing.T) {
 			submit := func(partition uint16, lane, kind string, caps ...string) {
 				t.Helper()
 				made, err := e.CreateExecutions(t.Context(), partition, []NewExecution{{ID: flowfabric.NewExecutionID(partition), Namespace: "shop", Lane: lane,
-					Kind: kind, Capabilities: caps, Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}}})
+					Kind: kind, Capabilities: caps, Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}})
 				if err := cmp.Or(err, made[0].Err); err != nil {
 					t.Fatal(err)
 				}
@@ -321,7 +322,7 @@ func TestMaxClasses(t *testing.T) {
 		items := []NewExecution{}
 		for i := range n {
 			items = append(items, NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "shop", Lane: "default", Kind: "k" + strconv.Itoa(first+i),
-				Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}})
+				Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}})
 		}
 		made, err := e.CreateExecutions(t.Context(), 0, items)
 		for _, m := range made {
@@ -373,7 +374,7 @@ func TestDiagnoseClockSteps(t *testing.T) {
 				return d.Store
 			}
 			const partition = 1
-			x := NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "n", Lane: "l", Kind: "k", Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}}
+			x := NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "n", Lane: "l", Kind: "k", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}
 			if made, err := e.CreateExecutions(t.Context(), partition, []NewExecution{x}); err != nil || made[0].Err != nil {
 				t.Fatal(err, made)
 			}

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -93,7 +94,7 @@ func (f Facts) KeptUntil() time.Time {
 	if how == flowfabric.Completed {
 		usual = 24 * time.Hour
 	}
-	return f.CompletedAt.Add(cmp.Or(f.Policy.Retention.Of(how), f.Lane.Retention.Of(how), usual))
+	return f.CompletedAt.Add(cmp.Or(valid.RetentionOf(f.Policy.Retention, how), valid.RetentionOf(f.Lane.Retention, how), usual))
 }
 
 // Values of [Facts.Released].

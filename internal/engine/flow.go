@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -39,7 +40,7 @@ type FlowCreated struct {
 type FlowMember struct {
 	NewExecution
 	Node       string // its name in the flow, 1..64 bytes without control characters
-	Policy     flowfabric.GroupPolicy
+	Policy     string
 	K          int  // of a quorum, 1..len(Edges)
 	CancelRest bool // once its group is decided, cancel the upstreams that have not ended
 	Edges      []FlowEdge
@@ -175,7 +176,7 @@ func memberArgs(op string, args []string, partition uint16, members []FlowMember
 
 // appendEdges adds what makes an item a member.
 func (m *FlowMember) appendEdges(args []string) []string {
-	policy, rest := cmp.Or(m.Policy, flowfabric.AllOf), "run"
+	policy, rest := cmp.Or(m.Policy, codes.AllOf), "run"
 	if m.CancelRest {
 		rest = "cancel"
 	}

@@ -175,7 +175,7 @@ func groupRecord(text string) *GroupRecord {
 	if n, _ := fmt.Sscanf(text, "%s %d %s %d %d %d %d %s %d", &policy, &g.K, &after, &g.Total, &g.Succeeded, &g.Failed, &g.Skipped, &state, &unneeded); n < 8 {
 		return nil
 	}
-	g.Policy, g.CancelRest = flowfabric.GroupPolicy(policy), after == "cancel"
+	g.Policy, g.CancelRest = policy, after == "cancel"
 	g.Optional = strings.Count(text, " ") == 8
 	g.Pending, g.Satisfied, g.Impossible = state == "p", state == "s", state == "i"
 	return &g

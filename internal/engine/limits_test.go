@@ -57,7 +57,7 @@ func TestCreateLimits(t *testing.T) {
 			"tag value of 256":   {func(x *NewExecution) { x.Tags = map[string]string{"a.b": strings.Repeat("v", 256)} }, nil},
 			"tag value of 257":   {func(x *NewExecution) { x.Tags = map[string]string{"a.b": strings.Repeat("v", 257)} }, flowfabric.ErrInvalidInput},
 			"tag without a dot":  {func(x *NewExecution) { x.Tags = map[string]string{"ab": "v"} }, flowfabric.ErrInvalidInput},
-			"a policy":           {func(x *NewExecution) { x.Policy.Retry = flowfabric.DefaultRetry() }, nil},
+			"a policy":           {func(x *NewExecution) { x.Policy.Retry = valid.DefaultRetry() }, nil},
 			"16 retry reasons":   {func(x *NewExecution) { x.Policy.Retry = reasons(16) }, nil},
 			"a year per attempt": {func(x *NewExecution) { x.Policy.AttemptTimeout = 365 * 24 * time.Hour }, nil},
 		} {
@@ -85,7 +85,7 @@ func manyTags(n int) map[string]string {
 }
 
 func reasons(n int) flowfabric.RetryPolicy {
-	p := flowfabric.DefaultRetry()
+	p := valid.DefaultRetry()
 	for i := range n {
 		p.Categories = append(p.Categories, strings.Repeat(string(rune('a'+i)), 64))
 	}

@@ -146,7 +146,7 @@ func (e *Engine) deliver(ctx context.Context, f function, id flowfabric.Executio
 		return suspend.Delivered{}, err
 	}
 	out := suspend.Delivered{Signal: r.uuid(), Effect: r.text()}
-	out.Open = waitpointStates[r.text()].Open()
+	out.Open = openState(r.text())
 	out.Duplicate = r.already && out.Signal != s.ID
 	return out, r.fail()
 }
@@ -258,7 +258,7 @@ func (e *Engine) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, wa
 	if err != nil {
 		return suspend.Asked{}, err
 	}
-	out := suspend.Asked{Question: r.question(r.text()), Open: waitpointStates[r.text()].Open()}
+	out := suspend.Asked{Question: r.question(r.text()), Open: openState(r.text())}
 	if text := r.text(); text != "" {
 		s, err := decodeSignal(text)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
@@ -29,7 +30,7 @@ func TestFlowFaults(t *testing.T) {
 			x.node("a")
 			x.node("m", "a")
 			e := x.node("k", "m", "a")
-			e.Policy, e.CancelRest = flowfabric.AnyOf, true
+			e.Policy, e.CancelRest = codes.AnyOf, true
 			x.release()
 			x.complete("a")
 			x.sound()

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
@@ -234,14 +235,14 @@ func (x *flows) judge(e *engine.FlowMember) {
 	if n := len(e.Edges); n > 0 {
 		switch x.r.IntN(6) {
 		case 1:
-			e.Policy = flowfabric.AnyOf
+			e.Policy = codes.AnyOf
 		case 2:
-			e.Policy, e.K = flowfabric.Quorum, 1+x.r.IntN(n)
+			e.Policy, e.K = codes.Quorum, 1+x.r.IntN(n)
 		case 3:
-			e.Policy = flowfabric.AllEnded
+			e.Policy = codes.AllEnded
 			return
 		case 4:
-			e.Policy = flowfabric.AnyFailed
+			e.Policy = codes.AnyFailed
 			return
 		}
 		e.CancelRest = x.chance(50)
@@ -266,7 +267,7 @@ func (x *flows) item(id flowfabric.ExecutionID) engine.NewExecution {
 		e.Deadline = time.Duration(1+x.r.IntN(90)) * time.Second
 	}
 	if x.chance(40) {
-		e.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 1, Type: flowfabric.BackoffFixed, Initial: 2 * time.Second}
+		e.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 1, Fixed: true, Initial: 2 * time.Second}
 	}
 	if x.chance(10) {
 		e.Policy.MaxReclaims = 1
@@ -289,12 +290,12 @@ func (x *flows) truth(f *flowTruth, e engine.FlowMember, parent *member) *member
 		}
 	}
 	switch e.Policy {
-	case flowfabric.AnyOf:
+	case codes.AnyOf:
 		m.need = 1
-	case flowfabric.Quorum:
+	case codes.Quorum:
 		m.need = e.K
-	case flowfabric.AllEnded, flowfabric.AnyFailed:
-		m.watch, m.fault = true, e.Policy == flowfabric.AnyFailed
+	case codes.AllEnded, codes.AnyFailed:
+		m.watch, m.fault = true, e.Policy == codes.AnyFailed
 	}
 	m.spare = m.fault || !m.watch && slices.ContainsFunc(m.ups, func(up *member) bool { return up.spare })
 	if parent != nil {

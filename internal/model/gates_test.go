@@ -165,7 +165,7 @@ func (x *gateRun) create(p uint16) {
 	for _, gates := range [][]flowfabric.Gate{{q1}, {q1, q2}, {b, q1, q2}, {b}, {q2}, nil} {
 		for range 2 + x.r.IntN(3) {
 			e := engine.NewExecution{ID: flowfabric.MakeExecutionID(p, x.id().UUID()), Namespace: "default", Lane: "default", Kind: "k", Gates: gates}
-			e.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 1, Type: flowfabric.BackoffFixed, Initial: 2 * time.Second}
+			e.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 1, Fixed: true, Initial: 2 * time.Second}
 			e.Policy.MaxReclaims = 100
 			items, x.ids = append(items, e), append(x.ids, e.ID)
 		}

@@ -12,6 +12,11 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
+// DefaultRetry is the policy of a definition that says nothing: 3 retries, 1 s → 60 s, with jitter.
+func DefaultRetry() flowfabric.RetryPolicy {
+	return flowfabric.RetryPolicy{MaxRetries: 3, Initial: time.Second, Max: time.Minute, Multiplier: 2, Jitter: true}
+}
+
 // Policy reports the first field outside its bounds; the error wraps [denied.Policy].
 func Policy(p flowfabric.Policy) error {
 	bad := func(field string, got any, want string) error {
@@ -21,8 +26,6 @@ func Policy(p flowfabric.Policy) error {
 	switch {
 	case r.MaxRetries < 0 || r.MaxRetries > 1000:
 		return bad("Retry.MaxRetries", r.MaxRetries, "0..1000")
-	case r.Type != "" && r.Type != flowfabric.BackoffExponential && r.Type != flowfabric.BackoffFixed:
-		return bad("Retry.Type", fmt.Sprintf("%.48q", r.Type), "exponential or fixed")
 	case r.Initial < 0 || r.Initial > limits.MaxBackoff:
 		return bad("Retry.Initial", r.Initial, "0..168h")
 	case r.Max < 0 || r.Max > limits.MaxBackoff:
@@ -61,7 +64,7 @@ func PackPolicy(p flowfabric.Policy) string {
 		return ""
 	}
 	fixed, jitter := 0, 0
-	if r.Type == flowfabric.BackoffFixed {
+	if r.Fixed {
 		fixed = 1
 	}
 	if r.Jitter {
@@ -132,13 +135,13 @@ func UnpackPolicy(packed string) (flowfabric.Policy, error) {
 	}
 	p := flowfabric.Policy{
 		Retry: flowfabric.RetryPolicy{
-			MaxRetries: int(n[0]), Type: flowfabric.BackoffExponential, Initial: time.Duration(n[2]) * time.Millisecond,
+			MaxRetries: int(n[0]), Initial: time.Duration(n[2]) * time.Millisecond,
 			Max: time.Duration(n[3]) * time.Millisecond, Multiplier: float64(n[4]) / 1000, Jitter: n[5] == 1,
 		},
 		MaxReclaims: int(n[6]), MaxReplays: int(n[7]), StreamFrames: int(n[8]), Retention: kept,
 	}
 	if n[1] == 1 {
-		p.Retry.Type = flowfabric.BackoffFixed
+		p.Retry.Fixed = true
 	}
 	if p.MaxReplays == 0 {
 		p.MaxReplays = -1

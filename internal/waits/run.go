@@ -348,7 +348,7 @@ func (p *Run) token(ctx context.Context, w engine.Opened) (suspend.Token, error)
 	}
 	open := map[uuid.UUID]bool{}
 	for _, stored := range r.Waitpoints { // closed ones are forgotten at last
-		open[stored.ID] = stored.State.Open()
+		open[stored.ID] = stored.Open()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -416,7 +416,7 @@ func TestPendingWithoutItsKey(t *testing.T) {
 		return []byte(id.String() + " gone " + strings.Repeat("0", 32) + " 9000000000000 " + key)
 	}
 	open, closed, forgotten := uuid.New(), uuid.New(), uuid.New()
-	o := &opener{kept: []suspend.Waitpoint{{ID: open, State: suspend.WaitpointActive}, {ID: closed, State: suspend.WaitpointClosed}}}
+	o := &opener{kept: []suspend.Waitpoint{{ID: open, State: "active"}, {ID: closed, State: "closed"}}}
 	claim := engine.Claim{Steps: map[string][]byte{
 		engine.StepWaitpoint + "open": kept(open, "open"), engine.StepWaitpoint + "closed": kept(closed, "closed"),
 		engine.StepWaitpoint + "forgotten": kept(forgotten, "forgotten"),
