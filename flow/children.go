@@ -7,6 +7,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -65,7 +67,7 @@ func Leave() ChildrenOption { return childrenFunc(func(s *ChildSet) { s.leave = 
 //	}
 //	text, err := first.Result(ctx, t)
 func Children(wait string, opts ...ChildrenOption) *ChildSet {
-	s := &ChildSet{graph: newGraph("children "+wait, limits.MaxFanIn, flowfabric.ErrFanIn), wait: wait, mode: engine.WaitAll}
+	s := &ChildSet{graph: newGraph("children "+wait, limits.MaxFanIn, denied.FanIn), wait: wait, mode: engine.WaitAll}
 	for i, opt := range opts {
 		switch opt := opt.(type) {
 		case childrenFunc:
@@ -135,7 +137,7 @@ func (s *ChildSet) answer(outcomes []engine.ChildOutcome) {
 }
 
 // ChildError tells that a child has no result. It matches flowfabric.ErrFailed, ErrCancelled, ErrExpired or ErrSkipped, or
-// ErrNotTerminal for one that had not ended when the wait was over.
+// ErrState for one that had not ended when the wait was over.
 type ChildError struct {
 	Wait  string
 	Name  string
@@ -154,7 +156,7 @@ func (e *ChildError) Unwrap() error { return e.Err }
 
 // outcomeErrors are what the ends without a result are as errors.
 var outcomeErrors = map[flowfabric.PublicState]error{flowfabric.Failed: flowfabric.ErrFailed, flowfabric.Cancelled: flowfabric.ErrCancelled,
-	flowfabric.Expired: flowfabric.ErrExpired, flowfabric.Skipped: flowfabric.ErrSkipped, "": flowfabric.ErrNotTerminal}
+	flowfabric.Expired: flowfabric.ErrExpired, flowfabric.Skipped: flowfabric.ErrSkipped, "": denied.NotTerminal}
 
 // Outcome is how the child had ended when the wait was over: completed, failed, cancelled, expired or skipped; empty for one
 // that had not ended, also if [CancelRemaining] cancels it then, and while the wait is not over. It stays so in every run, whatever became
@@ -181,7 +183,7 @@ func (c *ChildNode[Out]) Result(ctx context.Context, t *handler.Task) (Out, erro
 			c.n.name, c.set.wait, flowfabric.ErrInvalidInput))
 	case o.Outcome != flowfabric.Completed:
 		err := &ChildError{Wait: c.set.wait, Name: c.n.name, ID: id, State: o.Outcome, Err: outcomeErrors[o.Outcome]}
-		return zero, handler.Category(handler.CategoryChild, handler.Permanent(err))
+		return zero, handler.Category(codes.CategoryChild, handler.Permanent(err))
 	}
 	raw, err := taskhook.ChildrenOf(t).Read(ctx, id, uint32(max(0, o.Attempt)))
 	if err != nil {

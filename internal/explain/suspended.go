@@ -94,7 +94,7 @@ func after(s *suspend.Record) string {
 func open(f engine.Facts) string {
 	var keys []string
 	for _, w := range f.Suspension.Waitpoints {
-		if w.State.Open() {
+		if w.Open() {
 			keys = append(keys, w.Key)
 		}
 	}

@@ -63,7 +63,7 @@ type AuditedPartition struct {
 	Repaired, Repairable, Lost int
 	Busy                       int
 	// Err says why the partition was not audited to its end: ErrPartitionFrozen (it is refused while frozen, thaw it
-	// first), ErrPartitionMissing, ErrAuditIncomplete after three tries that a moving slot or a failover ended.
+	// first), denied.PartitionMissing, ErrAuditIncomplete after three tries that a moving slot or a failover ended.
 	Err error
 }
 

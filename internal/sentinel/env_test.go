@@ -34,7 +34,7 @@ const (
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-var double = handler.Define[int, int]("double", handler.NoRetry())
+var double = handler.Define[int, int]("double", flowfabric.Retries(0))
 
 // env is a set of one test with an engine, a client and workers on it.
 type env struct {
