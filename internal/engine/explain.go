@@ -128,7 +128,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	header := r.pairs()
 	f.Open = int(r.number())
 	for range r.count(3) {
-		x := Other{ID: r.id(id.Partition()), Node: r.text()}
+		x := Other{ID: r.whole(id.Partition()), Node: r.text()}
 		x.State, _ = flowfabric.Project(flowfabric.Code(r.text()))
 		f.Others = append(f.Others, x)
 	}
