@@ -82,6 +82,8 @@ func (x *waiter) waits(mode engine.WaitMode, others map[string]flowfabric.Execut
 // told claims the waiter and tells what ended its wait, and how the others were then.
 func (x *waiter) told() string {
 	x.Helper()
+	x.k = x.worker("waiter")
+	x.k.can = func(r engine.Route) bool { return r.Lane == "waiter" }
 	c := x.k.one(x.id)
 	x.fence = c.Fence
 	kids, err := engine.DecodeChildren(x.p, c.Steps[engine.StepChildren+"wait"])
@@ -397,7 +399,7 @@ var awaitScenarios = []scenario{
 		w.refuses("nobody", flowfabric.ErrNotFound, nobody.UUID().String(), func() error { return check(nobody) })
 		purged := other.create()
 		other.cancel(purged)
-		_, err := other.e.PurgeExecution(other.ctx, purged, time.Hour)
+		_, err := other.e.PurgeExecution(other.ctx, purged, 24*time.Hour)
 		w.no(err)
 		w.refuses("purged", flowfabric.ErrResultPurged, purged.UUID().String(), func() error { return check(purged) })
 		w.is(check(x.id), flowfabric.ErrSelfEdge)
@@ -425,7 +427,7 @@ var awaitScenarios = []scenario{
 			args = append(args, "1."+flowfabric.NewExecutionID(1).UUID().String(), "1.0")
 		}
 		other.set(args...)
-		w.refuses("1,001 waiters", flowfabric.ErrFanIn, "1000", func() error { return check(a) })
+		w.refuses("1,001 waiters", flowfabric.ErrFanIn, a.UUID().String()+" 1000 executions wait for it", func() error { return check(a) })
 		other.cancel(a)
 		same(w, "told all", len(other.hash(other.k.Awaiting(a.UUID()))), 0)
 		other.reset()
@@ -435,12 +437,12 @@ var awaitScenarios = []scenario{
 		a, b := other.create(), other.create()
 		x := w.waiter()
 		x.waits(engine.WaitAll, map[string]flowfabric.ExecutionID{"a": a, "b": b})
-		for id, keep := range map[flowfabric.ExecutionID]time.Duration{a: time.Hour, b: time.Millisecond} {
+		for id, keep := range map[flowfabric.ExecutionID]time.Duration{a: 48 * time.Hour, b: 24 * time.Hour} {
 			other.cancel(id)
 			_, err := other.e.PurgeExecution(other.ctx, id, keep)
 			w.no(err)
 		}
-		other.advance(time.Minute)
+		other.advance(25 * time.Hour)
 		spread(w, other)
 		same(w, "told", x.told(), "children map[a:cancelled b:gone]")
 	}},

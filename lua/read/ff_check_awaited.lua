@@ -29,11 +29,11 @@ local function ff_check_awaited(ctx, argv)
       local missing = purge.missing(ctx, id)
       return reply.err(missing[2], id)
     end
-    if ff_check.waits(ctx, c, id, argv[2]) then return reply.err('cycle_detected', id .. ' waits for the waiter') end
+    if ff_check.waits(ctx, c, id, argv[2]) then return reply.err('cycle_detected', id, 'it waits for the waiter') end
     local mark = graph.outcome(c)
     if not mark and c.awaited and redis.call('HLEN', keys.awaiting(ctx.r, id)) >= 1000 and
         redis.call('HEXISTS', keys.awaiting(ctx.r, id), argv[2]) == 0 then
-      return reply.err('fan_in_too_large', id .. ': 1000 executions wait for it')
+      return reply.err('fan_in_too_large', id, '1000 executions wait for it')
     end
     out[#out + 1], out[#out + 2] = mark or '.', mark and core.attempt(c) or ''
   end
