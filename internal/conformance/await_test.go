@@ -106,6 +106,11 @@ func outcomeWords(kids []engine.ChildOutcome) map[string]string {
 	return got
 }
 
+// elsewhere is an execution of another partition, as functions name it.
+func elsewhere(id flowfabric.ExecutionID, name string) string {
+	return fmt.Sprintf("%d.%s", (id.Partition()+1)%partitions, id.Child("elsewhere", name).UUID())
+}
+
 // spread delivers the outboxes of partitions, as the owners of their ticks do, until all are empty.
 func spread(ws ...*env) {
 	for again := true; again; {
@@ -174,7 +179,7 @@ var awaitScenarios = []scenario{
 				w.reset()
 				other.reset()
 				ids := map[string]flowfabric.ExecutionID{"a": there.create(lane("a"), deadline(time.Hour)), "b": there.create(lane("b")), "c": there.create(lane("c"))}
-				x := w.waiter(timeout(24*time.Hour))
+				x := w.waiter(timeout(24 * time.Hour))
 				x.waits(c.mode, ids)
 				w.code(x.id, "S8")
 				spread(w, there)
@@ -223,7 +228,9 @@ var awaitScenarios = []scenario{
 			w.no(err)
 			looked[0].Node = "a"
 			steps := map[string]func(){
-				"before it is listed": func() { w.no(w.e.WaitOthers(w.ctx, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Others: looked})) },
+				"before it is listed": func() {
+					w.no(w.e.WaitOthers(w.ctx, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Others: looked}))
+				},
 				"before the suspension": func() { x.sleeps() },
 				"before it is asked":    func() { spread(w) },
 				"after it is asked":     func() { spread(other, w) },
