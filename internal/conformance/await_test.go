@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
 
@@ -468,6 +469,19 @@ var awaitScenarios = []scenario{
 		same(w, "over", f.over(), "wait children map[a:completed b: kid:]")
 		f.are(flowfabric.Cancelled, "kid")
 		other.code(b, "R1f")
+	}},
+	{name: "why tells for whom it waits", run: func(w *env) {
+		other := w.neighbour()
+		a, b := other.create(), other.create(lane("b"))
+		x := w.waiter()
+		x.waits(engine.WaitAll, map[string]flowfabric.ExecutionID{"a": a, "b": b})
+		spread(w, other)
+		other.ended(b, '+')
+		spread(w, other)
+		w.says(w.why(x.id), explain.WhyAwaitingKids, "suspended to wait for other executions", "all executions to end (1 of 2 have, 1 of them with success)",
+			fmt.Sprintf(`1 execution is open: "a" (%s) is waiting`, a), "when it is told that enough of them have ended")
+		other.worker("k").one(a)
+		w.says(w.why(x.id), explain.WhyAwaitingKids, "is active")
 	}},
 	{name: "a partition that does not answer keeps no other waiting, and is told later", run: func(w *env) {
 		other := w.neighbour()

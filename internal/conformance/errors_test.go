@@ -185,6 +185,8 @@ var errorScenarios = []scenario{
 						"R4i": "ff_release_execution", "G1i": "ff_release_execution",
 						"R2ai": "ff_delay_execution", "T1": "ff_complete_execution", "R3i": "ff_wait_children"}
 					switch {
+					case c.name == "ff_wait_others" && (code[0] == 'S' || code == "R2c"):
+						want = "ALREADY_SATISFIED" // the suspension followed
 					case own[string(code)] == c.name || c.name == "ff_cancel_execution" && (code == "T3" || code == "T3n"):
 						want = "ALREADY_SATISFIED"
 					case c.name == "ff_append_frames" && code[0] == 'T':

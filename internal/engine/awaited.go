@@ -58,19 +58,6 @@ func parseFull(partition uint16, text string) (flowfabric.ExecutionID, error) {
 	return flowfabric.MakeExecutionID(partition, id), err
 }
 
-// whole reads what full writes, or the id of an execution of a partition.
-func (r *reader) whole(partition uint16) flowfabric.ExecutionID {
-	s := r.text()
-	if r.err != nil {
-		return flowfabric.ExecutionID{}
-	}
-	id, err := parseFull(partition, s)
-	if err != nil {
-		r.stop("slot %d: %w", r.at-1, err)
-	}
-	return id
-}
-
 // CheckAwaited tells of executions of any partition that waiter is about to wait for how they ended, if they have (lua/read/ff_check_awaited.lua); Outcome
 // is empty of one that has not. Each partition is one call, or more.
 //
@@ -240,4 +227,29 @@ func (e *Engine) OpenAwaited(ctx context.Context, partition uint16, waiters []fl
 		}
 	}
 	return open, nil
+}
+
+// states reads those of executions that another partition knows.
+func (e *Engine) states(ctx context.Context, list []Other) error {
+	var builds []func(rueidis.Client) rueidis.Completed
+	var at []int
+	for i, x := range list {
+		if x.Apart && x.ID.Partition() < e.partitions {
+			key := keys.Of(x.ID.Partition()).Core(x.ID.UUID())
+			at, builds = append(at, i), append(builds, func(c rueidis.Client) rueidis.Completed { return c.B().Get().Key(key).Build() })
+		}
+	}
+	if len(builds) == 0 {
+		return nil
+	}
+	for n, answer := range e.plainAll(ctx, builds) {
+		text, err := answer.ToString()
+		if err != nil && !rueidis.IsRedisNil(err) {
+			return callError("read", err)
+		}
+		if core, err := record.Decode(text); err == nil {
+			list[at[n]].State, _ = flowfabric.Project(flowfabric.Code(core.Fields["s"]))
+		}
+	}
+	return nil
 }

@@ -57,7 +57,10 @@ local function ff_wait_others(ctx, argv)
   if not q then return bad end
   local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
-  if answer then return answer end
+  if answer then
+    if fence.released(c, f, 'u') then return reply.already('0') end -- and the suspension followed
+    return answer
+  end
   if redis.call('HEXISTS', keys.steps(ctx.r, f.id), wait.step(q.name)) == 1 then return reply.already('0') end -- and it is over
   local new = ff_others.new(ctx, f.id, q)
   local count = wait.listed(ctx, f.id, q.name) + #new
