@@ -1,9 +1,12 @@
 package conformance
 
 import (
+	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,24 +33,40 @@ func (w *env) neighbour() *env {
 // waiter is an execution that waits for others, and its holder.
 type waiter struct {
 	*env
-	k     *worker
+	by    *worker
 	id    flowfabric.ExecutionID
 	fence flowfabric.Fence
+	name  int // of waits after the first
+}
+
+// wait is the name of its wait.
+func (x *waiter) wait() string {
+	if x.name == 0 {
+		return "wait"
+	}
+	return fmt.Sprint("wait ", x.name)
+}
+
+// mine is a new worker that takes the waiter alone.
+func (x *waiter) mine() *worker {
+	own := x.read(x.id).Route.Lane
+	x.by = x.worker("waiter")
+	x.by.can = func(r engine.Route) bool { return r.Lane == own }
+	return x.by
 }
 
 // waiter is an execution that is held.
 func (w *env) waiter(opts ...option) *waiter {
 	w.Helper()
-	id := w.create(append([]option{lane("waiter")}, opts...)...)
-	k := w.worker("waiter")
-	k.can = func(r engine.Route) bool { return r.Lane == "waiter" }
-	return &waiter{env: w, k: k, id: id, fence: k.one(id).Fence}
+	x := &waiter{env: w, id: w.create(append([]option{lane("waiter")}, opts...)...)}
+	x.fence = x.mine().one(x.id).Fence
+	return x
 }
 
 // lists puts executions on the list of the wait, by name, as they are when they are looked at.
 func (x *waiter) lists(mode engine.WaitMode, others map[string]flowfabric.ExecutionID) {
 	x.Helper()
-	q := engine.ChildWait{Name: "wait", Mode: mode}
+	q := engine.ChildWait{Name: x.wait(), Mode: mode}
 	names := slices.Sorted(maps.Keys(others))
 	var ids []flowfabric.ExecutionID
 	for _, name := range names {
@@ -66,7 +85,7 @@ func (x *waiter) lists(mode engine.WaitMode, others map[string]flowfabric.Execut
 // sleeps suspends the waiter until enough of them have ended.
 func (x *waiter) sleeps(opts ...suspending) engine.Suspended {
 	x.Helper()
-	q := suspension(append([]suspending{waitFor("K"), because("waiting_for_children"), awaiting("wait")}, opts...)...)
+	q := suspension(append([]suspending{waitFor("K"), because("waiting_for_children"), awaiting(x.wait())}, opts...)...)
 	s, err := x.e.SuspendExecution(x.ctx, x.fence, q)
 	x.no(err)
 	x.check()
@@ -83,9 +102,7 @@ func (x *waiter) waits(mode engine.WaitMode, others map[string]flowfabric.Execut
 // told claims the waiter and tells what ended its wait, and how the others were then.
 func (x *waiter) told() string {
 	x.Helper()
-	x.k = x.worker("waiter")
-	x.k.can = func(r engine.Route) bool { return r.Lane == "waiter" }
-	c := x.k.one(x.id)
+	c := x.mine().one(x.id)
 	x.fence = c.Fence
 	kids, err := engine.DecodeChildren(x.p, c.Steps[engine.StepChildren+"wait"])
 	x.no(err)
@@ -159,6 +176,125 @@ func (w *env) ended(id flowfabric.ExecutionID, how byte) {
 		w.fail(c.Fence, "permanent")
 	}
 	w.check()
+}
+
+// halfway is a store in which waiters cannot be told.
+type halfway struct{ *engine.Engine }
+
+func (halfway) TellWaiters(context.Context, uint16, []engine.AwaitedEnd) (int, error) {
+	return 0, flowfabric.ErrTransport
+}
+
+// randomWaits lets executions of two partitions wait for each other's, and does in a random order what ends them, replays them, ends their waits and
+// delivers the outboxes, some of it twice. In the end every execution that was waited for has ended: then nobody waits, and nobody is registered.
+func randomWaits(w, other *env, r *rand.Rand) {
+	w.Helper()
+	w.reset()
+	other.reset()
+	at := []*env{w, other}
+	var all []flowfabric.ExecutionID
+	home := map[flowfabric.ExecutionID]*env{}
+	for i := range 4 {
+		e := at[i%2]
+		id := e.create(lane("a"+strconv.Itoa(i)), retries(0))
+		all, home[id] = append(all, id), e
+	}
+	var waiters []*waiter
+	for i := range 3 {
+		x := pick(r, at).waiter(lane(fmt.Sprint("w", i)))
+		waiters = append(waiters, x)
+	}
+	asleep := map[*waiter]bool{}
+	held := map[*waiter]bool{}
+	for _, x := range waiters {
+		held[x] = true
+	}
+	begin := func(x *waiter) {
+		others := map[string]flowfabric.ExecutionID{}
+		for i, id := range all {
+			if i == 0 || r.IntN(2) == 0 {
+				others[string("abcd"[i])] = id
+			}
+		}
+		x.name++
+		x.lists(pick(r, []engine.WaitMode{engine.WaitAll, engine.WaitFirst, engine.WaitFirstSuccess, engine.WaitFailFast}), others)
+		if r.IntN(4) == 0 { // its worker dies before it suspends
+			return
+		}
+		if s := x.sleeps(); !s.Satisfied {
+			asleep[x], held[x] = true, false
+		}
+	}
+	claim := func(x *waiter) {
+		if code := x.core(x.id)["s"]; asleep[x] && code == "R1i" {
+			x.fence = x.mine().one(x.id).Fence
+			asleep[x], held[x] = false, true
+		}
+	}
+	var late [][]engine.AwaitedEnd
+	step := func() {
+		x, id := pick(r, waiters), pick(r, all)
+		e := home[id]
+		state := e.core(id)["s"]
+		switch r.IntN(8) {
+		case 0, 1:
+			if held[x] {
+				begin(x)
+			}
+		case 2:
+			if state[0] == 'R' {
+				e.ended(id, "+-x"[r.IntN(3)])
+			}
+		case 3:
+			if state == "T2" || state == "T3" || state == "T3n" {
+				e.replay(id, engine.Replay{})
+			}
+		case 4:
+			if asleep[x] && x.core(x.id)["s"] == "S8" && r.IntN(3) == 0 {
+				x.resume(x.id)
+			}
+		case 5:
+			claim(x)
+		case 6:
+			d := pick(r, at)
+			entries, _, err := d.e.ReadOutbox(d.ctx, d.p, "")
+			d.no(err)
+			for _, entry := range entries { // they come again later
+				late = append(late, entry.Ends)
+			}
+			_, err = admit.Deliver(d.ctx, d.e, d.p)
+			d.no(err)
+		case 7:
+			if len(late) > 0 {
+				for _, end := range pick(r, late) {
+					_, err := w.e.TellWaiters(w.ctx, end.Waiter.Partition(), []engine.AwaitedEnd{end})
+					w.no(err)
+				}
+			}
+		}
+		w.check()
+		other.check()
+	}
+	for range 40 {
+		step()
+	}
+	for _, id := range all {
+		if home[id].core(id)["s"][0] != 'T' {
+			home[id].ended(id, '+')
+		}
+	}
+	spread(w, other)
+	for _, x := range waiters {
+		claim(x)
+		if asleep[x] {
+			x.Fatalf("%s waits for ever, in %s: %v", x.id, x.core(x.id)["s"], x.hash(x.k.Children(x.id.UUID())))
+		}
+		x.no(x.complete(x.fence, "").Err)
+	}
+	spread(w, other)
+	for _, id := range all {
+		same(w, "left behind", len(home[id].hash(home[id].k.Awaiting(id.UUID()))), 0)
+	}
 }
 
 // await: an execution waits for others that it did not make, in its partition and in another one.
@@ -297,7 +433,7 @@ var awaitScenarios = []scenario{
 		}(), 1)
 		other.ended(a, '+')
 		spread(w, other)
-		c := x.k.one(x.id)
+		c := x.by.one(x.id)
 		kids, err := engine.DecodeChildren(w.p, c.Steps[engine.StepChildren+"again"])
 		w.no(err)
 		same(w, "the second wait", words(outcomeWords(kids)), "map[a:completed]")
@@ -358,8 +494,8 @@ var awaitScenarios = []scenario{
 		w.tick()
 		w.advance(time.Hour)
 		w.tick()
-		x.k = w.worker("second")
-		x.fence = x.k.one(x.id).Fence
+		x.by = w.worker("second")
+		x.fence = x.by.one(x.id).Fence
 		x.waits(engine.WaitAll, map[string]flowfabric.ExecutionID{"a": a})
 		spread(w, other)
 		other.ended(a, '-')
@@ -368,7 +504,7 @@ var awaitScenarios = []scenario{
 		w.fail(x.fence, "permanent")
 		other.replay(a, engine.Replay{})
 		w.replay(x.id, engine.Replay{})
-		x.fence = x.k.one(x.id).Fence
+		x.fence = x.by.one(x.id).Fence
 		x.waits(engine.WaitAll, map[string]flowfabric.ExecutionID{"a": a})
 		spread(w, other)
 		other.ended(a, '+')
@@ -499,6 +635,35 @@ var awaitScenarios = []scenario{
 		same(w, "told", x.told(), "children map[a: b:completed]")
 		spread(w, other)
 		same(w, "forgotten", other.core(a)["aw"], "")
+	}},
+	{name: "waits in two partitions end, whatever comes between two calls, and leave nothing behind", run: func(w *env) {
+		other := w.neighbour()
+		for seed := range uint64(60 / max(1, w.srv.Share)) {
+			randomWaits(w, other, rand.New(rand.NewPCG(seed+1, 61)))
+		}
+	}},
+	{name: "an answer that could not be stored is asked for again", run: func(w *env) {
+		other := w.neighbour()
+		a, x := other.create(), w.waiter()
+		x.waits(engine.WaitAll, map[string]flowfabric.ExecutionID{"a": a})
+		other.ended(a, '+')
+		_, err := admit.Deliver(w.ctx, halfway{w.e}, w.p)
+		w.is(err, flowfabric.ErrTransport)
+		same(w, "it is still to be asked", w.noticed(), 1)
+		spread(w, other)
+		same(w, "told", x.told(), "children map[a:completed]")
+	}},
+	{name: "a waiter without a flow is purged with its list", run: func(w *env) {
+		other := w.neighbour()
+		a, x := other.create(), w.waiter()
+		x.waits(engine.WaitAll, map[string]flowfabric.ExecutionID{"a": a})
+		spread(w, other)
+		w.cancel(x.id)
+		_, err := w.e.PurgeExecution(w.ctx, x.id, 24*time.Hour)
+		w.no(err)
+		same(w, "its list", len(w.hash(w.k.Children(x.id.UUID()))), 0)
+		spread(w, other)
+		same(w, "registered", other.core(a)["aw"], "")
 	}},
 	{name: "an audit finds registrations and ends that were lost, and repairs them", damaged: "registrations are removed", run: func(w *env) {
 		other := w.neighbour()

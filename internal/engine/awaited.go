@@ -217,7 +217,7 @@ func (e *Engine) OpenAwaited(ctx context.Context, partition uint16, waiters []fl
 			return nil, callError("read", err)
 		}
 		core, err := record.Decode(text)
-		if err != nil || list["others"] == "" || !strings.Contains(core.Fields["wt"], " p ") {
+		if err != nil || list["others"] == "" || !strings.Contains(core.Fields["wt"], " p ") || strings.HasPrefix(core.Fields["s"], "T") {
 			continue // damage is what other looks report
 		}
 		for other, how := range list {
