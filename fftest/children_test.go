@@ -79,3 +79,77 @@ func TestCrashesOfChildren(t *testing.T) {
 		t.Errorf("%d crashes", n)
 	}
 }
+
+// follower is what waits for an execution that it did not make, named by its input.
+var follower = handler.Define[string, string]("follower", flowfabric.Deadline(1000*time.Hour))
+
+// follow waits for the execution of its input, and reports what it came to.
+func follow(opts ...suspend.Option) func(context.Context, *handler.Task, string) (string, error) {
+	return func(ctx context.Context, task *handler.Task, in string) (string, error) {
+		id, err := flowfabric.ParseExecutionID(in)
+		if err != nil {
+			return "", handler.Permanent(err)
+		}
+		set := flow.Children("others")
+		other := flow.Other(set, "it", lonely, id)
+		if err := set.Wait(ctx, task, opts...); err != nil && !errors.Is(err, flowfabric.ErrWaitTimeout) {
+			return "", err
+		}
+		said, err := other.Result(ctx, task)
+		if errors.Is(err, flowfabric.ErrState) {
+			return "not yet", nil
+		}
+		return said, err
+	}
+}
+
+// A handler waits in virtual time for an execution that somebody else submitted, and that takes a day; or until a limit; or for one that has
+// ended long ago. What it asks for is no step.
+func TestOthersInVirtualTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := handler.Bind(lonely, func(_ context.Context, _ *handler.Task, in int) (string, error) { return fmt.Sprint("said ", in), nil })
+		w := fftest.New(t, runtime.Config{}, handler.Bind(follower, follow()), slow)
+		a := fftest.Submit(w, lonely, 1, flowfabric.Delay(24*time.Hour))
+		r := fftest.Submit(w, follower, a.ID().String()).Wait()
+		r.WantResult("said 1")
+		r.WantElapsed(24*time.Hour, 24*time.Hour+time.Minute)
+		fftest.Submit(w, follower, a.ID().String()).Wait().WantResult("said 1")
+		gone := fftest.Submit(w, follower, flowfabric.NewExecutionID(0).String()).Wait()
+		if err := gone.Err; !errors.Is(err, flowfabric.ErrFailed) {
+			t.Errorf("it waits for nothing that exists, and ended with %v", err)
+		}
+
+		limited := fftest.New(t, runtime.Config{}, handler.Bind(follower, follow(suspend.Within(time.Hour), suspend.OnTimeout(suspend.Resume))), slow)
+		b := fftest.Submit(limited, lonely, 2, flowfabric.Delay(24*time.Hour))
+		fftest.Submit(limited, follower, b.ID().String()).Wait().WantResult("not yet")
+	})
+}
+
+// Whenever the worker dies, a child that waits for its sibling is told how that ended, and the parent how both did.
+func TestCrashesOfOthers(t *testing.T) {
+	n := fftest.Crashes(t, family, func(fx *fftest.Effects) func(context.Context, *handler.Task, int) (int, error) {
+		return func(ctx context.Context, task *handler.Task, in int) (int, error) {
+			if in == 1 {
+				return 1, nil
+			}
+			if in > 1 { // the sibling of the first
+				set := flow.Children("sibling")
+				first := flow.Other(set, "first", family, flowfabric.ExecutionID(task.Flow()).Child("w", "first"))
+				if err := set.Wait(ctx, task); err != nil {
+					return 0, err
+				}
+				return first.Result(ctx, task)
+			}
+			set := flow.Children("w")
+			flow.Child(set, "first", family, 1)
+			second := flow.Child(set, "second", family, 2)
+			if err := set.Wait(ctx, task); err != nil {
+				return 0, err
+			}
+			return second.Result(ctx, task)
+		}
+	}, 0, func(r *fftest.Report[int]) { r.WantResult(1) })
+	if n < 8 {
+		t.Errorf("%d crashes", n)
+	}
+}

@@ -267,15 +267,20 @@ func (w *Env) counts(ctx context.Context, id flowfabric.ExecutionID, o outlook) 
 	return true, nil
 }
 
-// children lists those that an execution waits for.
+// children lists those that an execution waits for, others that it did not make among them.
 func (w *Env) children(ctx context.Context, id flowfabric.ExecutionID) (all []flowfabric.ExecutionID, err error) {
 	hash, err := w.hash(ctx, keys.Of(id.Partition()).Children(id.UUID()))
 	if err != nil {
 		return nil, err
 	}
-	for name := range hash { // one name is that of the wait
+	for name := range hash { // some names are no executions
+		partition := uint64(id.Partition())
+		if number, other, ok := strings.Cut(name, "."); ok { // one that it did not make
+			partition, _ = strconv.ParseUint(number, 10, 16)
+			name = other
+		}
 		if child, err := ids.ParseUUID(name); err == nil {
-			all = append(all, flowfabric.MakeExecutionID(id.Partition(), child))
+			all = append(all, flowfabric.MakeExecutionID(uint16(partition), child))
 		}
 	}
 	return all, nil

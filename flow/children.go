@@ -2,6 +2,7 @@ package flow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -22,6 +23,7 @@ type ChildSet struct {
 	mode     engine.WaitMode
 	cancel   bool
 	leave    bool
+	others   []other
 	waited   bool
 	outcomes map[flowfabric.ExecutionID]engine.ChildOutcome
 }
@@ -81,10 +83,11 @@ func Children(wait string, opts ...ChildrenOption) *ChildSet {
 	return s
 }
 
-// ChildNode is a child of a [ChildSet], whose execution has a result of type Out.
+// ChildNode is a child of a [ChildSet], or an [Other] of it, whose execution has a result of type Out.
 type ChildNode[Out any] struct {
 	n      *node
 	set    *ChildSet
+	other  flowfabric.ExecutionID // the execution of one that the handler did not make
 	decode func([]byte) (Out, error)
 }
 
@@ -100,7 +103,11 @@ func (c *ChildNode[Out]) Name() string { return c.n.name }
 
 // ID is the child's execution: what flowfabric.ExecutionID.Child tells, unless the parent has gone on with another input (handler.Continue).
 // The children of each input are others.
+// Of an [Other] it is what that was given.
 func (c *ChildNode[Out]) ID(t *handler.Task) flowfabric.ExecutionID {
+	if c.n.other {
+		return c.other
+	}
 	return childID(t.ID(), t.Continues(), c.set.wait, c.n.name)
 }
 
@@ -137,7 +144,8 @@ func (s *ChildSet) answer(outcomes []engine.ChildOutcome) {
 }
 
 // ChildError tells that a child has no result. It matches flowfabric.ErrFailed, ErrCancelled, ErrExpired or ErrSkipped, or
-// ErrState for one that had not ended when the wait was over.
+// ErrState for one that had not ended when the wait was over. Of an [Other] that was purged before it could be asked it matches
+// ErrResultPurged, or ErrNotFound when nothing tells any more how it ended.
 type ChildError struct {
 	Wait  string
 	Name  string
@@ -183,10 +191,20 @@ func (c *ChildNode[Out]) Result(ctx context.Context, t *handler.Task) (Out, erro
 			c.n.name, c.set.wait, flowfabric.ErrInvalidInput))
 	case o.Outcome != flowfabric.Completed:
 		err := &ChildError{Wait: c.set.wait, Name: c.n.name, ID: id, State: o.Outcome, Err: outcomeErrors[o.Outcome]}
+		if o.Gone {
+			err.Err = flowfabric.ErrNotFound
+		}
 		return zero, handler.Category(codes.CategoryChild, handler.Permanent(err))
 	}
 	raw, err := taskhook.ChildrenOf(t).Read(ctx, id, uint32(max(0, o.Attempt)))
-	if err != nil {
+	if err == nil && raw == nil && c.n.other { // it completed with nothing, unless it was purged since
+		_, err = taskhook.ChildrenOf(t).Check(ctx, []flowfabric.ExecutionID{id})
+	}
+	switch {
+	case errors.Is(err, flowfabric.ErrResultPurged) || errors.Is(err, flowfabric.ErrNotFound):
+		err = &ChildError{Wait: c.set.wait, Name: c.n.name, ID: id, State: o.Outcome, Err: flowfabric.ErrResultPurged}
+		return zero, handler.Category(codes.CategoryChild, handler.Permanent(err))
+	case err != nil:
 		return zero, fmt.Errorf("child %s of %s: %w", c.n.name, c.set.wait, err)
 	}
 	value, err := decoded(c.decode, raw)

@@ -41,6 +41,7 @@ type node struct {
 	k      int
 	cancel bool
 	there  bool // it is a member already: nothing but its name counts
+	other  bool // it is no member, see Other: only its name counts
 	edges  []*edge
 	into   map[*node]*edge
 	inputs map[string]*edge
@@ -137,6 +138,9 @@ func (n *node) edge(from *node) *edge {
 		return nil
 	case from == n:
 		n.refuse("edge from %s: %w", from.name, denied.SelfEdge)
+		return nil
+	case from.other:
+		n.refuse("edge from %s: %w: it is an Other, which is in no flow with this node", from.name, denied.NotInFlow)
 		return nil
 	case from.graph != n.graph:
 		n.refuse("edge from %s: %w: it belongs to %s", from.name, denied.NotInFlow, from.graph.title)

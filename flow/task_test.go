@@ -71,6 +71,17 @@ func (r results) Upstreams(context.Context, flowfabric.ExecutionID) ([]engine.Up
 	return nil, nil
 }
 
+func (r results) CheckAwaited(_ context.Context, _ flowfabric.ExecutionID, ids []flowfabric.ExecutionID) ([]engine.ChildOutcome, error) {
+	out := make([]engine.ChildOutcome, len(ids))
+	for i, id := range ids {
+		if r[id.String()] == "purged" {
+			return nil, flowfabric.ErrResultPurged
+		}
+		out[i] = engine.ChildOutcome{ID: id, Attempt: -1}
+	}
+	return out, nil
+}
+
 func (r results) ReadResult(_ context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, bool, error) {
 	text, ok := r[fmt.Sprint(id.UUID(), attempt)]
 	if text == "cut" {

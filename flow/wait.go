@@ -26,6 +26,10 @@ import (
 // The children join the flow of the execution, which must be [Growing] (or [Unsealed], and open still); else the execution fails
 // for good with category suspend_refused, as it does for other things that the server refuses. An execution that is in no flow starts one.
 //
+// A set with an [Other] is such a suspension, too. The executions that the handler did not make are looked at in the first run: flowfabric.ErrNotFound
+// or ErrResultPurged for one that does not exist or was purged, ErrInvalidInput for the execution itself and for one that waits for it, ErrLimit for one
+// that 1,000 executions wait for. These are permanent failures of a handler that returns them. A longer circle is not seen: give such waits a limit.
+//
 // Options are those of package suspend: Within, OnTimeout, Because (default "waiting_for_children"), ResumeAfter and Asking. With options
 // the execution is suspended, as by suspend.Await: operators can resume it, and the wait has a place in lists of suspended executions. That
 // costs a call more. A time limit without OnTimeout ends the execution failed, and cancels the open children unless [Leave] is said. With
@@ -36,7 +40,7 @@ import (
 // then; everything that [Flow.Err] finds in the set, as a permanent failure; ErrInvalidInput for a name out of bounds, one that
 // this run has used, an option out of bounds, or a wait inside a step; code task_consumed after the handler returned; the context's cause.
 func (s *ChildSet) Wait(ctx context.Context, t *handler.Task, opts ...suspend.Option) error {
-	if len(opts) == 0 {
+	if s.alone(opts) {
 		return s.plain(ctx, t)
 	}
 	r, err := s.WaitOr(ctx, t, suspend.Operator(), opts...)
@@ -61,13 +65,16 @@ func (s *ChildSet) WaitOr(ctx context.Context, t *handler.Task, cond suspend.Con
 	if err != nil {
 		return suspend.Result{}, err
 	}
-	if len(q.Children) == 0 {
+	if len(q.Children)+len(s.others) == 0 {
 		s.answer(nil)
 		return suspend.Result{Name: s.wait, Cause: suspend.CauseChildren}, nil
 	}
 	until, err := s.until(cond, opts)
 	if err != nil {
 		return suspend.Result{}, fmt.Errorf("children %s: %w", s.wait, err)
+	}
+	if q.Others, err = s.ask(ctx, t); err != nil {
+		return suspend.Result{}, err
 	}
 	return suspend.Result{}, taskhook.ChildrenOf(t).Want(q, until)
 }
@@ -124,7 +131,7 @@ func (s *ChildSet) ended(ctx context.Context, t *handler.Task) (r suspend.Result
 func (s *ChildSet) enough() bool {
 	ended, succeeded := 0, 0
 	for _, o := range s.outcomes {
-		if o.Outcome != "" {
+		if o.Outcome != "" || o.Gone {
 			ended++
 		}
 		if o.Outcome == flowfabric.Completed {
@@ -154,6 +161,9 @@ func (s *ChildSet) request(ctx context.Context, t *handler.Task) (engine.ChildWa
 func (s *ChildSet) plan(parent flowfabric.ExecutionID, continues int, namespace string) (engine.ChildWait, error) {
 	id := func(node string) flowfabric.ExecutionID { return childID(parent, continues, s.wait, node) }
 	members, _, err := s.members(id, flowplan.Defaults{Namespace: namespace, Creator: parent.String()})
+	if err == nil {
+		err = s.checkOthers()
+	}
 	return engine.ChildWait{Name: s.wait, Mode: s.mode, CancelRemaining: s.cancel, Leave: s.leave, Park: true, Children: members}, err
 }
 

@@ -102,6 +102,14 @@ func (c *children) Read(ctx context.Context, id flowfabric.ExecutionID, attempt 
 	return result, err
 }
 
+// Check tells of executions that the handler did not make how those ended that have; an error for one that cannot be waited for.
+func (c *children) Check(ctx context.Context, ids []flowfabric.ExecutionID) ([]engine.ChildOutcome, error) {
+	if c.t.cfg.Results == nil {
+		return nil, fmt.Errorf("%w: the task works alone and can wait for nothing that it did not make; package fftest runs it", flowfabric.ErrInvalidInput)
+	}
+	return c.t.cfg.Results.CheckAwaited(ctx, c.t.ID(), ids)
+}
+
 // Upstreams reads what those that the execution depends on came to; none of an execution that is in no flow.
 func (c *children) Upstreams(ctx context.Context) ([]engine.UpstreamOutcome, error) {
 	if c.t.cfg.Results == nil || c.t.Node() == "" {

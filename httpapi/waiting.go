@@ -77,18 +77,24 @@ type suspendAnswer struct {
 }
 
 type childrenBody struct {
-	Lease    string     `json:"lease"`
-	Wait     string     `json:"wait" jsonschema:"its name, 1..128 bytes of printable ASCII, unique within a run; later runs find the outcomes under it"`
-	Mode     string     `json:"mode,omitempty" jsonschema:"all (default): until all have ended; first; success: until one has succeeded, or all have ended; fail_fast: until one did not succeed, or all have ended"`
-	Cancel   bool       `json:"cancel_remaining,omitempty" jsonschema:"cancel those that are open when the wait is over"`
-	Leave    bool       `json:"leave,omitempty" jsonschema:"let them run on when this execution ends before them"`
-	Children []nodeBody `json:"children" jsonschema:"1..1000, each after those that it depends on. A name stands for the same child in every run, with the same input"`
+	Lease    string      `json:"lease"`
+	Wait     string      `json:"wait" jsonschema:"its name, 1..128 bytes of printable ASCII, unique within a run; later runs find the outcomes under it"`
+	Mode     string      `json:"mode,omitempty" jsonschema:"all (default): until all have ended; first; success: until one has succeeded, or all have ended; fail_fast: until one did not succeed, or all have ended"`
+	Cancel   bool        `json:"cancel_remaining,omitempty" jsonschema:"cancel those that are open when the wait is over"`
+	Leave    bool        `json:"leave,omitempty" jsonschema:"let them run on when this execution ends before them"`
+	Children []nodeBody  `json:"children,omitempty" jsonschema:"up to 1000, each after those that it depends on. A name stands for the same child in every run, with the same input. Required without others"`
+	Others   []otherBody `json:"others,omitempty" jsonschema:"executions that somebody else made and that are waited for like children, up to 1000 with these. Nobody cancels them"`
 
 	Until         *conditionBody `json:"until,omitempty" jsonschema:"what ends the wait, too, whichever comes first; mailbox and operator do not belong here. With this, or one of the following, operators can resume it, and a later claim brings the answer among the waits"`
 	Reason        string         `json:"reason,omitempty" jsonschema:"waiting_for_children (default), or another one as for suspend"`
 	WithinMs      int64          `json:"within_ms,omitempty" jsonschema:"how long at most, up to ten years; default for ever"`
 	OnTimeout     string         `json:"on_timeout,omitempty" jsonschema:"fail (default), cancel, expire, auto_resume, auto_resume_with_timeout_signal or escalate"`
 	ResumeAfterMs int64          `json:"resume_after_ms,omitempty" jsonschema:"pause between the end of the wait and the next run, up to 30 days"`
+}
+
+type otherBody struct {
+	Name      string `json:"name" jsonschema:"in this wait: 1..64 bytes, unlike those of the children"`
+	Execution string `json:"execution" jsonschema:"its id, in any partition. One that does not exist or was purged is refused"`
 }
 
 type childrenAnswer struct {
@@ -401,8 +407,8 @@ func (c *call) waitChildren(f flowfabric.Fence, b *childrenBody) (*childrenAnswe
 	if err := printable("/wait", b.Wait); err != nil {
 		return nil, err
 	}
-	if len(b.Children) < 1 || len(b.Children) > maxNodes {
-		return nil, invalid("/children", "there are %d, want 1..%d", len(b.Children), maxNodes)
+	if n := len(b.Children) + len(b.Others); n < 1 || n > maxNodes {
+		return nil, invalid("/children", "there are %d with others, want 1..%d", n, maxNodes)
 	}
 	modes := map[string]flow.ChildrenOption{"": flow.All(), "all": flow.All(), "first": flow.First(), "success": flow.FirstSuccess(), "fail_fast": flow.FailFast()}
 	mode, ok := modes[b.Mode]
@@ -432,6 +438,15 @@ func (c *call) waitChildren(f flowfabric.Fence, b *childrenBody) (*childrenAnswe
 		}
 		nodes[n.Name] = flow.Child(set, n.Name, handler.Define[[]byte, []byte](n.Kind), value(n.Input), options...)
 	}
+	var others []flowfabric.ExecutionID
+	for i, o := range b.Others {
+		id, err := flowfabric.ParseExecutionID(o.Execution)
+		if err != nil {
+			return nil, invalid(fmt.Sprintf("/others/%d/execution", i), "%v", err)
+		}
+		flow.Other(set, o.Name, anything, id)
+		others = append(others, id)
+	}
 	q, err := flowplan.ChildrenOf(set, f.Execution, s.Continues, s.Route.Namespace)
 	if err != nil {
 		return nil, err
@@ -439,6 +454,14 @@ func (c *call) waitChildren(f flowfabric.Fence, b *childrenBody) (*childrenAnswe
 	until, err := b.until()
 	if err != nil {
 		return nil, err
+	}
+	if len(others) > 0 {
+		if q.Others, err = c.h.conn.Engine.CheckAwaited(c.ctx(), f.Execution, others); err != nil {
+			return nil, err
+		}
+		for i, o := range b.Others {
+			q.Others[i].Node = o.Name
+		}
 	}
 	q.Park = until == nil
 	batches := engine.Batches(q.Children) // the last call parks
@@ -450,12 +473,18 @@ func (c *call) waitChildren(f flowfabric.Fence, b *childrenBody) (*childrenAnswe
 			return c.childrenAnswer(r, err)
 		}
 	}
+	if err := c.h.conn.Engine.WaitOthers(c.ctx(), f, q); err != nil {
+		return nil, err
+	}
 	return c.childrenOr(f, q, until)
 }
 
-// until is what else ends a wait for children; nil if nothing does.
+// anything is a kind of which only the bytes of a result are wanted.
+var anything = handler.Define[[]byte, []byte]("any")
+
+// until is what else ends a wait for children; nil if nothing does, and it is no wait for others.
 func (b *childrenBody) until() (*waithook.Wanted, error) {
-	if b.Until == nil && b.Reason == "" && b.WithinMs == 0 && b.OnTimeout == "" && b.ResumeAfterMs == 0 {
+	if len(b.Others) == 0 && b.Until == nil && b.Reason == "" && b.WithinMs == 0 && b.OnTimeout == "" && b.ResumeAfterMs == 0 {
 		return nil, nil
 	}
 	cond := suspend.Operator()

@@ -284,6 +284,10 @@ func TestRemoteWorkerWaits(t *testing.T) {
 		`"wait":"w","children":[{"name":"a","kind":"k","after":["z"]}]`, `"children":[{"name":"a","kind":"k"}]`} {
 		r.call("children", z.Lease, bad, 400)
 	}
+	for _, bad := range []string{`"others":[{"name":"o","execution":"x"}]`, `"others":[{"name":"o","execution":"` + z.ID + `"}]`, `"cancel_remaining":true,"others":[{"name":"","execution":"` + y.ID + `"}]`} {
+		r.call("children", z.Lease, `"wait":"w",`+bad, 400)
+	}
+	r.call("children", z.Lease, `"wait":"w","others":[{"name":"o","execution":"`+flowfabric.NewExecutionID(0).String()+`"}]`, 404)
 	for _, bad := range []string{`"until":{"operator":true}`, `"until":{"mailbox":"m"}`, `"within_ms":-1`, `"on_timeout":"explode"`, `"reason":"boredom"`, `"until":{"message":"m","named":"x"}`,
 		`"until":{"any":[{"message":"m","signal":"x"}]}`} {
 		r.call("children", z.Lease, `"wait":"w","children":[{"name":"a","kind":"k"}],`+bad, 400)
@@ -303,6 +307,17 @@ func TestRemoteWorkerWaits(t *testing.T) {
 	mail := `"wait":"mail","until":{"message":"user"},"children":[{"name":"slow","kind":"nobody"}]`
 	if c := into[childrenAnswer](t, r.call("children", z.Lease, mail, 200)); c.Parked || c.Answer == nil || c.Answer.Cause != "already_satisfied" || len(c.Outcomes) != 1 {
 		t.Errorf("%+v", c)
+	}
+	other := into[submitted](t, a.as("producer", "POST", "/v1/executions", `{"kind":"echo","input":"hello"}`, 201))
+	others := `"wait":"others","others":[{"name":"said","execution":"` + other.ID + `"}]`
+	o := into[childrenAnswer](t, r.call("children", z.Lease, others, 200))
+	if o.Parked {
+		into[childrenAnswer](t, r.call("children", z.Lease, others, 200)) // after a lost answer
+		z = r.one()
+		o.Outcomes = z.Children["others"]
+	}
+	if said := o.Outcomes["said"]; said.Outcome != "completed" || said.ID != other.ID || string(said.Result.Value) != `"hello"` {
+		t.Errorf("%+v", o)
 	}
 	r.call("complete", z.Lease, "", 200)
 	if out := ended(t, a, path); out.State != "completed" {

@@ -26,6 +26,9 @@ func (j *job) children(outcome *handler.Outcome, task *handler.Task, resume **su
 		return false
 	}
 	reply, err := j.waited(*q)
+	if err == nil && len(q.Others) > 0 && !reply.Satisfied {
+		err = persist(j.jobs.ctx, j.held, func(ctx context.Context) error { return j.jobs.store.WaitOthers(ctx, j.held.Fence(), *q) })
+	}
 	switch {
 	case err == nil && reply.Satisfied:
 		taskhook.ChildrenOf(task).Answered(q.Name, reply.Outcomes)
@@ -70,6 +73,9 @@ func (j *job) outcomes(outcome *handler.Outcome, task *handler.Task, name string
 // waited makes the children, a batch a call, each until it is answered; the last call gives up the lease.
 func (j *job) waited(q engine.ChildWait) (reply engine.ChildrenReply, err error) {
 	batches := engine.Batches(q.Children)
+	if len(batches) == 0 && !q.Park { // it waits for others alone
+		return reply, nil
+	}
 	if len(batches) == 0 { // asked for what was recorded
 		batches = [][]engine.FlowMember{nil}
 	}

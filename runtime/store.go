@@ -41,6 +41,7 @@ type settler interface {
 	ReleaseExecution(ctx context.Context, fence flowfabric.Fence) (already bool, err error)
 	SuspendExecution(ctx context.Context, fence flowfabric.Fence, q engine.Suspension) (engine.Suspended, error)
 	WaitChildren(ctx context.Context, fence flowfabric.Fence, q engine.ChildWait) (engine.ChildrenReply, error)
+	WaitOthers(ctx context.Context, fence flowfabric.Fence, q engine.ChildWait) error
 	CancelExecution(ctx context.Context, id flowfabric.ExecutionID, cancellation engine.Cancellation) (already bool, err error)
 }
 

@@ -124,6 +124,19 @@ func addSupplement(ctx context.Context, submitted *client.Flow) (Article, error)
 
 var WriteUntil = handler.Define[[]Draft, int]("write-until")
 
+var PrintReport = handler.Define[flowfabric.ExecutionID, string]("print-report")
+
+// printWhenWritten waits until the report that was submitted elsewhere is written.
+func printWhenWritten(ctx context.Context, t *handler.Task, report flowfabric.ExecutionID) (string, error) {
+	set := flow.Children("report")
+	written := flow.Other(set, "report", WriteUp, report)
+	if err := set.Wait(ctx, t, suspend.Within(24*time.Hour)); err != nil {
+		return "", err // return it: it suspends the execution
+	}
+	article, err := written.Result(ctx, t)
+	return article.Text, err
+}
+
 // writeUntil writes what can be written in a day, or until somebody says stop.
 func writeUntil(ctx context.Context, t *handler.Task, drafts []Draft) (int, error) {
 	set := flow.Children("articles", flow.FailFast(), flow.CancelRemaining())
@@ -146,7 +159,7 @@ func writeUntil(ctx context.Context, t *handler.Task, drafts []Draft) (int, erro
 }
 
 func TestFlows(t *testing.T) {
-	ctx, c := start(t, runtime.Config{}, handler.Bind(WriteUp, writeUp), handler.Bind(Bundle, bundle), handler.Bind(WriteMany, writeMany), handler.Bind(TellEditor, tellEditor), handler.Bind(WriteUntil, writeUntil))
+	ctx, c := start(t, runtime.Config{}, handler.Bind(WriteUp, writeUp), handler.Bind(Bundle, bundle), handler.Bind(WriteMany, writeMany), handler.Bind(TellEditor, tellEditor), handler.Bind(WriteUntil, writeUntil), handler.Bind(PrintReport, printWhenWritten))
 	issue, err := submitIssue(ctx, c)
 	must(t, err)
 	if issue.Text != "May: on tides; on moons" {
@@ -180,5 +193,19 @@ func TestFlows(t *testing.T) {
 	must(t, err)
 	if n, err := until.Result(ctx); n != 2 || err != nil {
 		t.Errorf("%d, %v", n, err)
+	}
+	for i := range 6 { // in various partitions, before and after the wait begins
+		report, err := client.Submit(ctx, c, WriteUp, Draft{fmt.Sprint("wind ", i)}, flowfabric.Delay(time.Duration(i%2)*50*time.Millisecond))
+		must(t, err)
+		printed, err := client.Submit(ctx, c, PrintReport, report.ID())
+		must(t, err)
+		if text, err := printed.Result(ctx); text != fmt.Sprint("on wind ", i) || err != nil {
+			t.Errorf("%q, %v", text, err)
+		}
+	}
+	nobody, err := client.Submit(ctx, c, PrintReport, flowfabric.NewExecutionID(0))
+	must(t, err)
+	if _, err := nobody.Result(ctx); !errors.Is(err, flowfabric.ErrFailed) || !strings.Contains(err.Error(), "execution_not_found") {
+		t.Errorf("%v", err)
 	}
 }

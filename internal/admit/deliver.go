@@ -32,14 +32,16 @@ type Outbox interface {
 	TrimOutbox(ctx context.Context, partition uint16, ids []string) (left int, err error)
 	ReleaseHolds(ctx context.Context, items []engine.Released) (released int, wake []engine.Waiter, err error)
 	ReleaseUsage(ctx context.Context, by string, items []engine.Refund) (released []bool, wake []engine.Waiter, err error)
+	Await(ctx context.Context, partition uint16, items []engine.Awaiting, look bool) ([]engine.Awaited, error)
+	TellWaiters(ctx context.Context, partition uint16, items []engine.AwaitedEnd) (told int, err error)
 	BudgetPartitions() uint16
 	QuotaPartitions() uint16
 }
 
-// recipient is a partition of budgets, or of quotas.
+// recipient is a partition of budgets, of executions, or of quotas.
 type recipient struct {
-	budgets   bool
-	partition uint16
+	budgets, executions bool
+	partition           uint16
 }
 
 // delivery is one go; stuck are those that did not answer: they are told nothing more, so that each hears everything in order.
@@ -48,9 +50,9 @@ type delivery struct {
 	stuck map[recipient]bool
 }
 
-// Deliver tells budgets and quotas what a partition's outbox has for them, about 100 entries of it, opens the routes that wait for what
+// Deliver tells budgets, quotas and executions what a partition's outbox has for them, about 100 entries of it, opens the routes that wait for what
 // became free, and forgets what was delivered. It returns how many entries that were; 0 when there is nothing. The process that owns
-// the partition's tick calls it; that two do, or one again after an error or a crash, is harmless. With an error of a budget's or quota's
+// the partition's tick calls it; that two do, or one again after an error or a crash, is harmless. With an error of a recipient's
 // partition the entries for it stay, and those behind them are looked at, too, up to 6,400.
 func Deliver(ctx context.Context, box Outbox, partition uint16) (delivered int, err error) {
 	d := delivery{box: box, stuck: map[recipient]bool{}}
@@ -78,7 +80,7 @@ func (d *delivery) tell(ctx context.Context, entries []engine.OutboxEntry) error
 		holds = append(holds, x.Released...)
 		refunds = append(refunds, x.Refunds...)
 	}
-	return errors.Join(d.releaseUsage(ctx, refunds), d.releaseHolds(ctx, holds))
+	return errors.Join(d.releaseUsage(ctx, refunds), d.releaseHolds(ctx, holds), d.await(ctx, entries))
 }
 
 // trim forgets the entries of which everybody was told.
@@ -86,7 +88,9 @@ func (d *delivery) trim(ctx context.Context, partition uint16, entries []engine.
 	var ids []string
 	for _, x := range entries {
 		if !slices.ContainsFunc(x.Released, func(r engine.Released) bool { return d.stuck[d.quota(r)] }) &&
-			!slices.ContainsFunc(x.Refunds, func(r engine.Refund) bool { return d.stuck[d.budget(r)] }) {
+			!slices.ContainsFunc(x.Refunds, func(r engine.Refund) bool { return d.stuck[d.budget(r)] }) &&
+			!slices.ContainsFunc(x.Awaiting, func(w engine.Awaiting) bool { return d.stuck[executions(w.Awaited)] }) &&
+			!slices.ContainsFunc(x.Ends, func(w engine.AwaitedEnd) bool { return d.stuck[executions(w.Waiter)] }) {
 			ids = append(ids, x.ID)
 		}
 	}

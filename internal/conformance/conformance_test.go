@@ -109,6 +109,7 @@ func topics() map[string][]scenario {
 		"question":      questionScenarios,
 		"mailbox":       mailboxScenarios,
 		"children":      childrenScenarios,
+		"await":         awaitScenarios,
 		"continue":      continueScenarios,
 		"remind":        remindScenarios,
 		"totals":        totalScenarios,
@@ -139,7 +140,7 @@ var unmarked = []string{"golden", "lost replies", "interleavings", "errors", "fu
 var order = []string{
 	"create", "claim", "lease", "settle", "steps", "stream", "time", "clock", "cancel", "operator", "trail", "golden", "lost replies", "interleavings", "bell",
 	"errors", "repeat", "server", "edge cases", "tick", "modes", "runs", "suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "continue", "remind", "totals",
-	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "debounce", "audit", "replicas", "counting", "flow", "cleanup", "children", "gates", "spend", "fair", "fuzz",
+	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "debounce", "audit", "replicas", "counting", "flow", "cleanup", "children", "await", "gates", "spend", "fair", "fuzz",
 }
 
 // partitions of the store under test; scenarios take them in turn.

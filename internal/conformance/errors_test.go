@@ -185,6 +185,8 @@ var errorScenarios = []scenario{
 						"R4i": "ff_release_execution", "G1i": "ff_release_execution",
 						"R2ai": "ff_delay_execution", "T1": "ff_complete_execution", "R3i": "ff_wait_children"}
 					switch {
+					case c.name == "ff_wait_others" && (code[0] == 'S' || code == "R2c"):
+						want = "ALREADY_SATISFIED" // the suspension followed
 					case own[string(code)] == c.name || c.name == "ff_cancel_execution" && (code == "T3" || code == "T3n"):
 						want = "ALREADY_SATISFIED"
 					case c.name == "ff_append_frames" && code[0] == 'T':
@@ -291,6 +293,9 @@ func (w *env) stage() staged {
 		call{"ff_resume_execution", wireResume(asleep, uuid.NewString())},
 		call{"ff_reissue_token", wireReissue(asleep, wait)},
 		call{"ff_set_token_keys", wireKey("rotate", "k2", "1000", "1")},
+		call{"ff_check_awaited", []string{proto, elsewhere(id, "waiter"), "2", id.UUID().String(), ended.UUID().String()}},
+		call{"ff_await", []string{proto, "2", "+", id.UUID().String(), elsewhere(id, "waiter"), "1.0", "-", asleep.UUID().String(), elsewhere(id, "waiter"), "1.0"}},
+		call{"ff_tell_waiters", []string{proto, "1", id.UUID().String(), elsewhere(id, "x"), "1.0", "s", "0"}},
 		call{"ff_list_token_keys", []string{proto}},
 		call{"ff_set_lane", []string{proto, "default", "default", "paused", "60", "anna", ""}},
 		call{"ff_list_lanes", []string{proto, ""}},
@@ -399,6 +404,7 @@ func fencedCalls(f flowfabric.Fence) []call {
 		{"ff_close_waitpoint", with(uuid.NewString())},
 		{"ff_suspend_execution", with(wireSuspend(suspension(awaiting("it"), within(time.Minute, "fail")))...)},
 		{"ff_wait_children", with(wireWait("wait", "all", "cancel", "1", child)...)},
+		{"ff_wait_others", with("others", "all", "run", "cancel", "1", elsewhere(f.Execution, "x"), "x", ".", "")},
 		{"ff_append_frames", with("2", "2", "s", "type", "json", "", "", "1", "{}", "l5000", "type", "", "c", "", "1", "payload", "0", "{}", "64")},
 	}
 }

@@ -84,7 +84,7 @@ var goldenCalls = []string{
 
 // memberCalls are calls that concern a member of a flow; what they are made about is one.
 var memberCalls = []string{
-	"make children", "wait for children", "flow", "stage again", "stage another", "seal", "grow", "cancel all", "cancel pending", "flow only",
+	"make children", "wait for children", "wait for others", "be awaited", "flow", "stage again", "stage another", "seal", "grow", "cancel all", "cancel pending", "flow only",
 	"flow replay", "flow replay forced", "drain", "read inputs",
 }
 
@@ -241,6 +241,10 @@ func (w *env) goldenCall(name string, x placed) call {
 		return fenced("ff_wait_children", wireWait("other", "all", "cancel", "0", w.child(x.id, "other", "c"))...)
 	case "wait for children":
 		return fenced("ff_wait_children", wireWait("wait", "all", "cancel", "1", w.child(x.id, "wait", "child", delay(time.Hour)))...)
+	case "wait for others":
+		return fenced("ff_wait_others", "others", "all", "run", "cancel", "1", elsewhere(x.id, "x"), "x", ".", "")
+	case "be awaited":
+		return call{"ff_await", []string{proto, "1", "+", x.id.UUID().String(), elsewhere(x.id, "waiter"), "1.0"}}
 	case "flow":
 		return about("ff_flow_describe")
 	case "stage again":
@@ -340,6 +344,8 @@ func (w *env) goldenAnswer(c call, a answer) string {
 		return code + " " + a.slots[1]
 	case slices.Contains([]string{"ff_wait_children", "ff_flow_seal", "ff_flow_drain", "ff_read_inputs"}, c.name) && a.status == 1:
 		return code + " " + a.slots[0]
+	case c.name == "ff_await" && a.status == 1:
+		return code + " " + a.slots[1]
 	case c.name == "ff_flow_cancel" && a.status == 1:
 		return code + " " + a.slots[0] + " " + a.slots[2]
 	case c.name == "ff_flow_describe" && a.status == 1:

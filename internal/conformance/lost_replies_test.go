@@ -109,6 +109,11 @@ func (w *env) fixedWait(s fixed, park bool) engine.ChildWait {
 		Children: []engine.FlowMember{w.child(s.fence.Execution, "wait", "c", kind("member"))}}
 }
 
+// fixedOthers is a wait for one execution that the holder did not make.
+func (w *env) fixedOthers(s fixed) engine.ChildWait {
+	return engine.ChildWait{Name: "others", Mode: engine.WaitAll, Others: []engine.ChildOutcome{{ID: s.waiting, Node: "a", Attempt: -1}}}
+}
+
 // waited is what a wait for children answers, but for whether it is a repetition.
 func waited(r engine.ChildrenReply) string { return words(r.Parked, r.Satisfied, r.Outcomes) }
 
@@ -540,6 +545,24 @@ var flowWritings = []writing{
 	{"ff_wait_children", "make children", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
 		r, err := e.WaitChildren(w.ctx, s.fence, w.fixedWait(s, false))
 		return waited(r), err
+	}},
+	{"ff_wait_others", "wait for others", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
+		return "", e.WaitOthers(w.ctx, s.fence, w.fixedOthers(s))
+	}},
+	{"ff_await", "somebody waits", nothingFirst, func(w *env, e *engine.Engine, s fixed) (string, error) {
+		r, err := e.Await(w.ctx, w.p, []engine.Awaiting{{Awaited: s.waiting, Waiter: s.fence.Execution, Token: "1.0"}, {Awaited: s.ended, Waiter: s.fence.Execution, Token: "1.0"}}, false)
+		if err != nil {
+			return "", err
+		}
+		return words(r[0].Ended, r[1].Ended, r[1].End.Mark), nil
+	}},
+	{"ff_tell_waiters", "tell a waiter", func(w *env, s fixed) {
+		w.no(w.e.WaitOthers(w.ctx, s.fence, w.fixedOthers(s)))
+		w.suspend(s.fence, waitFor("K"), awaiting("others"), func(q *engine.Suspension) { q.ID = uuid.NewSHA1(uuid.NameSpaceOID, []byte("others")) })
+	}, func(w *env, e *engine.Engine, s fixed) (string, error) {
+		token := w.hash(w.k.Children(s.fence.Execution.UUID()))["others"]
+		_, err := e.TellWaiters(w.ctx, w.p, []engine.AwaitedEnd{{Awaiting: engine.Awaiting{Awaited: s.waiting, Waiter: s.fence.Execution, Token: token}, Mark: "s", Attempt: "0"}})
+		return "", err
 	}},
 	{"ff_wait_children", "wait for children that have ended", func(w *env, s fixed) {
 		_, err := w.e.WaitChildren(w.ctx, s.fence, w.fixedWait(s, false))

@@ -216,6 +216,25 @@ var repeatables = []repeatable{
 		c.args[10] = "1"
 		return c
 	}},
+	{what: "waiting for others", first: "OK", second: "OK", slots: true, call: fencedCall("ff_wait_others")},
+	{what: "somebody waits", first: "OK", second: "OK", call: stagedCall("ff_await")},
+	{what: "somebody waits no longer", first: "OK", second: "OK", call: func(w *env) call {
+		c := stagedCall("ff_await")(w)
+		w.must(c.name, c.args...)
+		c.args[2] = "-"
+		return c
+	}},
+	{what: "telling a waiter", first: "OK", second: "OK", call: func(w *env) call {
+		x := w.waiter()
+		x.waits(engine.WaitAll, map[string]flowfabric.ExecutionID{"a": w.create(lane("a"))})
+		full := ""
+		for name := range w.hash(w.k.Children(x.id.UUID())) {
+			if len(name) > 36 {
+				full = name
+			}
+		}
+		return call{"ff_tell_waiters", []string{proto, "1", x.id.UUID().String(), full, w.hash(w.k.Children(x.id.UUID()))["others"], "s", "0"}}
+	}},
 	{what: "giving the tick up", first: "OK", second: "ALREADY_SATISFIED", call: func(w *env) call {
 		w.stage()
 		return call{"ff_tick", []string{proto, ticker, "1"}}

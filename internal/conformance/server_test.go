@@ -28,6 +28,7 @@ var refusedWhenFull = map[string]string{
 	"ff_flow_replay":              "attempts",
 	"ff_flow_tags":                "tags",
 	"ff_wait_children":            "children",
+	"ff_wait_others":              "a list",
 	"ff_fire_schedule":            "executions",
 	"ff_put_schedule":             "a schedule",
 	"ff_claim_next":               "work that begins",

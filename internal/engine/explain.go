@@ -85,6 +85,7 @@ type Other struct {
 	ID    flowfabric.ExecutionID
 	Node  string
 	State flowfabric.State // Code is empty when there is no such execution any more
+	Apart bool             // one that it did not make, perhaps of another partition
 }
 
 // KeptUntil is the end of an ended execution's retention as its policy, else its lane, says now. An earlier one than PurgeAt is
@@ -129,7 +130,11 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	header := r.pairs()
 	f.Open = int(r.number())
 	for range r.count(3) {
-		x := Other{ID: r.id(id.Partition()), Node: r.text()}
+		text, node := r.text(), r.text()
+		x := Other{Node: node, Apart: strings.Contains(text, ".")}
+		if x.ID, err = parseFull(id.Partition(), text); err != nil {
+			r.stop("%w", err)
+		}
 		x.State, _ = flowfabric.Project(flowfabric.Code(r.text()))
 		f.Others = append(f.Others, x)
 	}
@@ -168,7 +173,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	if r.err != nil {
 		return Facts{}, r.fail()
 	}
-	return f, nil
+	return f, e.states(ctx, f.Others)
 }
 
 // waitpoints reads those that the condition names, in its order.

@@ -9,7 +9,6 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -34,17 +33,33 @@ type ChildWait struct {
 	Leave           bool         // let open children run on when the execution ends before them; they are cancelled else
 	Park            bool         // give up the lease; without it the children are only made, more of the same wait follow
 	Children        []FlowMember // 0..100, at most 1,000 a wait; as for StageFlow, those with many edges take several calls
+	// Others are executions that the holder did not make and waits for as well, at most 1,000 with the children, with how those of them ended that
+	// had ended when they were looked at ([Engine.CheckAwaited]). The caller makes [Engine.WaitOthers], and Until is not nil.
+	Others []ChildOutcome
 	// Until is what the holder waits for instead, once the children are made: a suspension with [WaitChildren] in its condition. The caller makes
 	// it, with Park false. nil: the children alone.
 	Until *Suspension
 }
 
-// ChildOutcome tells how a child ended.
+// leftovers says what becomes of open children when the execution ends, and when the wait is over.
+func (q ChildWait) leftovers() (rest, after string) {
+	rest, after = "cancel", "run"
+	if q.Leave {
+		rest = "leave"
+	}
+	if q.CancelRemaining {
+		after = "cancel"
+	}
+	return rest, after
+}
+
+// ChildOutcome tells how a child ended, or an execution that was waited for like one.
 type ChildOutcome struct {
 	ID      flowfabric.ExecutionID
 	Node    string
 	Outcome flowfabric.PublicState // empty while it has not ended
 	Attempt int                    // the one that ended so, -1 when there is none
+	Gone    bool                   // it is gone, and nothing tells how it ended
 }
 
 // ChildrenReply answers WaitChildren. Neither Parked nor Satisfied: the children were made.
@@ -60,13 +75,7 @@ type ChildrenReply struct {
 //
 // Errors: denied.FlowSealed for a flow that takes no members, denied.FlowCancelled, denied.FanIn, denied.StepLimit, those of StageFlow, and those of a fence.
 func (e *Engine) WaitChildren(ctx context.Context, f flowfabric.Fence, q ChildWait) (ChildrenReply, error) {
-	rest, after := "cancel", "run"
-	if q.Leave {
-		rest = "leave"
-	}
-	if q.CancelRemaining {
-		after = "cancel"
-	}
+	rest, after := q.leftovers()
 	if len(q.Children) > limits.MaxBatch {
 		return ChildrenReply{}, fmt.Errorf("%s: %w: %d children, want at most %d a call", fnWaitChildren.name, flowfabric.ErrInvalidInput, len(q.Children), limits.MaxBatch)
 	}
@@ -119,12 +128,12 @@ func DecodeChildren(partition uint16, value []byte) ([]ChildOutcome, error) {
 		if len(f) != 4 {
 			return nil, fmt.Errorf("%w: outcome of a child %q", flowfabric.ErrCorrupt, clip(part))
 		}
-		id, err := ids.ParseUUID(f[0])
+		id, err := parseFull(partition, f[0])
 		if err != nil {
 			return nil, fmt.Errorf("%w: outcome of a child: %w", flowfabric.ErrCorrupt, err)
 		}
-		x := ChildOutcome{ID: flowfabric.MakeExecutionID(partition, id), Node: f[3], Outcome: endings[f[1]], Attempt: -1}
-		if x.Outcome == "" && f[1] != "." && f[1] != "~" {
+		x := ChildOutcome{ID: id, Node: f[3], Outcome: endings[f[1]], Attempt: -1, Gone: f[1] == markGone}
+		if x.Outcome == "" && f[1] != "." && f[1] != "~" && !x.Gone {
 			return nil, fmt.Errorf("%w: outcome %q of a child", flowfabric.ErrCorrupt, clip(f[1]))
 		}
 		if f[2] != "" {

@@ -91,6 +91,10 @@ var (
 	fnFlowMembers     = function{name: "ff_flow_members", method: "FlowMembers", readonly: true}
 	fnFlowList        = function{name: "ff_flow_list", method: "ListFlows", readonly: true}
 	fnWaitChildren    = function{name: "ff_wait_children", method: "WaitChildren"}
+	fnCheckAwaited    = function{name: "ff_check_awaited", method: "CheckAwaited", readonly: true}
+	fnWaitOthers      = function{name: "ff_wait_others", method: "WaitOthers"}
+	fnAwait           = function{name: "ff_await", method: "Await"}
+	fnTellWaiters     = function{name: "ff_tell_waiters", method: "TellWaiters"}
 	fnReadInputs      = function{name: "ff_read_inputs", method: "inputs", readonly: true}
 	fnPutBudget       = function{name: "ff_put_budget", method: "PutBudget"}
 	fnRemoveBudget    = function{name: "ff_remove_budget", method: "RemoveBudget"}
@@ -131,7 +135,7 @@ var functions = []function{
 	fnListSessions, fnReadQueues, fnListExecutions, fnDescribe, fnPutSchedule, fnFireSchedule, fnPauseSchedule,
 	fnRemoveSchedule, fnListSchedules, fnAuditExecutions, fnAuditIndex, fnAuditKeys, fnAuditFlows, fnAuditRoutes,
 	fnFlowCreate, fnFlowStage, fnFlowSeal, fnFlowCancel, fnFlowDrain, fnFlowReplay, fnFlowDescribe, fnFlowMembers,
-	fnFlowList, fnWaitChildren, fnReadInputs, fnFlowTags,
+	fnFlowList, fnWaitChildren, fnCheckAwaited, fnWaitOthers, fnAwait, fnTellWaiters, fnReadInputs, fnFlowTags,
 	fnPutBudget, fnRemoveBudget, fnReportUsage, fnUndoUsage, fnAdjustBudget, fnResetBudget, fnReleaseUsage, fnCheckBudgets, fnReadBudget, fnListBudgets, fnPutQuota, fnRemoveQuota, fnAdmit, fnReleaseHolds, fnSettleHolds,
 	fnReadQuota, fnListQuotas, fnClaimGranted, fnReleaseGrant, fnOpenRoute, fnCheckHolds, fnReadOutbox, fnTrimOutbox, fnAttach, fnReadGates, fnHold, fnUnhold, fnSetShare,
 }

@@ -98,11 +98,13 @@ func (e *Engine) openRoutes(ctx context.Context, partition uint16, routes []uint
 	return waiting, r.fail()
 }
 
-// OutboxEntry is what budgets and quotas are to be told because of one call.
+// OutboxEntry is what budgets, quotas and other executions are to be told because of one call.
 type OutboxEntry struct {
 	ID       string
 	Released []Released
 	Refunds  []Refund
+	Awaiting []Awaiting   // executions that are to be told who waits for them
+	Ends     []AwaitedEnd // waiters that are to be told
 }
 
 // ReadOutbox reads the oldest entries of a partition's outbox, or with the id of an entry those that follow it, and how many there are in
@@ -126,6 +128,12 @@ func (e *Engine) ReadOutbox(ctx context.Context, partition uint16, after string)
 func (x *OutboxEntry) notice(partition uint16, r *reader) {
 	kind := r.text()
 	h := header{rest: r.text()}
+	if kind == "a" || kind == "n" || kind == "w" {
+		if x.awaited(kind, partition, &h); h.err != nil {
+			r.stop("notice: %w", h.err)
+		}
+		return
+	}
 	name := h.next()
 	id := h.id(partition)
 	switch kind {

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -46,7 +47,7 @@ func awaitsChildren(f engine.Facts) account {
 	}
 	return account{reason: WhyAwaitingKids,
 		why: fmt.Sprintf("Its handler waits for %s, and attempt %d is paused until then: %d of %d have ended, %d of them with success. %s.",
-			children(f.Wait), attempt(f), f.Wait.Succeeded+f.Wait.Others, f.Wait.Total, f.Wait.Succeeded, listed(f, "child", "children")),
+			children(f), attempt(f), f.Wait.Succeeded+f.Wait.Others, f.Wait.Total, f.Wait.Succeeded, listed(f, "child", "children")),
 		next: "It becomes claimable in the call that ends the last one it needs."}
 }
 
@@ -133,6 +134,9 @@ func tally(others []engine.Other) (t gathered) {
 
 // listed names those that are open and their states.
 func listed(f engine.Facts, one, many string) string {
+	if apart(f) {
+		one, many = "execution", "executions"
+	}
 	if f.Open == 1 {
 		return "1 " + one + " is open: " + states64(f.Others)
 	}
@@ -155,7 +159,11 @@ func states64(others []engine.Other) string {
 		if o.State.Code == "" {
 			state = "gone"
 		}
-		parts = append(parts, quote(o.Node)+" is "+state)
+		name := quote(o.Node)
+		if o.Apart {
+			name += " (" + o.ID.String() + ")"
+		}
+		parts = append(parts, name+" is "+state)
 	}
 	return strings.Join(parts, ", ")
 }
@@ -186,15 +194,24 @@ func doomed(f engine.Facts) account {
 		next: next}
 }
 
-// children is what a wait for children wants.
-func children(w *engine.WaitRecord) string {
-	switch engine.WaitMode(w.Mode) {
-	case engine.WaitFirst:
-		return "the first child"
-	case engine.WaitFirstSuccess:
-		return "the first child that succeeds"
-	case engine.WaitFailFast:
-		return "all children, or the first that does not succeed,"
+// apart tells whether one of those that are open is no child.
+func apart(f engine.Facts) bool {
+	return slices.ContainsFunc(f.Others, func(o engine.Other) bool { return o.Apart })
+}
+
+// children is what a wait for children wants, or for others.
+func children(f engine.Facts) string {
+	one, many := "child", "children"
+	if apart(f) {
+		one, many = "execution", "executions"
 	}
-	return "all children"
+	switch engine.WaitMode(f.Wait.Mode) {
+	case engine.WaitFirst:
+		return "the first " + one
+	case engine.WaitFirstSuccess:
+		return "the first " + one + " that succeeds"
+	case engine.WaitFailFast:
+		return "all " + many + ", or the first that does not succeed,"
+	}
+	return "all " + many
 }

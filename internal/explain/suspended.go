@@ -46,7 +46,11 @@ func suspended(f engine.Facts) account {
 		if s.Name != "" {
 			name = " under the name " + quote(s.Name)
 		}
-		a.why = fmt.Sprintf("It is suspended %s%s since %s, and needs %s.", purposes[s.Reason], name, moment(f, s.CreatedAt), inCondition(f))
+		purpose := purposes[s.Reason]
+		if s.Reason == "waiting_for_children" && apart(f) {
+			purpose = "to wait for other executions"
+		}
+		a.why = fmt.Sprintf("It is suspended %s%s since %s, and needs %s.", purpose, name, moment(f, s.CreatedAt), inCondition(f))
 		a.why += open(f)
 		ofChildren := waithook.OfChildren(s.Condition)
 		if ofChildren {
@@ -54,6 +58,8 @@ func suspended(f engine.Facts) account {
 		}
 		a.next = "It becomes claimable" + after(s) + " once an operator resumes it (admin.Resume)."
 		switch {
+		case s.Condition == waithook.ChildrenCondition && apart(f):
+			a.next = "It becomes claimable" + after(s) + " when it is told that enough of them have ended, which the ticks of the partitions do soon after that, or once an operator resumes it (admin.Resume)."
 		case s.Condition == waithook.ChildrenCondition:
 			a.next = "It becomes claimable" + after(s) + " in the call that ends the last child that it needs, or once an operator resumes it (admin.Resume)."
 		case ofChildren || strings.Contains(s.Condition, "\x1eM\x1f"):

@@ -93,7 +93,7 @@ func (l *look) tallies() {
 }
 
 var rootFields = []string{"protocol", "booted", "frozen", "wake", "owner", "ticked", "quiet", "table", "routes", "ring", "lanes", "feed", "fed", "noted", "revision",
-	"purged", "recounts", "clock_offset", "clock_pin", "gates", "space", "spaces", "mixed", "urged", "subroutes",
+	"purged", "recounts", "clock_offset", "clock_pin", "gates", "space", "spaces", "mixed", "urged", "subroutes", "told",
 	"tally:again", "tally:T2", "tally:T3", "tally:T4", "tally:T5", "tally:F2", "tally:F3", "tally:F4", "tally:xc", "tally:xt", "tally:xn", "tally:xs"}
 
 func (l *look) rootFields() {

@@ -56,7 +56,7 @@ var areas = map[string]string{
 	":scnames": "zset", ":gready": "set", ":closed": "zset", ":closings": "hash", ":attached": "hash", ":outbox": "stream",
 	":paused": "zset", ":shares": "hash", ":weights": "hash", ":ring:": "zset", ":gring:": "zset", ":turns:": "zset", ":ins:": "string", ":refused": "zset", ":refusals": "hash",
 	":blocked": "zset", ":flows": "zset", ":flowdue": "zset", ":backlog": "zset", ":work": "hash",
-	":fw:": "hash", ":fx:": "zset", ":fu:": "list", ":ft:": "hash", ":fz:": "string", ":fo:": "list", ":fi:": "hash", ":fc:": "hash", ":m:": "links",
+	":fw:": "hash", ":fx:": "zset", ":fu:": "list", ":ft:": "hash", ":fz:": "string", ":fo:": "list", ":fi:": "hash", ":fc:": "hash", ":aw:": "hash", ":m:": "links",
 }
 
 // area returns the family of a key (without the root) and its type, "" for a key that should not exist.

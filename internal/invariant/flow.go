@@ -245,11 +245,13 @@ func (l *look) ends(id string, h map[string]string, say func(string, ...any)) {
 
 // member verifies what a member of a flow waits for.
 func (x *execution) member(code flowfabric.Code) {
+	x.awaited(code)
 	flow, incoming, outgoing := x.core["fl"], x.Hashes[":fi:"+x.id], x.Lists[":fo:"+x.id]
 	if flow == "" {
-		if incoming != nil || outgoing != nil || x.leads[x.id] > 0 || x.Hashes[":fc:"+x.id] != nil || code[:1] == "R" && code[:2] == "R3" {
+		if incoming != nil || outgoing != nil || x.leads[x.id] > 0 || x.Hashes[":fc:"+x.id] != nil && x.Hashes[":fc:"+x.id]["others"] == "" || code[:1] == "R" && code[:2] == "R3" {
 			x.say("is in no flow, and depends on others or others on it")
 		}
+		x.children(code)
 		return
 	}
 	if x.core["nd"] == "" {
@@ -357,7 +359,7 @@ func (x *execution) children(code flowfabric.Code) {
 	}
 	var ended, succeeded int
 	for id, record := range hash {
-		if len(id) != 36 {
+		if len(id) < 36 {
 			continue
 		}
 		switch mark := record[:1]; mark {
@@ -372,8 +374,12 @@ func (x *execution) children(code flowfabric.Code) {
 			ended++
 		}
 	}
-	if succeeded != s || ended != s+o || len(hash)-1 != n {
-		x.say("waits for %q, of %d children %d succeeded and %d ended", x.core["wt"], len(hash)-1, succeeded, ended)
+	listed := len(hash) - 1
+	if hash["others"] != "" {
+		listed--
+	}
+	if succeeded != s || ended != s+o || listed != n {
+		x.say("waits for %q, of %d children %d succeeded and %d ended", x.core["wt"], listed, succeeded, ended)
 	}
 	if ended >= n || mode == "first" && ended > 0 || mode == "success" && s > 0 || mode == "fast" && o > 0 {
 		x.say("waits for %q, which is decided", x.core["wt"])

@@ -10,12 +10,13 @@ import (
 )
 
 var (
-	attachedRow = regexp.MustCompile(`(?s)^([bq]:[\w.-]+(?:,[bq]:[\w.-]+)*) (\d{1,16}) .{0,64}$`)
-	shareRow    = regexp.MustCompile(`^\d{1,16}$`)
-	urgedRow    = regexp.MustCompile(`^\d{1,16} [1-9]\d{0,3} \d{1,18}$`)
-	weightRow   = regexp.MustCompile(`^[1-9]\d{0,3}$`)
-	noticeQuota = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}|@\d+\.\d+\.\d+@[\w.:/@+=%-]{1,128}) ([0-9a-f-]{36}) (\d{1,16}) ([01])$`)
-	noticeSpent = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}|@\d+\.\d+\.\d+@[\w.:/@+=%-]{1,128}) ([0-9a-f-]{36}) (failed|cancelled|expired|purged) \d{1,16}$`)
+	attachedRow   = regexp.MustCompile(`(?s)^([bq]:[\w.-]+(?:,[bq]:[\w.-]+)*) (\d{1,16}) .{0,64}$`)
+	shareRow      = regexp.MustCompile(`^\d{1,16}$`)
+	urgedRow      = regexp.MustCompile(`^\d{1,16} [1-9]\d{0,3} \d{1,18}$`)
+	weightRow     = regexp.MustCompile(`^[1-9]\d{0,3}$`)
+	noticeQuota   = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}|@\d+\.\d+\.\d+@[\w.:/@+=%-]{1,128}) ([0-9a-f-]{36}) (\d{1,16}) ([01])$`)
+	noticeAwaited = regexp.MustCompile(`^([an] \d{1,5}\.[0-9a-f-]{36} [0-9a-f-]{36} \d+\.\d+|w \d{1,5}\.[0-9a-f-]{36} [0-9a-f-]{36} \d+\.\d+ [sfceknx],\d*)$`)
+	noticeSpent   = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}|@\d+\.\d+\.\d+@[\w.:/@+=%-]{1,128}) ([0-9a-f-]{36}) (failed|cancelled|expired|purged) \d{1,16}$`)
 )
 
 // gateTables verifies what a partition knows of gates and shares besides its routes.
@@ -39,6 +40,9 @@ func (l *look) gateTables() {
 		if !attachedRow.MatchString(row) || strings.Count(scope, "\x1f") != map[byte]int{'g': 0, 'n': 1, 'l': 2, 't': 2}[scope[0]] || !strings.Contains("gnlt", scope[:1]) {
 			l.wrong("scope %q has %q attached", scope, row)
 		}
+	}
+	if len(l.Outbox) > 0 && l.Root["gates"] == "" && l.Root["told"] == "" {
+		l.wrong("the outbox has entries, and no tick looks")
 	}
 	if got, err := strconv.Atoi("0" + l.Root["gates"]); err != nil || got < level || got > 3 {
 		l.wrong("the root says %q of gates, there are some of level %d", l.Root["gates"], level)
@@ -71,6 +75,12 @@ func (l *look) gateTables() {
 
 // notice verifies one of the outbox. The execution may have been purged; if not, it has the gate, and does not run under that epoch.
 func (l *look) notice(entry, kind, text string) {
+	if kind == "a" || kind == "n" || kind == "w" {
+		if shape := noticeAwaited; !shape.MatchString(kind + " " + text) {
+			l.wrong("entry %s of the outbox has %q: %q", entry, kind, text)
+		}
+		return
+	}
 	shape := map[string]*regexp.Regexp{"q": noticeQuota, "b": noticeSpent}[kind]
 	if shape == nil || !shape.MatchString(text) {
 		l.wrong("entry %s of the outbox has %q: %q", entry, kind, text)

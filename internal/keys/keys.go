@@ -121,6 +121,9 @@ func (p Partition) Matched(id uuid.UUID) string   { return string(p) + ":um:" + 
 func (p Partition) Events(id uuid.UUID) string    { return string(p) + ":ev:" + id.String() }
 func (p Partition) Frames(id uuid.UUID) string    { return string(p) + ":fr:" + id.String() }
 
+// Awaiting: hash, who waits for it.
+func (p Partition) Awaiting(id uuid.UUID) string { return string(p) + ":aw:" + id.String() }
+
 func (p Partition) Flow(id uuid.UUID) string      { return string(p) + ":fw:" + id.String() }
 func (p Partition) Members(id uuid.UUID) string   { return string(p) + ":fx:" + id.String() }
 func (p Partition) Roots(id uuid.UUID) string     { return string(p) + ":fu:" + id.String() }

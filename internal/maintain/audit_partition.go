@@ -21,7 +21,7 @@ var (
 		"backlog", "flows", "flowdue", "attached", "shares", "weights", "outbox"}
 
 	owned = []string{"i", "t", "k", "kl", "a", "e", "u", "wp", "us", "um", "mb", "mk", "o", "f", "fm", "fd", "fl", "fs", "fe", "g", "gd", "m", "fi", "fo",
-		"fc", "fx", "fu", "ft", "y"}
+		"fc", "aw", "fx", "fu", "ft", "y"}
 	families = []string{"q", "ring", "gring", "turns", "h", "open", "s", "l", "w", "sc", "wk"}
 	others   = []string{"", "routes", "routeids", "routelog", "ready", "delayed", "alarms", "sessions", "done", "unsuccessful", "pending", "kids", "digests",
 		"parked", "routeuse", "lanes", "workers", "schedules", "scnames", "feed", "trail", "news", "int", "z", "blocked", "flows", "flowdue",
@@ -41,6 +41,7 @@ type part struct {
 	keys   []engine.AuditedKey
 	named  map[string]bool // indexes that there is one of for each route, session …
 	flows  []uuid.UUID
+	lists  []flowfabric.ExecutionID // those that wait for children or others, or did
 	count
 }
 
@@ -53,7 +54,7 @@ func newPart(a *audit, id uint16) *part {
 // reset forgets an earlier try.
 func (p *part) reset() {
 	p.out = AuditedPartition{Partition: p.id, Executions: map[flowfabric.Code]int{}, Kinds: map[string]int{}}
-	p.kept, p.ids, p.keys, p.named, p.flows, p.count = nil, nil, nil, map[string]bool{}, nil, count{}
+	p.kept, p.ids, p.keys, p.named, p.flows, p.lists, p.count = nil, nil, nil, map[string]bool{}, nil, nil, count{}
 }
 
 // failed keeps the first error. What will not change by trying again ends the partition.
@@ -127,6 +128,9 @@ func (p *part) see(ctx context.Context, k engine.Key) {
 	case k.Area == "fw" && plain && rest == "":
 		p.flows = append(p.flows, owner)
 	case slices.Contains(owned, k.Area) && plain && len(rest) <= 36:
+		if k.Area == "fc" && rest == "" {
+			p.lists = append(p.lists, flowfabric.MakeExecutionID(p.id, owner))
+		}
 		if k.Area == "fx" {
 			p.named["fx:"+k.Of] = true
 		}
@@ -206,5 +210,6 @@ func (p *part) indexes(ctx context.Context) {
 		}
 	}
 	p.headers(ctx)
+	p.awaited(ctx)
 	p.index(ctx, "wake")
 }

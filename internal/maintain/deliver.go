@@ -97,12 +97,12 @@ func (d *delivery) settle(ctx context.Context, a delivered) (again bool) {
 	if a.err != nil {
 		p.until = time.Now().Add(p.backoff.NextBackOff())
 		if p.failures++; p.failures == 1 && ctx.Err() == nil {
-			d.cfg.Logger.Warn("flowfabric: budgets and quotas were not told what has ended, trying again until it works", "partition", a.partition, "error", a.err)
+			d.cfg.Logger.Warn("flowfabric: budgets, quotas or executions were not told what has ended, trying again until it works", "partition", a.partition, "error", a.err)
 		}
 		return false
 	}
 	if p.failures > 0 {
-		d.cfg.Logger.Info("flowfabric: budgets and quotas are told again", "partition", a.partition, "failures", p.failures)
+		d.cfg.Logger.Info("flowfabric: budgets, quotas and executions are told again", "partition", a.partition, "failures", p.failures)
 		p.failures, p.until = 0, time.Time{}
 		p.backoff.Reset()
 	}

@@ -82,6 +82,14 @@ func (p *post) ReleaseUsage(context.Context, string, []engine.Refund) ([]bool, [
 	panic("nothing is refunded")
 }
 
+func (p *post) Await(context.Context, uint16, []engine.Awaiting, bool) ([]engine.Awaited, error) {
+	panic("nobody is awaited")
+}
+
+func (p *post) TellWaiters(context.Context, uint16, []engine.AwaitedEnd) (int, error) {
+	panic("nobody is awaited")
+}
+
 func (p *post) OpenRoutes(context.Context, uint16, []uint64) ([]bool, error) { panic("nobody waits") }
 func (p *post) BudgetPartitions() uint16                                     { return 1 }
 func (p *post) QuotaPartitions() uint16                                      { return 1 }

@@ -39,7 +39,7 @@ func in(pkg, run string) Test { return Test{"./" + pkg, run} }
 // catalogue lists every bug.
 func catalogue() []Mutant {
 	return slices.Concat(fenceMutants, sessionMutants, claimMutants, orderMutants, bellMutants, homeMutants, createMutants, settleMutants,
-		streamMutants, operatorMutants, tickMutants, engineMutants, holdingMutants, workerMutants, signalMutants, mailboxMutants, childrenMutants, continueMutants, suspendMutants, modeMutants,
+		streamMutants, operatorMutants, tickMutants, engineMutants, holdingMutants, workerMutants, signalMutants, mailboxMutants, childrenMutants, awaitMutants, continueMutants, suspendMutants, modeMutants,
 		scheduleMutants, laneMutants, retentionMutants, keyMutants, debounceMutants, batchMutants, apiMutants, middlewareMutants, trailMutants, whyMutants, registryMutants, feedMutants, auditMutants, flowMutants, cleanupMutants, gateMutants, clockMutants, agentMutants)
 }
 

@@ -44,6 +44,8 @@ type Children interface {
 	Answered(wait string, outcomes []engine.ChildOutcome)
 	// Read reads the result of a child's attempt, nil if it is empty.
 	Read(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, error)
+	// Check tells of executions that the handler did not make how those ended that have; an error for one that cannot be waited for.
+	Check(ctx context.Context, ids []flowfabric.ExecutionID) ([]engine.ChildOutcome, error)
 	// Upstreams reads what those that the execution depends on came to.
 	Upstreams(ctx context.Context) ([]engine.UpstreamOutcome, error)
 	// Traced adds the tags by which the execution's trace goes on to those of a child, which are not changed.

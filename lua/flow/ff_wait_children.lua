@@ -78,15 +78,6 @@ function ff_wait.refuse(ctx, h, id)
   return nil
 end
 
--- fresh prepares the list of children for a wait of this name.
-function ff_wait.fresh(ctx, c, f, q)
-  local key = keys.children(ctx.r, f.id)
-  if redis.call('HGET', key, 'name') == q.name then return end
-  redis.call('UNLINK', key)
-  redis.call('HSET', key, 'name', q.name)
-  if c.children_wait then record.clear(ctx, f.id, 'children_wait') end
-end
-
 local function ff_wait_children(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end
@@ -112,14 +103,14 @@ local function ff_wait_children(ctx, argv)
     answer = new > 0 and ff_wait.refuse(ctx, h, h.id)
     if answer then return answer end
   end
-  local had = redis.call('HGET', keys.children(ctx.r, f.id), 'name') == q.name and redis.call('HLEN', keys.children(ctx.r, f.id)) - 1 or 0
+  local had = wait.listed(ctx, f.id, q.name)
   if had + new > 1000 then return reply.err('fan_in_too_large', '1000') end
   answer = wait.room(ctx, c, f.id, q.name, had + new)
   if answer then return answer end
 
   if #q.items > 0 or not founded then -- without a child there is nothing to keep, and no flow to keep it with
     if founded then ff_wait.open(ctx, h, f.id) end
-    ff_wait.fresh(ctx, c, f, q)
+    wait.fresh(ctx, c, f.id, q.name)
   end
   ff_wait.list(ctx, q.items, f.id)
   if new > 0 then member.write(ctx, h, q.items, f.id) end

@@ -43,7 +43,7 @@ end
 -- root: what is kept in the root for speed.
 function audit_root.looks.root(ctx)
   local r, most, special = ctx.r, 0, false
-  local h = redis.call('HMGET', r, 'table', 'routes', 'ring', 'lanes', 'gates', 'quiet', 'mixed')
+  local h = redis.call('HMGET', r, 'table', 'routes', 'ring', 'lanes', 'gates', 'quiet', 'mixed', 'told')
   local newest = redis.call('ZRANGE', keys.route_log(r), -1, -1, 'WITHSCORES')
   local version = newest[2] and audit.score(newest[2]) or 0
   -- Versions are times; one far ahead is a misplaced entry and no reason to raise the table's.
@@ -74,6 +74,10 @@ function audit_root.looks.root(ctx)
     if special then redis.call('HSET', r, 'lanes', '1') else redis.call('HDEL', r, 'lanes') end
   end
   attached(ctx, h[5] or nil)
+  if not h[5] and not h[8] and redis.call('XLEN', keys.outbox(r)) > 0 and
+      audit.note(ctx, 'flag', 'root', 'told', 'the outbox has entries') then
+    redis.call('HSET', r, 'told', '1')
+  end
   if h[6] then quiet(ctx, h[6]) end
   return 7, ''
 end

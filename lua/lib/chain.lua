@@ -48,7 +48,8 @@ function chain.go(ctx, c, f, input)
   if c.frames_attempt and tonumber(c.frames_attempt) < kept then record.clear(ctx, id, 'frames_attempt') end
   redis.call('HDEL', keys.attempts(ctx.r, id), 'progress')
   if c.step_bytes then steps.clear(ctx, id) end
-  if c.flow then redis.call('UNLINK', keys.children(ctx.r, id)) end
+  awaited.leave(ctx, c, id)
+  if c.flow or c.children_wait then redis.call('UNLINK', keys.children(ctx.r, id)) end
   record.set(ctx, id, 'state', 'R1f', 'links', count .. ',' .. reply.int(core.started(c)) .. ',' .. reply.int(kept), 'last_release',
     fence.release('c', f.epoch, f.attempt, count))
   record.clear(ctx, id, 'retries', 'reclaims', 'failure_category', 'attempt_deadline', 'attempt_left', 'step_bytes', 'resume_bytes',

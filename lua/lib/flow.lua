@@ -122,8 +122,8 @@ function flow.edge(ctx, h, e, id)
   if not graph.barred(ctx, h.id) and group.decide(g) then flow.decided(ctx, h, c, id, g) end
 end
 
--- child tells a member that waits for children how one of them ended.
-function flow.child(ctx, h, e, id)
+-- child tells an execution that waits for children, or for others, how one of them ended.
+function flow.child(ctx, e, id)
   local children = keys.children(ctx.r, id)
   local c = core.read(ctx, id)
   local w, old, _, node = wait.parse(c.children_wait), group.record(redis.call('HGET', children, e.id))
@@ -133,7 +133,7 @@ function flow.child(ctx, h, e, id)
   local now = wait.count(w, e.outcome)
   if now and core.terminal(c) then w.after = 'run' end -- nobody waits any more, and its end has said what becomes of the others
   record.set(ctx, id, 'children_wait', wait.text(w))
-  if not now or graph.barred(ctx, h.id) then return end
+  if not now or c.flow and graph.barred(ctx, c.flow) then return end
   if c.state == 'R3i' then
     wait.over(ctx, id, w)
     flow.promote(ctx, record.read(ctx, id), id)
@@ -200,7 +200,7 @@ function steps.u(ctx, h, e)
     if string.byte(list[i], 1) ~= 119 then
       flow.edge(ctx, h, e, id)
     elseif e.outcome ~= '.' then -- a parent was told how its child ended, and that stays
-      flow.child(ctx, h, e, id)
+      flow.child(ctx, e, id)
     end
   end
   e.at = reply.int(from + #list)

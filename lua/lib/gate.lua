@@ -3,7 +3,8 @@
 -- session like what runs); the worker asks the gates, which are in other partitions, and claims what was granted, or returns it and closes the
 -- route until a time or a wake. Whatever stops running, and was admitted by quotas, is told to them through the outbox, in the
 -- same call: entries "q <name> <execution> <epoch> <1 if it ran>" and, of what failed or was cancelled or expired, for its
--- budgets "b <name> <execution> <outcome> <epoch of the attempt that ended>". What was purged is told to its budgets as "b <name> <execution> purged 0".
+-- budgets "b <name> <execution> <outcome> <epoch of the attempt that ended>". What was purged is told to its budgets as "b <name> <execution> purged 0". Notices to
+-- other executions are in lib/awaited.lua.
 local gate = { ttl = 5000 } -- ms that a grant lasts
 
 local US = '\31'
@@ -119,7 +120,8 @@ function gate.resolve(ctx, group)
   return caps, all
 end
 
-local function note(ctx, kind, text)
+-- note puts a notice into the outbox when the call ends.
+function gate.note(ctx, kind, text)
   local out = ctx.moves.outgoing or {}
   ctx.moves.outgoing = out
   out[#out + 1] = kind
@@ -129,7 +131,7 @@ end
 -- leave tells the quotas of a route that an execution does not run any more under an epoch, or never ran.
 function gate.leave(ctx, route_id, id, epoch, ran)
   for name in string.gmatch(gate.of(ctx, route_id), 'q:([^,]+)') do
-    note(ctx, 'q', name .. ' ' .. id .. ' ' .. (epoch or '0') .. ' ' .. ran)
+    gate.note(ctx, 'q', name .. ' ' .. id .. ' ' .. (epoch or '0') .. ' ' .. ran)
   end
 end
 
@@ -138,13 +140,13 @@ function gate.ended(ctx, c, id, code)
   local outcome = outcomes[string.sub(code, 1, 2)]
   if not outcome then return end
   for name in string.gmatch(gate.of(ctx, c.route), 'b:([^,]+)') do
-    note(ctx, 'b', name .. ' ' .. id .. ' ' .. outcome .. ' ' .. (c.epoch or '0'))
+    gate.note(ctx, 'b', name .. ' ' .. id .. ' ' .. outcome .. ' ' .. (c.epoch or '0'))
   end
 end
 
 -- purged tells the budgets of a route that an execution was purged, whatever it had used.
 function gate.purged(ctx, route_id, id)
-  for name in string.gmatch(gate.of(ctx, route_id), 'b:([^,]+)') do note(ctx, 'b', name .. ' ' .. id .. ' purged 0') end
+  for name in string.gmatch(gate.of(ctx, route_id), 'b:([^,]+)') do gate.note(ctx, 'b', name .. ' ' .. id .. ' purged 0') end
 end
 
 -- flush writes what was noted, and has it delivered at once.
@@ -154,6 +156,7 @@ function gate.flush(ctx)
   for first = 1, #out, 200 do
     redis.call('XADD', keys.outbox(ctx.r), '*', unpack(out, first, math.min(first + 199, #out)))
   end
+  if not ctx.gates then redis.call('HSET', ctx.r, 'told', '1') end -- else the tick looks at the outbox anyway
   root.need(ctx, ctx.now)
 end
 

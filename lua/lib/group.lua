@@ -61,6 +61,6 @@ end
 
 -- record reads an edge: mark, attempt, input.
 function group.record(text)
-  local mark, attempt, input = string.match(text or '', '^([.~sfceknl]),(%d*),(.*)$')
+  local mark, attempt, input = string.match(text or '', '^([.~sfceknlx]),(%d*),(.*)$')
   return mark, attempt, input
 end

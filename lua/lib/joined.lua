@@ -175,7 +175,7 @@ end
 local function waits(ctx, h, c, id, children)
   local w, s, o, n = wait.parse(c.children_wait), 0, 0, 0
   for i = 1, #children, 2 do
-    local mark = #children[i] == 36 and group.record(children[i + 1])
+    local mark = #children[i] >= 36 and group.record(children[i + 1])
     if mark then
       n = n + 1
       if mark == 's' then s = s + 1 elseif mark ~= '.' and mark ~= '~' then o = o + 1 end
@@ -210,7 +210,7 @@ local function children(ctx, h, c, id)
       left = left or mark == '.' and outcome == nil
       if (mark == '.' or mark == '~') and outcome and not graph.barred(ctx, h.id) and not due(ctx, 'u', v[i]) and
           audit.note(ctx, 'missing', 'fc', id, 'it was not told how its child ' .. v[i] .. ' ended') then
-        flow.child(ctx, h, { id = v[i], outcome = outcome, attempt = attempt }, id)
+        flow.child(ctx, { id = v[i], outcome = outcome, attempt = attempt }, id)
       end
     end
   end
@@ -233,6 +233,14 @@ function joined.waits(ctx, c, id)
   if not c.children_wait or not core.suspended(c) then return false end
   local u = suspension.read(ctx, id)
   return not u.closed_at and condition.of_children(u.condition) and string.find(c.children_wait, ' p %l+$') ~= nil
+end
+
+-- alone compares one that waits for others and is in no flow, likewise.
+function joined.alone(ctx, c, id)
+  if not joined.waits(ctx, c, id) then return 0 end
+  local v = redis.call('HGETALL', keys.children(ctx.r, id))
+  waits(ctx, nil, c, id, v)
+  return #v / 50
 end
 
 -- look compares one member and returns how much it has looked at, an execution being one.

@@ -33,7 +33,7 @@ function keys.closed(r) return r .. ':closed' end       -- zset: route that a ga
 function keys.aside(r, name) return r .. ':bad:' .. name end -- any: what an audit could not read, under its former name
 function keys.closings(r) return r .. ':closings' end   -- hash: that route -> why, "w" and a route -> how often it was woken
 function keys.attached(r) return r .. ':attached' end   -- hash: scope -> gates of what is created in it, and who said so
-function keys.outbox(r) return r .. ':outbox' end       -- stream: what budgets and quotas are to be told
+function keys.outbox(r) return r .. ':outbox' end       -- stream: what budgets, quotas and other executions are to be told
 function keys.paused(r) return r .. ':paused' end       -- zset: execution that an operator paused by when
 function keys.refused(r) return r .. ':refused' end     -- zset: execution:waitpoint, as a refused token named it, by when
 function keys.refusals(r) return r .. ':refusals' end   -- hash: how many tokens were refused
@@ -98,6 +98,7 @@ function keys.satisfied(r, id) return r .. ':us:' .. id end -- hash: what satisf
 function keys.matched(r, id) return r .. ':um:' .. id end  -- hash: signal id -> a signal that a condition took
 function keys.messages(r, id) return r .. ':mb:' .. id end -- list: messages that nobody has received (mailbox)
 function keys.marks(r, id) return r .. ':mk:' .. id end   -- zset: what a message is known again by -> its number
+function keys.awaiting(r, id) return r .. ':aw:' .. id end -- hash: who waits for it, as partition and id -> token (awaited)
 function keys.events(r, id) return r .. ':ev:' .. id end    -- channel
 function keys.frames(r, id) return r .. ':fr:' .. id end    -- channel
 
@@ -110,7 +111,7 @@ function keys.flow_stone(r, id) return r .. ':fz:' .. id end -- string: what is 
 function keys.links(r, id) return r .. ':m:' .. id end          -- string: what a member depends on, and who depends on it (links)
 function keys.outgoing(r, id) return r .. ':fo:' .. id end      -- list: those who depend on it, if they are many
 function keys.incoming(r, id) return r .. ':fi:' .. id end      -- hash: upstream -> edge, if they are many
-function keys.children(r, id) return r .. ':fc:' .. id end      -- hash: child -> how it ended
+function keys.children(r, id) return r .. ':fc:' .. id end      -- hash: child, or other that it waits for -> how it ended
 
 -- One per attempt.
 function keys.result(r, id, attempt) return r .. ':o:' .. id .. ':' .. attempt end  -- string

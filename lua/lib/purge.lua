@@ -116,7 +116,7 @@ function purge.run(ctx, c, id, keep)
   record.forget(ctx, id)
   redis.call('ZREM', keys.done(r), id)
   if core.unsuccessful(c) then redis.call('ZREM', keys.unsuccessful(r), id) end
-  if c.flow then purge.member(ctx, c, id) end
+  if c.flow then purge.member(ctx, c, id) elseif c.children_wait then redis.call('UNLINK', keys.children(r, id)) end
   gate.purged(ctx, c.route, id)
   route.used(ctx, c.route, -1)
   ctx.moves.purged = (ctx.moves.purged or 0) + 1

@@ -56,6 +56,7 @@ local layout = {
   'grant_epoch', 'ge', -- epoch of the last grant that was not claimed
   'links', 'lk', -- of one that has continued: how often, the first attempt of this link, the first one that is kept (chain)
   'replaced', 'rd', -- how often another submit under the key that debounces it has replaced what it was submitted with
+  'awaited', 'aw', -- 1 = others wait for its end (awaited)
   'key', 'ky', -- its key and how long it has it (keyed); the last one, so that it can be added to a text
 }
 

@@ -19,7 +19,7 @@ local function clear(ctx, c, id, q)
     if from then replay.since(ctx, c, id, from) end
     if c.step_bytes and (c.had_waits or c.flow) then replay.reopen(ctx, c, id) end
   end
-  if c.flow then -- who is asked for again is looked at anew
+  if c.flow or c.children_wait then -- who is asked for again is looked at anew
     redis.call('UNLINK', keys.children(ctx.r, id))
     record.clear(ctx, id, 'children_wait')
   end

@@ -28,7 +28,7 @@ function root.enter(k, argv, claims, tick)
   local said, note = trail.split(argv[1])
   local r, h = k[1], nil
   if tick then
-    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces', 'owner', 'ring', 'quiet')
+    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces', 'owner', 'ring', 'quiet', 'told')
   elseif claims then
     h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces', 'table', 'mixed')
   else
@@ -47,6 +47,7 @@ function root.enter(k, argv, claims, tick)
     ctx.owner = h[9]
     ctx.ring = h[10]
     ctx.quiet = h[11] and tonumber(h[11])
+    ctx.told = h[12]
   end
   return ctx
 end

@@ -41,6 +41,7 @@ function settle.finish(ctx, c, id, code, reason, extra)
   if ctx.gates and c.attempt then gate.ended(ctx, c, id, code) end
   indexes.done(ctx, id, c.route, c.retention, code, c.key)
   if code ~= 'T1' then indexes.unsuccessful(ctx, id) end
+  awaited.ended(ctx, c, id, code)
   suspension.finish(ctx, c, id, reason)
   stream.close(ctx, c, id, reason)
   core.announce(ctx, c, id, code)
@@ -65,6 +66,7 @@ function settle.complete(ctx, c, id, result)
   indexes.unhold(ctx, c.session, id)
   if ctx.gates then gate.leave(ctx, c.route, id, c.epoch, '1') end
   indexes.done(ctx, id, c.route, c.retention, 'T1', c.key)
+  awaited.ended(ctx, c, id, 'T1')
   publish.to(keys.events(ctx.r, id), 'T1 ' .. attempt)
   if c.flow then
     ctx.moves.members = (ctx.moves.members or 0) + 1

@@ -2,7 +2,8 @@
 -- mode is all, first, success (the first that succeeds) or fast (all have succeeded, or one did not); after is run or cancel, what becomes
 -- of the children that are open when the wait is over; state is m (its children are being made), p or d, decided; rest is cancel or leave,
 -- what becomes of the children if the parent ends first. The children are a hash beside it: child -> "mark,attempt,node", and under
--- the name 'name' what the handler calls the wait. It stays until the next one. When a wait is over, its outcomes become the step
+-- the name 'name' what the handler calls the wait. It stays until the next one. Executions that it did not make are in it under their full
+-- ids (lib/awaited.lua): they count as children do, and nobody cancels them. The mark x is for one that is gone, and nothing tells how it ended. When a wait is over, its outcomes become the step
 -- '\31c:' .. name, which the next claim brings: so every later pass is told the same, and none has to ask.
 -- The parent is parked (R3i), or suspended with a condition that has the part K, which other things may end, too (lib/arrival.lua).
 local wait = {}
@@ -41,7 +42,7 @@ function wait.tally(ctx, id, w)
   local v = redis.call('HGETALL', keys.children(ctx.r, id))
   w.children, w.succeeded, w.others, w.state = 0, 0, 0, 'p'
   for i = 1, #v, 2 do
-    if #v[i] == 36 then
+    if #v[i] >= 36 then
       local mark = group.record(v[i + 1])
       w.children = w.children + 1
       if mark == 's' then w.succeeded = w.succeeded + 1 elseif mark ~= '.' and mark ~= '~' then w.others = w.others + 1 end
@@ -55,7 +56,7 @@ end
 function wait.outcomes(v)
   local out = {}
   for i = 1, #v, 2 do
-    if #v[i] == 36 then out[#out + 1] = v[i] .. ',' .. v[i + 1] end
+    if #v[i] >= 36 then out[#out + 1] = v[i] .. ',' .. v[i + 1] end
   end
   table.sort(out)
   return table.concat(out, '\31')
@@ -72,6 +73,23 @@ function wait.room(ctx, c, id, name, count, others)
   end
   if redis.call('HLEN', key) + (others or 0) >= 1000 then return reply.err('step_limit_exceeded', 'steps: at most 1000') end
   return nil
+end
+
+-- listed is how many a wait of this name has; none if the list is that of another wait.
+function wait.listed(ctx, id, name)
+  local key = keys.children(ctx.r, id)
+  local v = redis.call('HMGET', key, 'name', 'others')
+  return v[1] == name and redis.call('HLEN', key) - (v[2] and 2 or 1) or 0
+end
+
+-- fresh prepares the list for a wait of this name.
+function wait.fresh(ctx, c, id, name)
+  local key = keys.children(ctx.r, id)
+  if redis.call('HGET', key, 'name') == name then return end
+  awaited.leave(ctx, c, id)
+  redis.call('UNLINK', key)
+  redis.call('HSET', key, 'name', name)
+  if c.children_wait then record.clear(ctx, id, 'children_wait') end
 end
 
 -- open lists the children that have not ended, those that depend on others before these: so that nobody who is about to be cancelled
@@ -108,6 +126,7 @@ function wait.over(ctx, id, w, name)
     if v[i] == 'name' then name = v[i + 1] end
   end
   name = name or ''
+  awaited.over(ctx, id, v)
   local key, step = keys.steps(ctx.r, id), wait.step(name)
   if redis.call('HEXISTS', key, step) == 0 then
     record.set(ctx, id, 'step_bytes', reply.int(tonumber(c.step_bytes or '0') + #step + #outcomes))

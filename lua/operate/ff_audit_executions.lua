@@ -238,9 +238,13 @@ function ff_audit.execution(ctx, c, id)
   ff_audit.unsuccessful(ctx, c, id)
   ff_audit.alarm(ctx, c, id)
   ff_audit.session(ctx, c)
+  if c.awaited and redis.call('EXISTS', keys.awaiting(ctx.r, id)) == 0 and audit.note(ctx, 'flag', 'x', id, 'awaited, and by nobody') then
+    record.clear(ctx, id, 'awaited')
+  end
   local cost = (core.paused(c) and 8 or 6) + 2 * ff_audit.waitpoints(ctx, c, id)
   if c.flow then return cost + joined.look(ctx, c, id) end
   if core.blocked(c) then audit.broken(ctx, 'x', id, 'it waits for others and is in no flow') end
+  if c.children_wait then return cost + joined.alone(ctx, c, id) end
   return cost
 end
 

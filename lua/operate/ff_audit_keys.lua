@@ -11,7 +11,7 @@ local ff_keys = {}
 -- single areas have one key an execution; several have one for each attempt or waitpoint.
 ff_keys.single = { i = keys.input, t = keys.tags, k = keys.steps, kl = keys.step_log, a = keys.attempts, e = keys.history, u = keys.waits,
   us = keys.satisfied, um = keys.matched, mb = keys.messages, mk = keys.marks,
-  m = keys.links, fi = keys.incoming, fo = keys.outgoing, fc = keys.children,
+  aw = keys.awaiting, m = keys.links, fi = keys.incoming, fo = keys.outgoing, fc = keys.children,
   fx = keys.members, fu = keys.roots, ft = keys.flow_tags, y = keys.keyed }
 ff_keys.several = { o = keys.result, f = keys.stream, fm = keys.meta, fd = keys.deltas, fl = keys.live, fs = keys.summary,
   fe = keys.runs, g = keys.signals, gd = keys.delivered }
@@ -20,7 +20,7 @@ ff_keys.several = { o = keys.result, f = keys.stream, fm = keys.meta, fd = keys.
 ff_keys.flows = { fx = true, fu = true, ft = true }
 
 -- flags are the fields by which a core knows of a key.
-ff_keys.flags = { t = 'has_tags', u = 'had_waits' }
+ff_keys.flags = { t = 'has_tags', u = 'had_waits', aw = 'awaited' }
 
 -- judge returns what is wrong with the arguments of one key.
 function ff_keys.judge(area, id, of)

@@ -110,13 +110,14 @@ function ff_explain.others(ctx, c, id)
   if not core.blocked(c) and not suspended then return '0', {} end
   local v, ids, out = (suspended or c.state == 'R3i') and redis.call('HGETALL', keys.children(ctx.r, id)) or links.edges(ctx, id), {}, {}
   for i = 1, #v, 2 do
-    local mark = #v[i] == 36 and group.record(v[i + 1])
-    if mark == '.' or mark == '~' then ids[#ids + 1] = v[i] end
+    local mark, _, node = nil, nil, nil
+    if #v[i] >= 36 then mark, _, node = group.record(v[i + 1]) end
+    if mark == '.' or mark == '~' then ids[#ids + 1] = { v[i], node } end
   end
-  table.sort(ids)
+  table.sort(ids, function(a, b) return a[1] < b[1] end)
   for i = 1, math.min(#ids, 64) do
-    local x = core.read(ctx, ids[i])
-    out[#out + 1], out[#out + 2], out[#out + 3] = ids[i], x.node or '', x.state or ''
+    local x = #ids[i][1] == 36 and core.read(ctx, ids[i][1]) or { node = ids[i][2] } -- else its partition knows the state
+    out[#out + 1], out[#out + 2], out[#out + 3] = ids[i][1], x.node or '', x.state or ''
   end
   return reply.int(#ids), out
 end

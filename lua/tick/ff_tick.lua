@@ -386,7 +386,8 @@ local function ff_tick(k, argv)
   if ff_tick_do.some(ctx, n) then ff_tick_do.backlog(ctx, math.max(20, math.min(64, 100 - n.touched)), n) end
   ff_tick_do.rering(ctx, n)
   local schedules = quiet and 0 or redis.call('ZCOUNT', keys.schedules(ctx.r), '-inf', ctx.t)
-  local outbox = ctx.gates and redis.call('XLEN', keys.outbox(ctx.r)) or 0
+  local outbox = (ctx.gates or ctx.told) and redis.call('XLEN', keys.outbox(ctx.r)) or 0
+  if ctx.told and outbox == 0 then redis.call('HDEL', ctx.r, 'told') end
   local due = ff_tick_do.next_due(ctx, n, outbox)
   if n.more then due = ctx.now end
   if due then

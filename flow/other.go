@@ -1,0 +1,97 @@
+package flow
+
+import (
+	"context"
+	"fmt"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// other is an execution of a set that the handler did not make.
+type other struct {
+	name string
+	id   flowfabric.ExecutionID
+}
+
+// Other adds an execution that the handler did not make: somebody else submitted it, in any namespace and partition, and its id is all that is needed. The
+// set waits for it as for a child, and [ChildNode.Outcome] and [ChildNode.Result] tell the same of it. name is its name in the set, as for [Child]; def
+// says how its result is decoded, and must be what it was submitted with. Children cannot depend on it, and nobody cancels it:
+// [CancelRemaining] and [Leave] are about children.
+//
+// [ChildSet.Wait] looks at it before the execution is suspended. One that has ended counts at once. Later it is told by the maintenance of
+// the partitions, usually within milliseconds of its end, and however often and late that happens, the wait counts it once. One that
+// continues ([handler.Continue]) or is tried again has not ended. One that is replayed after its end was told stays as it was told.
+func Other[In, Out any](s *ChildSet, name string, def *handler.Definition[In, Out], id flowfabric.ExecutionID) *ChildNode[Out] {
+	n := &node{graph: s.graph, name: name, other: true}
+	err := validateName(name)
+	switch {
+	case err != nil:
+	case def.Err() != nil:
+		err = def.Err()
+	case id.IsZero():
+		err = fmt.Errorf("%w: the id is zero", flowfabric.ErrInvalidInput)
+	case s.byName[name] != nil:
+		err = fmt.Errorf("%w: there is another node of this name", flowfabric.ErrInvalidInput)
+	}
+	for _, o := range s.others {
+		if o.id == id {
+			err = fmt.Errorf("%w: it is node %s already", flowfabric.ErrInvalidInput, printable(o.name))
+		}
+	}
+	if err != nil {
+		s.refuse(fmt.Errorf("node %s: %w", printable(name), err))
+	} else {
+		s.byName[name] = n
+	}
+	s.others = append(s.others, other{name, id})
+	c := &ChildNode[Out]{n: n, set: s, other: id}
+	if def != nil {
+		c.decode = def.Decode
+	}
+	return c
+}
+
+// checkOthers is what is wrong with the set because of those that the handler did not make.
+func (s *ChildSet) checkOthers() error {
+	switch {
+	case len(s.others) == 0:
+		return nil
+	case len(s.others)+len(s.nodes) > limits.MaxFanIn:
+		return fmt.Errorf("children %s: %w: it has %d nodes, want at most %d", s.wait, denied.FanIn, len(s.others)+len(s.nodes), limits.MaxFanIn)
+	case s.cancel && len(s.nodes) == 0:
+		return fmt.Errorf("children %s: %w: CancelRemaining without a child: executions that the handler did not make are not cancelled", s.wait, flowfabric.ErrInvalidInput)
+	}
+	return nil
+}
+
+// ask lists the others as they are now. An execution that cannot be waited for is an error for good.
+func (s *ChildSet) ask(ctx context.Context, t *handler.Task) ([]engine.ChildOutcome, error) {
+	if len(s.others) == 0 {
+		return nil, nil
+	}
+	ids := make([]flowfabric.ExecutionID, len(s.others))
+	for i, o := range s.others {
+		ids[i] = o.id
+	}
+	out, err := taskhook.ChildrenOf(t).Check(ctx, ids)
+	if err != nil {
+		err = fmt.Errorf("children %s: %w", s.wait, err)
+		if c := flowfabric.ClassOf(err); c == flowfabric.ClassStop || c == flowfabric.ClassCaller {
+			err = handler.Permanent(err)
+		}
+		return nil, err
+	}
+	for i, o := range s.others {
+		out[i].Node = o.name
+	}
+	return out, nil
+}
+
+// alone tells that the set waits for nothing but children, without end.
+func (s *ChildSet) alone(opts []suspend.Option) bool { return len(opts) == 0 && len(s.others) == 0 }

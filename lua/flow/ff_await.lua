@@ -1,0 +1,60 @@
+-- ff_await: executions are told who waits for their ends (lib/awaited.lua): op + somebody waits, - no longer. waiter is
+-- "<partition>.<execution>", token names its wait. The answer to + is '.', and the waiter will be told; known 1: that was so already. Or it is how
+-- the execution has ended: mark and attempt, so that the waiter can be told at once; x when it is gone, and nothing tells how it ended. Repeating
+-- the call changes nothing. With op ? it answers likewise and changes nothing.
+-- Flags:   allow-oom
+-- Go:      Engine.Await
+-- Args:    protocol count {op execution waiter token}
+-- Replies: OK count {mark attempt known}
+-- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+local ff_await_do = {}
+
+-- add notes with + that somebody waits, and returns '.', or how the execution ended and its last attempt.
+function ff_await_do.add(ctx, x)
+  local id = x.execution
+  local c = core.read(ctx, id)
+  if not c.state then
+    local code = purge.read(ctx, id)
+    return code and graph.outcomes[code] or 'x', ''
+  end
+  local mark = graph.outcome(c)
+  if mark then return mark, core.attempt(c) end
+  if x.op == '+' then
+    redis.call('HSET', keys.awaiting(ctx.r, id), x.waiter, x.token)
+    if not c.awaited then record.set(ctx, id, 'awaited', '1') end
+  end
+  return '.', ''
+end
+
+-- remove forgets that somebody waited under a token.
+function ff_await_do.remove(ctx, x)
+  local id, key = x.execution, keys.awaiting(ctx.r, x.execution)
+  if redis.call('HGET', key, x.waiter) ~= x.token then return end
+  redis.call('HDEL', key, x.waiter)
+  if redis.call('EXISTS', key) == 0 and core.read(ctx, id).awaited then record.clear(ctx, id, 'awaited') end
+end
+
+local function ff_await(ctx, argv)
+  local items, behind = args.rows(argv, 2, 1, 100, { 'op', 'execution', 'waiter', 'token' })
+  if not items or argv[behind] then return reply.err('invalid_input', 'count: 1..100 items') end
+  for i = 1, #items do
+    local x = items[i]
+    if x.op ~= '+' and x.op ~= '-' and x.op ~= '?' then return reply.err('invalid_input', 'op: +, - or ?') end
+    if not args.id(x.execution) then return reply.err('invalid_input', 'execution id') end
+    if not awaited.whole(x.waiter) then return reply.err('invalid_input', 'waiter: a partition and an execution') end
+    if not awaited.valid(x.token) then return reply.err('invalid_input', 'token') end
+  end
+
+  local out = { 1, 'OK', reply.int(#items) }
+  for i = 1, #items do
+    local x, mark, attempt, known = items[i], '', '', '0'
+    if x.op == '-' then
+      ff_await_do.remove(ctx, x)
+    else
+      known = redis.call('HGET', keys.awaiting(ctx.r, x.execution), x.waiter) == x.token and '1' or '0'
+      mark, attempt = ff_await_do.add(ctx, x)
+    end
+    out[#out + 1], out[#out + 2], out[#out + 3] = mark, attempt, known
+  end
+  return out
+end

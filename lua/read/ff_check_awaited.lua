@@ -1,0 +1,41 @@
+-- ff_check_awaited: whether an execution (waiter, "<partition>.<execution>") may wait for others, and how those of them ended that have ended
+-- already: mark and attempt of each, the mark '.' for one that has not. One that does not exist or was purged is an error, and so is one that
+-- waits for the waiter itself, or that 1,000 others wait for already. It changes nothing.
+-- Flags:   no-writes
+-- Go:      Engine.CheckAwaited
+-- Args:    protocol waiter count {execution}
+-- Replies: OK count {mark attempt}
+-- Errors:  invalid_input execution_not_found result_purged corrupt cycle_detected fan_in_too_large partition_missing partition_frozen protocol_mismatch
+local ff_check = {}
+
+-- waits tells whether an execution waits for the waiter, which may be its child.
+function ff_check.waits(ctx, c, id, waiter)
+  if not c.children_wait or not string.find(c.children_wait, ' p %l+$') then return false end
+  local v = redis.call('HMGET', keys.children(ctx.r, id), waiter, string.sub(waiter, -36))
+  local own = string.match(ctx.r, '(%d+)}$') == string.match(waiter, '^%d+')
+  return group.record(v[1]) == '.' or own and (group.record(v[2]) == '.' or group.record(v[2]) == '~')
+end
+
+local function ff_check_awaited(ctx, argv)
+  if not awaited.whole(argv[2]) then return reply.err('invalid_input', 'waiter: a partition and an execution') end
+  local ids, behind = args.list(argv, 3, 1, 100)
+  if not ids or argv[behind] then return reply.err('invalid_input', 'count: 1..100 executions') end
+  local out = { 1, 'OK', reply.int(#ids) }
+  for i = 1, #ids do
+    local id = ids[i]
+    if not args.id(id) then return reply.err('invalid_input', 'execution id') end
+    local c = core.read(ctx, id)
+    if not c.state then
+      local missing = purge.missing(ctx, id)
+      return reply.err(missing[2], id)
+    end
+    if ff_check.waits(ctx, c, id, argv[2]) then return reply.err('cycle_detected', id, 'it waits for the waiter') end
+    local mark = graph.outcome(c)
+    if not mark and c.awaited and redis.call('HLEN', keys.awaiting(ctx.r, id)) >= 1000 and
+        redis.call('HEXISTS', keys.awaiting(ctx.r, id), argv[2]) == 0 then
+      return reply.err('fan_in_too_large', id, '1000 executions wait for it')
+    end
+    out[#out + 1], out[#out + 2] = mark or '.', mark and core.attempt(c) or ''
+  end
+  return out
+end
