@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/flowfabric/flowfabric-go/internal/fault"
 )
 
 // Class says what a caller should do about an error.
@@ -38,120 +40,123 @@ func (c Class) String() string {
 	return "unknown"
 }
 
-// sentinel is one row of the error table: a code as it travels on the wire, its class and what it means.
-type sentinel struct {
-	code    string
-	class   Class
-	meaning string
-}
-
-func (s *sentinel) Error() string { return s.code + ": " + s.meaning }
-
-var table = map[string]*sentinel{}
-
-func define(code string, class Class, meaning string) error {
-	s := &sentinel{code: code, class: class, meaning: meaning}
-	table[code] = s
+// define adds an error to the table. kind, if it is given, is the exported error that stands for several codes, this one among them.
+func define(code string, class Class, meaning string, kind ...error) error {
+	s := &fault.Sentinel{Code: code, Class: uint8(class), Meaning: meaning}
+	if len(kind) > 0 {
+		s.Kind = kind[0]
+	}
+	fault.Define(s)
 	return s
 }
 
-// Errors that the server functions answer. Compare with errors.Is; errors.As with *[Error] gives the detail.
+// Errors that the server functions answer. Compare with errors.Is; errors.As with *[Error] gives the detail. Some stand for several codes,
+// which [CodeOf] tells apart: page docs/reference/errors.md of the repository lists all of them.
 var (
-	ErrInvalidInput        = define("invalid_input", ClassCaller, "a value is not valid")
-	ErrInvalidPolicy       = define("invalid_policy", ClassCaller, "the policy of the execution is not valid")
-	ErrInvalidCapabilities = define("invalid_capabilities", ClassCaller, "a capability token is not valid")
-	ErrPayloadTooLarge     = define("payload_too_large", ClassCaller, "the bytes exceed the documented limit")
-	ErrTooManyRoutes       = define("too_many_routes", ClassCaller, "the partition has its maximum of combinations of lane, kind and capabilities; waiting does not help")
-	ErrLaneClosed          = define("lane_closed", ClassRetry, "the lane is draining or disabled and takes no new work")
-	ErrIdempotencyConflict = define("idempotency_conflict", ClassCaller, "the same id or idempotency key was used with a different payload")
+	// ErrInvalidInput: a value is missing, out of bounds or not well formed; the error names it.
+	ErrInvalidInput = define("invalid_input", ClassCaller, "a value is not valid")
+	// ErrPayloadTooLarge: an input, result, frame, step, message, signal or summary has more bytes than it may.
+	ErrPayloadTooLarge = define("payload_too_large", ClassCaller, "the bytes exceed the documented limit")
+	// ErrLimit: there are as many as there may be, of steps, waitpoints, signals, messages, replays, members of a flow or routes.
+	ErrLimit = define("limit_reached", ClassCaller, "there are as many as there may be")
+	// ErrNotFound: the execution, flow, schedule, budget, quota, waitpoint, step, worker or session that the call names does not exist.
+	ErrNotFound = define("execution_not_found", ClassStop, "the execution does not exist: it was never created, or it was purged")
+	// ErrConflict: the key or name belongs to something else already, or what was to be changed has changed since it was read.
+	ErrConflict = define("conflict", ClassCaller, "the key or name belongs to something else, or it changed since it was read")
+	// ErrTerminal: the execution or the flow has ended.
+	ErrTerminal = define("execution_terminal", ClassInfo, "the execution has already ended")
+	// ErrState: what is asked for does not apply in the present state, and that is not that it has ended ([ErrTerminal]).
+	ErrState = define("wrong_state", ClassInfo, "this does not apply in the present state")
 
-	ErrKeyTaken = define("key_taken", ClassInfo, "another execution has its key by now")
+	// ErrLaneClosed: the lane is draining or disabled; an operator may open it again.
+	ErrLaneClosed = define("lane_closed", ClassRetry, "the lane is draining or disabled and takes no new work")
+	ErrFeedGap    = define("feed_gap", ClassInfo, "events were trimmed before they were read")
 
-	ErrInvalidTagKey = define("invalid_tag_key", ClassCaller, "a tag key must be dotted lower-case words such as team.region, at most 64 bytes")
+	// ErrInvalidToken: no token was given, or one that opens nothing here, whatever the reason.
+	ErrInvalidToken = define("invalid_token", ClassStop, "the token does not open any waitpoint")
+	ErrTokenExpired = define("token_expired", ClassStop, "the key of the token was rotated out; ask for a new token")
+	// ErrNoTokenKeys: no token key is configured, or none that is in use.
+	ErrNoTokenKeys = define("hmac_secret_not_initialized", ClassStop, "no token key is configured: set FLOWFABRIC_TOKEN_KEYS=kid:hex (openssl rand -hex 32)")
+	// ErrWaitpointClosed: the signal, or the request for a new token, came too late.
+	ErrWaitpointClosed = define("waitpoint_closed", ClassInfo, "the signal came too late: the waitpoint is closed")
 
-	ErrNotFound  = define("execution_not_found", ClassStop, "the execution does not exist: it was never created, or it was purged")
-	ErrNotActive = define("execution_not_active", ClassStop, "the execution is no longer active under this fence")
-	ErrTerminal  = define("execution_terminal", ClassInfo, "the execution has already ended")
-
-	ErrNotTerminal      = define("execution_not_terminal", ClassInfo, "the execution has not ended yet")
-	ErrReplayNotAllowed = define("replay_not_allowed", ClassCaller, "a successful execution is replayed only with force")
-	ErrStepNotFound     = define("step_not_found", ClassCaller, "the execution has not recorded a step of this name")
-	ErrReplaysExhausted = define("max_replays_exhausted", ClassStop, "the execution was replayed as often as its policy allows")
-
-	ErrLeaseExpired = define("lease_expired", ClassStop, "the lease of the session expired")
-	ErrLeaseRevoked = define("lease_revoked", ClassStop, "an operator revoked the lease")
-	ErrStaleLease   = define("stale_lease", ClassStop, "a newer claim holds the execution")
-
-	ErrSessionNotFound = define("session_not_found", ClassInfo, "the session does not exist: it was never opened, or it ended more than ten minutes ago")
-	ErrWorkerNotFound  = define("worker_not_found", ClassInfo, "no worker has this instance name: it never registered, it left, or it was lost more than an hour ago")
-	ErrInstanceInUse   = define("instance_in_use", ClassCaller, "another live worker process has this instance name; give every process its own")
-
-	ErrFeedGap = define("feed_gap", ClassInfo, "events were trimmed before they were read")
-
-	ErrStreamClosed = define("stream_closed", ClassStop, "the attempt has ended and its stream is closed")
-	// ErrSummaryTooLarge: the summary document would exceed 256 KiB; it is unchanged.
-	ErrSummaryTooLarge = define("summary_too_large", ClassCaller, "the summary document exceeds the documented limit")
-
-	ErrStepLimit    = define("step_limit_exceeded", ClassCaller, "the execution has its maximum number of recorded steps, or of bytes in them")
-	ErrStepConflict = define("step_conflict", ClassCaller, "a step of this name is recorded with another value")
-
-	ErrInvalidToken  = define("invalid_token", ClassStop, "the token does not open any waitpoint")
-	ErrMissingToken  = define("missing_token", ClassCaller, "a signal needs the token of its waitpoint")
-	ErrTokenExpired  = define("token_expired", ClassStop, "the key of the token was rotated out; ask for a new token")
-	ErrNoTokenKeys   = define("hmac_secret_not_initialized", ClassStop, "no token key is configured: set FLOWFABRIC_TOKEN_KEYS=kid:hex (openssl rand -hex 32)")
-	ErrKeyConflict   = define("rotation_conflict", ClassCaller, "this token key id is in use with another secret; every worker needs the same one, and a new secret needs a new id")
-	ErrGraceTooShort = define("grace_too_short", ClassCaller, "open waitpoints need the outgoing token key for longer than the grace period")
-	ErrKidNotCurrent = define("kid_not_current", ClassCaller, "this partition does not use the token key that signed")
-
-	ErrWaitpointNotFound = define("waitpoint_not_found", ClassInfo, "the execution has no such waitpoint")
-	ErrWaitpointNotOpen  = define("waitpoint_not_open", ClassInfo, "the waitpoint is closed")
-	ErrWaitpointLimit    = define("waitpoint_limit_exceeded", ClassCaller, "the execution has its maximum number of open waitpoints")
-	ErrWaitpointClosed   = define("waitpoint_closed", ClassInfo, "the signal came too late: the waitpoint is closed")
-	ErrNotSignalable     = define("target_not_signalable", ClassInfo, "the execution has ended")
-	ErrSignalLimit       = define("signal_limit_exceeded", ClassStop, "the suspension has its maximum number of signals")
-	ErrMailboxFull       = define("mailbox_full", ClassStop, "the execution has as many messages as it may that nobody has received")
-	ErrCondition         = define("invalid_resume_condition", ClassCaller, "the resume condition can never be met or is not well formed")
-	ErrNotSuspended      = define("execution_not_suspended", ClassInfo, "the execution is not suspended")
-	ErrSuspensionChanged = define("suspension_changed", ClassRetry, "the execution is in another suspension now; read it again")
-
-	ErrScheduleNotFound = define("schedule_not_found", ClassInfo, "no schedule has this name")
-	ErrScheduleChanged  = define("schedule_changed", ClassRetry, "the schedule changed since it was read; read it again")
-
-	ErrFlowNotFound       = define("flow_not_found", ClassInfo, "the flow does not exist: it was never submitted, or it was purged")
-	ErrFlowConflict       = define("flow_conflict", ClassCaller, "the id or idempotency key belongs to a flow with another definition")
-	ErrFlowTerminal       = define("flow_already_terminal", ClassInfo, "the flow has already ended")
-	ErrFlowSealed         = define("flow_sealed", ClassCaller, "the flow is sealed and takes no more members; use flow.Growing if handlers add members")
-	ErrFlowCancelled      = define("flow_cancelled", ClassStop, "the flow was cancelled")
-	ErrFlowIncomplete     = define("flow_incomplete", ClassBug, "the flow has fewer members or edges than were staged")
-	ErrFlowTooLarge       = define("flow_too_large", ClassCaller, "a flow has at most 10,000 members and 50,000 edges")
-	ErrFanIn              = define("fan_in_too_large", ClassCaller, "a member may depend on, or wait for, at most 1,000 others")
-	ErrFlowOpen           = define("flow_open", ClassInfo, "the execution stays until its flow has ended and the flow's other members are gone")
-	ErrSelfEdge           = define("self_referencing_edge", ClassCaller, "a member depends on itself")
-	ErrCycle              = define("cycle_detected", ClassCaller, "the members depend on each other in a circle")
-	ErrDuplicateEdge      = define("dependency_already_exists", ClassCaller, "two edges lead from the same member to the same member")
-	ErrNotInFlow          = define("execution_not_in_flow", ClassCaller, "the execution is not a member of the flow")
-	ErrCancellationPolicy = define("invalid_cancellation_policy", ClassCaller, "the cancellation policy must be cancel_all, cancel_pending or flow_only")
-	ErrResolutionPending  = define("resolution_pending", ClassRetry, "the flow still processes how its members ended; ask again")
-
-	ErrBudgetNotFound   = define("budget_not_found", ClassInfo, "no budget has this name")
-	ErrBudgetConflict   = define("budget_conflict", ClassCaller, "a budget of this name exists with other settings, or it changed since it was read")
-	ErrBudgetSpec       = define("invalid_budget_spec", ClassCaller, "the budget is not well formed")
-	ErrInvalidDelta     = define("invalid_delta", ClassCaller, "an amount must be a whole number from 0 to 2^53-1, and so must the total")
-	ErrUnknownDimension = define("unknown_dimension", ClassCaller, "the budget refuses dimensions that it does not limit")
-	ErrQuotaNotFound    = define("quota_policy_not_found", ClassInfo, "no quota has this name")
-	ErrQuotaConflict    = define("quota_conflict", ClassCaller, "a quota of this name exists with other settings, or it changed since it was read")
-	ErrQuotaSpec        = define("invalid_quota_spec", ClassCaller, "the quota is not well formed")
-	ErrNotEligible      = define("execution_not_eligible", ClassInfo, "the execution cannot be claimed in its present state")
-
-	ErrPartitionMissing = define("partition_missing", ClassStop, "the partition's root key does not exist; the store was flushed or never booted")
-	ErrPartitionFrozen  = define("partition_frozen", ClassRetry, "the partition is frozen for maintenance")
-	// ErrProtocol: the store or the function library on the server has another protocol number than this application. Neither is changed.
+	// ErrPartitionFrozen: an operator froze the partition (admin.Admin.Freeze); it answers again after a thaw.
+	ErrPartitionFrozen = define("partition_frozen", ClassRetry, "the partition is frozen for maintenance")
+	// ErrProtocol: the store or the function library on the server has another protocol number than this application, or the server is
+	// older than Valkey 7.2 or Redis 7.0. Nothing is changed.
 	ErrProtocol = define("protocol_mismatch", ClassStop, "the server has another protocol number than this application")
-	ErrCorrupt  = define("corrupt", ClassBug, "a stored record breaks an invariant")
+	// ErrCorrupt: a stored record is damaged; an audit (admin.Admin.Audit) tells more.
+	ErrCorrupt = define("corrupt", ClassBug, "a stored record breaks an invariant")
 )
 
-// Errors that only machinery of ours compares with. Package internal/denied names them.
+// What the errors above stand for besides their own code, and errors that no program acts on. Package internal/denied names them.
 var (
+	_ = define("invalid_policy", ClassCaller, "the policy of the execution is not valid", ErrInvalidInput)
+	_ = define("invalid_capabilities", ClassCaller, "a capability token is not valid", ErrInvalidInput)
+	_ = define("too_many_routes", ClassCaller, "the partition has its maximum of combinations of lane, kind and capabilities; waiting does not help", ErrLimit)
+	_ = define("idempotency_conflict", ClassCaller, "the same id or idempotency key was used with a different payload", ErrConflict)
+	_ = define("key_taken", ClassInfo, "another execution has its key by now", ErrConflict)
+	_ = define("invalid_tag_key", ClassCaller, "a tag key must be dotted lower-case words such as team.region, at most 64 bytes", ErrInvalidInput)
+	_ = define("execution_not_active", ClassStop, "the execution is no longer active under this fence", ErrState)
+	_ = define("execution_not_terminal", ClassInfo, "the execution has not ended yet", ErrState)
+	_ = define("replay_not_allowed", ClassCaller, "a successful execution is replayed only with force", ErrState)
+	_ = define("step_not_found", ClassCaller, "the execution has not recorded a step of this name", ErrNotFound)
+	_ = define("max_replays_exhausted", ClassStop, "the execution was replayed as often as its policy allows", ErrLimit)
+	_ = define("lease_expired", ClassStop, "the lease of the session expired")
+	_ = define("lease_revoked", ClassStop, "an operator revoked the lease")
+	_ = define("stale_lease", ClassStop, "a newer claim holds the execution")
+	_ = define("session_not_found", ClassInfo, "the session does not exist: it was never opened, or it ended more than ten minutes ago", ErrNotFound)
+	_ = define("worker_not_found", ClassInfo, "no worker has this instance name: it never registered, it left, or it was lost more than an hour ago", ErrNotFound)
+	_ = define("instance_in_use", ClassCaller, "another live worker process has this instance name; give every process its own", ErrConfig)
+	_ = define("stream_closed", ClassStop, "the attempt has ended and its stream is closed")
+	_ = define("summary_too_large", ClassCaller, "the summary document exceeds the documented limit", ErrPayloadTooLarge)
+	_ = define("step_limit_exceeded", ClassCaller, "the execution has its maximum number of recorded steps, or of bytes in them", ErrLimit)
+	_ = define("step_conflict", ClassCaller, "a step of this name is recorded with another value", ErrConflict)
+	_ = define("missing_token", ClassCaller, "a signal needs the token of its waitpoint", ErrInvalidToken)
+	_ = define("rotation_conflict", ClassCaller, "this token key id is in use with another secret; every worker needs the same one, and a new secret needs a new id", ErrConflict)
+	_ = define("grace_too_short", ClassCaller, "open waitpoints need the outgoing token key for longer than the grace period", ErrState)
+	_ = define("kid_not_current", ClassCaller, "this partition does not use the token key that signed", ErrNoTokenKeys)
+	_ = define("waitpoint_not_found", ClassInfo, "the execution has no such waitpoint", ErrNotFound)
+	_ = define("waitpoint_not_open", ClassInfo, "the waitpoint is closed", ErrWaitpointClosed)
+	_ = define("waitpoint_limit_exceeded", ClassCaller, "the execution has its maximum number of open waitpoints", ErrLimit)
+	_ = define("target_not_signalable", ClassInfo, "the execution has ended", ErrTerminal)
+	_ = define("signal_limit_exceeded", ClassStop, "the suspension has its maximum number of signals", ErrLimit)
+	_ = define("mailbox_full", ClassStop, "the execution has as many messages as it may that nobody has received", ErrLimit)
+	_ = define("invalid_resume_condition", ClassCaller, "the resume condition can never be met or is not well formed", ErrInvalidInput)
+	_ = define("execution_not_suspended", ClassInfo, "the execution is not suspended", ErrState)
+	_ = define("suspension_changed", ClassRetry, "the execution is in another suspension now; read it again", ErrState)
+	_ = define("schedule_not_found", ClassInfo, "no schedule has this name", ErrNotFound)
+	_ = define("schedule_changed", ClassRetry, "the schedule changed since it was read; read it again", ErrConflict)
+	_ = define("flow_not_found", ClassInfo, "the flow does not exist: it was never submitted, or it was purged", ErrNotFound)
+	_ = define("flow_conflict", ClassCaller, "the id or idempotency key belongs to a flow with another definition", ErrConflict)
+	_ = define("flow_already_terminal", ClassInfo, "the flow has already ended", ErrTerminal)
+	_ = define("flow_sealed", ClassCaller, "the flow is sealed and takes no more members; use flow.Growing if handlers add members", ErrState)
+	_ = define("flow_cancelled", ClassStop, "the flow was cancelled", ErrTerminal)
+	_ = define("flow_incomplete", ClassBug, "the flow has fewer members or edges than were staged", ErrCorrupt)
+	_ = define("flow_too_large", ClassCaller, "a flow has at most 10,000 members and 50,000 edges", ErrLimit)
+	_ = define("fan_in_too_large", ClassCaller, "a member may depend on, or wait for, at most 1,000 others", ErrLimit)
+	_ = define("flow_open", ClassInfo, "the execution stays until its flow has ended and the flow's other members are gone", ErrState)
+	_ = define("self_referencing_edge", ClassCaller, "a member depends on itself", ErrInvalidInput)
+	_ = define("cycle_detected", ClassCaller, "the members depend on each other in a circle", ErrInvalidInput)
+	_ = define("dependency_already_exists", ClassCaller, "two edges lead from the same member to the same member", ErrInvalidInput)
+	_ = define("execution_not_in_flow", ClassCaller, "the execution is not a member of the flow", ErrNotFound)
+	_ = define("invalid_cancellation_policy", ClassCaller, "the cancellation policy must be cancel_all, cancel_pending or flow_only", ErrInvalidInput)
+	_ = define("resolution_pending", ClassRetry, "the flow still processes how its members ended; ask again", ErrState)
+	_ = define("budget_not_found", ClassInfo, "no budget has this name", ErrNotFound)
+	_ = define("budget_conflict", ClassCaller, "a budget of this name exists with other settings, or it changed since it was read", ErrConflict)
+	_ = define("invalid_budget_spec", ClassCaller, "the budget is not well formed", ErrInvalidInput)
+	_ = define("invalid_delta", ClassCaller, "an amount must be a whole number from 0 to 2^53-1, and so must the total", ErrInvalidInput)
+	_ = define("unknown_dimension", ClassCaller, "the budget refuses dimensions that it does not limit", ErrInvalidInput)
+	_ = define("quota_policy_not_found", ClassInfo, "no quota has this name", ErrNotFound)
+	_ = define("quota_conflict", ClassCaller, "a quota of this name exists with other settings, or it changed since it was read", ErrConflict)
+	_ = define("invalid_quota_spec", ClassCaller, "the quota is not well formed", ErrInvalidInput)
+	_ = define("execution_not_eligible", ClassInfo, "the execution cannot be claimed in its present state", ErrState)
+	_ = define("partition_missing", ClassStop, "the partition's root key does not exist; the store was flushed or never booted")
+	_ = define("server_too_old", ClassStop, "Valkey 7.2 or newer, or Redis 7.0 or newer, is required", ErrProtocol)
+	_ = define("task_consumed", ClassCaller, "the task has already been settled")
+	_ = define("unflushed", ClassRetry, "frames were not acknowledged, so the attempt was not settled")
+	_ = define("duplicate_handler", ClassCaller, "two handlers are registered for one execution kind", ErrConfig)
+
 	_ = define("fence_required", ClassCaller, "only its holder or an explicit override changes an active execution")
 	_ = define("partial_fence", ClassCaller, "the fence must have session, claim, epoch and attempt")
 	_ = define("claim_out_of_order", ClassStop, "the claim number is neither the session's last nor its next")
@@ -182,11 +187,10 @@ var (
 	// ErrTransport: the call's outcome is unknown (connection lost, timeout). Calls that are idempotent or
 	// fenced have already been repeated when a caller sees it.
 	ErrTransport = define("transport", ClassRetry, "the server could not be reached or did not answer in time")
-	// ErrServerVersion: the server is too old (Valkey ≥ 7.2 or Redis ≥ 7.0 is needed).
-	ErrServerVersion = define("server_too_old", ClassStop, "Valkey 7.2 or newer, or Redis 7.0 or newer, is required")
 	// ErrAuth: the server refused the credentials or the rights of the user.
 	ErrAuth = define("auth_refused", ClassStop, "the server refused user name, password or permission")
-	// ErrConfig: a configuration value is missing or out of bounds; nothing was started.
+	// ErrConfig: a configuration value is missing or out of bounds, two handlers are bound to one kind, or two processes have one instance
+	// name; nothing was started.
 	ErrConfig = define("config", ClassCaller, "the configuration is not valid")
 	// ErrOutOfMemory: the server is over its memory limit and refuses new work; ending work is still accepted.
 	ErrOutOfMemory = define("out_of_memory", ClassRetry, "the server is over its memory limit")
@@ -210,12 +214,6 @@ var (
 	ErrWaitTimeout = define("wait_timeout", ClassStop, "no answer arrived in time")
 	// ErrNoSignal: an operator resumed the execution without a signal, so that there is no value.
 	ErrNoSignal = define("resumed_without_signal", ClassStop, "the execution was resumed without a signal")
-	// ErrTaskConsumed: the task was already settled.
-	ErrTaskConsumed = define("task_consumed", ClassCaller, "the task has already been settled")
-	// ErrUnflushed: frames could not be acknowledged, so the terminal call was not sent.
-	ErrUnflushed = define("unflushed", ClassRetry, "frames were not acknowledged, so the attempt was not settled")
-	// ErrDuplicateHandler: two handlers for one kind.
-	ErrDuplicateHandler = define("duplicate_handler", ClassCaller, "two handlers are registered for one execution kind")
 )
 
 // Outcomes as a waiting producer sees them, returned by Result.
@@ -227,22 +225,20 @@ var (
 	ErrResultPurged = define("result_purged", ClassStop, "the execution ended and its result was purged")
 )
 
-// Error is an error with the detail the server gave: which field, which limit, which state. It matches its
-// sentinel: errors.Is(err, flowfabric.ErrNotActive).
+// Error is an error with the detail the server gave: which field, which limit, which state. It matches the sentinel of its code:
+// errors.Is(err, flowfabric.ErrTerminal).
 type Error struct {
 	Op     string   // the function or verb that failed, for example "ff_complete_execution"
 	Code   string   // the wire code
 	Detail []string // the slots after the code
-	kind   *sentinel
 }
 
-// NewError builds the typed error for a wire code. An unknown code is kept as it is; its class is [ClassBug], and [CodeOf] calls it parse.
-func NewError(op, code string, detail ...string) *Error {
-	kind := table[code]
-	if kind == nil {
-		kind = table["parse"]
+// row is the table's row of the code. An unknown code is kept as it is; its class is ClassBug, and CodeOf calls it parse.
+func (e *Error) row() *fault.Sentinel {
+	if s := fault.Of(e.Code); s != nil {
+		return s
 	}
-	return &Error{Op: op, Code: code, Detail: detail, kind: kind}
+	return fault.Of("parse")
 }
 
 func (e *Error) Error() string {
@@ -252,9 +248,9 @@ func (e *Error) Error() string {
 		b.WriteString(": ")
 	}
 	b.WriteString(e.Code)
-	if e.kind.code == e.Code {
+	if s := e.row(); s.Code == e.Code {
 		b.WriteString(": ")
-		b.WriteString(e.kind.meaning)
+		b.WriteString(s.Meaning)
 	}
 	if detail := strings.Join(e.Detail, ", "); strings.Trim(detail, ", ") != "" {
 		fmt.Fprintf(&b, " (%s)", detail)
@@ -262,41 +258,36 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Is matches the sentinel of the code, and any other Error with the same code. One with an unknown code matches an Error with code parse.
+// Is matches the sentinel of the code, and any other Error with the same code.
 func (e *Error) Is(target error) bool {
+	s := e.row()
 	other, ok := target.(*Error)
-	return target == error(e.kind) || ok && (other.Code == e.Code || other.Code == e.kind.code)
+	return target == error(s) || s.Is(target) || ok && other.Code == e.Code
 }
 
-// Slot returns detail slot i, or "" when the server sent fewer.
-func (e *Error) Slot(i int) string {
-	if i < len(e.Detail) {
-		return e.Detail[i]
-	}
-	return ""
-}
-
-// ClassOf returns the class of err: of its sentinel when it wraps one of this package, else 0.
+// ClassOf returns the class of err: of its sentinel when it wraps one of this package, else 0. That of an [Error] with a code that this
+// version does not know is [ClassBug].
 func ClassOf(err error) Class {
 	if s := find(err); s != nil {
-		return s.class
+		return Class(s.Class)
 	}
 	return 0
 }
 
-// CodeOf returns the wire code of err's sentinel, or "" when err wraps none of this package.
+// CodeOf returns the wire code of err's sentinel, or "" when err wraps none of this package. Several codes may match one sentinel: both
+// "flow_not_found" and "budget_not_found" are [ErrNotFound]. That of an [Error] with a code that this version does not know is "parse".
 func CodeOf(err error) string {
 	if s := find(err); s != nil {
-		return s.code
+		return s.Code
 	}
 	return ""
 }
 
-func find(err error) *sentinel {
+func find(err error) *fault.Sentinel {
 	if e, ok := errors.AsType[*Error](err); ok {
-		return e.kind
+		return e.row()
 	}
-	if s, ok := errors.AsType[*sentinel](err); ok {
+	if s, ok := errors.AsType[*fault.Sentinel](err); ok {
 		return s
 	}
 	return nil

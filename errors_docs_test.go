@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	ff "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 )
 
@@ -32,6 +33,9 @@ func sentinels(t *testing.T) map[string]string {
 			if f, ok := c.Fun.(*ast.Ident); ok && f.Name == "define" {
 				code, _ := strconv.Unquote(c.Args[0].(*ast.BasicLit).Value)
 				names[code] = v.Names[0].Name
+				if len(c.Args) == 4 { // the exported error that stands for this code, too
+					names[code] = c.Args[3].(*ast.Ident).Name
+				}
 			}
 		}
 		return true
@@ -61,7 +65,7 @@ func TestErrorDocs(t *testing.T) {
 TestErrorDocs writes this page from errors.go and the headers of the Lua functions (FLOWFABRIC_GOLDEN=write). Compare errors with errors.Is. The class says what
 to do: stop (the answer is final for this caller), retry (nothing was decided; make the same call again), info (the change no longer applies), caller (correct the
 request), bug (report it). The last column names the functions that can refuse a whole call with this error. Items of a batch have their own answers. An error
-without functions comes from Go. One without a name (–) concerns machinery of the library alone; flowfabric.CodeOf tells it.
+without functions comes from Go. One error may stand for several codes, and one without a name (–) needs no program to act on it: flowfabric.CodeOf tells the code.
 
 | Code | Error | Class | Meaning | Functions |
 |---|---|---|---|---|
@@ -72,7 +76,7 @@ without functions comes from Go. One without a name (–) concerns machinery of 
 	}
 	slices.Sort(codes)
 	for _, code := range codes {
-		e := ff.NewError("", code)
+		e := denied.New("", code)
 		functions := strings.Join(by[code], " ")
 		if n := len(by[code]); n > 8 {
 			functions = fmt.Sprintf("%d of %d", n, len(library.Functions()))

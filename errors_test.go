@@ -48,7 +48,7 @@ func TestErrorTable(t *testing.T) {
 		t.Fatalf("found %d sentinels", len(all))
 	}
 	for code, class := range all {
-		e := ff.NewError("ff_x", code, "detail")
+		e := denied.New("ff_x", code, "detail")
 		if ff.CodeOf(e) != code || ff.ClassOf(e) != classes[class] {
 			t.Errorf("%s: code %q, class %s", code, ff.CodeOf(e), ff.ClassOf(e))
 		}
@@ -66,23 +66,23 @@ func TestErrorComparisons(t *testing.T) {
 	}{
 		{"invalid_input", ff.ErrInvalidInput, ff.ClassCaller},
 		{"execution_not_found", ff.ErrNotFound, ff.ClassStop},
-		{"execution_not_active", ff.ErrNotActive, ff.ClassStop},
-		{"lease_expired", ff.ErrLeaseExpired, ff.ClassStop},
-		{"stale_lease", ff.ErrStaleLease, ff.ClassStop},
-		{"stream_closed", ff.ErrStreamClosed, ff.ClassStop},
+		{"execution_not_active", denied.NotActive, ff.ClassStop},
+		{"lease_expired", denied.LeaseExpired, ff.ClassStop},
+		{"stale_lease", denied.StaleLease, ff.ClassStop},
+		{"stream_closed", denied.StreamClosed, ff.ClassStop},
 		{"partition_frozen", ff.ErrPartitionFrozen, ff.ClassRetry},
 		{"transport", ff.ErrTransport, ff.ClassRetry},
-		{"session_not_found", ff.ErrSessionNotFound, ff.ClassInfo},
+		{"session_not_found", denied.NoSession, ff.ClassInfo},
 		{"corrupt", ff.ErrCorrupt, ff.ClassBug},
 		{"execution_deadline", ff.ErrDeadline, ff.ClassStop},
 	} {
-		e := ff.NewError("ff_op", c.code, "one", "two")
+		e := denied.New("ff_op", c.code, "one", "two")
 		for name, err := range map[string]error{"typed": e, "wrapped": fmt.Errorf("renew: %w", e), "joined": errors.Join(errors.New("x"), e), "sentinel": c.sentinel,
 			"wrapped sentinel": fmt.Errorf("%w: more", c.sentinel)} {
 			if !errors.Is(err, c.sentinel) {
 				t.Errorf("%s %s: errors.Is says no", name, c.code)
 			}
-			if errors.Is(err, ff.ErrTaskConsumed) {
+			if errors.Is(err, denied.TaskConsumed) {
 				t.Errorf("%s %s: matches another sentinel", name, c.code)
 			}
 			if got := ff.ClassOf(err); got != c.class {
@@ -93,7 +93,7 @@ func TestErrorComparisons(t *testing.T) {
 			}
 		}
 		var typed *ff.Error
-		if !errors.As(fmt.Errorf("x: %w", e), &typed) || typed != e || typed.Op != "ff_op" || typed.Slot(1) != "two" || typed.Slot(2) != "" {
+		if !errors.As(fmt.Errorf("x: %w", e), &typed) || typed != e || typed.Op != "ff_op" || denied.Slot(typed, 1) != "two" || denied.Slot(typed, 2) != "" {
 			t.Errorf("%s: errors.As gives %+v", c.code, typed)
 		}
 		if errors.As(fmt.Errorf("x: %w", c.sentinel), &typed) {
@@ -107,7 +107,7 @@ func TestErrorComparisons(t *testing.T) {
 }
 
 func TestUnknownCode(t *testing.T) {
-	e := ff.NewError("ff_op", "brand_new", "", "")
+	e := denied.New("ff_op", "brand_new", "", "")
 	if !errors.Is(e, denied.Reply) || e.Code != "brand_new" || ff.ClassOf(e) != ff.ClassBug || ff.CodeOf(e) != "parse" {
 		t.Errorf("%+v, class %s, code %s", e, ff.ClassOf(e), ff.CodeOf(e))
 	}
@@ -121,6 +121,34 @@ func TestUnknownCode(t *testing.T) {
 	for class, want := range map[ff.Class]string{ff.ClassStop: "stop", ff.ClassRetry: "retry", ff.ClassInfo: "info", ff.ClassCaller: "caller", ff.ClassBug: "bug", 0: "unknown"} {
 		if class.String() != want {
 			t.Errorf("class %d is %q, want %q", class, class, want)
+		}
+	}
+}
+
+// An error that stands for several codes matches each of them, and the precise ones match their own alone.
+func TestErrorsThatStandForSeveralCodes(t *testing.T) {
+	for _, c := range []struct {
+		code          string
+		kind, precise error
+	}{
+		{"budget_not_found", ff.ErrNotFound, denied.NoBudget},
+		{"flow_conflict", ff.ErrConflict, denied.FlowConflict},
+		{"mailbox_full", ff.ErrLimit, denied.MailboxFull},
+		{"execution_not_suspended", ff.ErrState, denied.NotSuspended},
+		{"flow_already_terminal", ff.ErrTerminal, denied.FlowTerminal},
+		{"cycle_detected", ff.ErrInvalidInput, denied.Cycle},
+	} {
+		for name, err := range map[string]error{"answer": denied.New("ff_x", c.code), "wrapped": fmt.Errorf("x: %w", denied.New("ff_x", c.code)),
+			"found in Go": fmt.Errorf("%w: y", c.precise)} {
+			if !errors.Is(err, c.kind) || !errors.Is(err, c.precise) {
+				t.Errorf("%s, %s: matches its kind: %t, itself: %t", c.code, name, errors.Is(err, c.kind), errors.Is(err, c.precise))
+			}
+			if errors.Is(err, denied.NoExecution) || errors.Is(err, denied.Input) && c.kind != ff.ErrInvalidInput || errors.Is(err, ff.ErrCorrupt) || ff.CodeOf(err) != c.code {
+				t.Errorf("%s, %s: matches another, or has code %s", c.code, name, ff.CodeOf(err))
+			}
+		}
+		if errors.Is(c.kind, c.precise) {
+			t.Errorf("%s: the kind is not one of its codes", c.code)
 		}
 	}
 }

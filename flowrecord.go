@@ -50,7 +50,10 @@ type MemberRecord struct {
 
 // GroupRecord is what a member waits for, or waited for.
 type GroupRecord struct {
-	Policy                            GroupPolicy
+	// Policy says what the member needs to run: all (every one; the first that does not succeed skips the member), any (one), quorum (K of
+	// them), ended (every one has ended, in whatever way), or failed (every one has ended, and at least one did not succeed; else the member
+	// is skipped).
+	Policy                            string
 	K                                 int
 	CancelRest                        bool
 	Total, Succeeded, Failed, Skipped int

@@ -20,19 +20,6 @@ func (s FlowState) Terminal() bool {
 	return s == FlowCompleted || s == FlowFailed || s == FlowCancelled
 }
 
-// GroupPolicy says what those a member depends on must come to before it may run.
-type GroupPolicy string
-
-// The policies.
-const (
-	AllOf  GroupPolicy = "all"    // every one; the first that does not skips the member
-	AnyOf  GroupPolicy = "any"    // one
-	Quorum GroupPolicy = "quorum" // k of them
-
-	AllEnded  GroupPolicy = "ended"  // every one has ended, in whatever way
-	AnyFailed GroupPolicy = "failed" // every one has ended, and at least one did not succeed; else the member is skipped
-)
-
 // CancellationPolicy says what becomes of the members of a cancelled flow.
 type CancellationPolicy string
 

@@ -138,35 +138,29 @@ func DelayUntil(t time.Time) StartOption {
 }
 
 // Retries is how often the execution is tried again after a failed attempt: 0..1000. The pauses are those of the definition, see
-// handler.Retry; if it has no retries, 1 s growing to 60 s. Default 3, see [DefaultRetry].
+// handler.Retry; if it has no retries, 1 s growing to 60 s. Default 3.
 func Retries(n int) WorkOption {
 	return setter(func(v *option.Values) { v.Said |= option.Retries; v.Retries = n })
 }
 
-// Retention is for how long the execution, its result and its frames are kept after its end, however it ends: whole seconds, 1 s..10 years.
-// [RetentionOf] says so for one outcome. By default the lane decides: unless an operator said otherwise, what completed is kept for 24 h, and
-// what failed, expired or was cancelled for 14 days. 0 takes a definition's retention back, and a definition itself refuses 0. After that it is
-// purged, and its key is free. The members of a flow stay at least until the flow has ended.
-func Retention(d time.Duration) WorkOption {
-	return setter(func(v *option.Values) {
-		v.Said |= option.Retention
-		v.Retention = map[string]time.Duration{}
-		for _, outcome := range []PublicState{Completed, Failed, Cancelled, Expired} {
-			v.Retention[string(outcome)] = d
-		}
-	})
-}
-
-// RetentionOf is [Retention] for what ends so: [Completed], [Failed], [Cancelled] (skipped members of flows as well) or [Expired]. Of
-// several the last one counts for its outcome. Another state is [ErrInvalidInput].
-func RetentionOf(outcome PublicState, d time.Duration) WorkOption {
+// Retention is for how long the execution, its result and its frames are kept after its end: whole seconds, 1 s..10 years. outcomes says for
+// which ends: [Completed], [Failed], [Cancelled] (skipped members of flows as well), [Expired]; without any for all of them. Of several
+// options the last one counts for an outcome. By default the lane decides: unless an operator said otherwise, what completed is kept for 24 h,
+// and what failed, expired or was cancelled for 14 days. 0 takes a definition's retention back, and a definition itself refuses 0. After
+// that it is purged, and its key is free. The members of a flow stay at least until the flow has ended. Another state is [ErrInvalidInput].
+func Retention(d time.Duration, outcomes ...PublicState) WorkOption {
+	if len(outcomes) == 0 {
+		outcomes = []PublicState{Completed, Failed, Cancelled, Expired}
+	}
 	return setter(func(v *option.Values) {
 		v.Said |= option.Retention
 		v.Retention = maps.Clone(v.Retention)
 		if v.Retention == nil {
 			v.Retention = map[string]time.Duration{}
 		}
-		v.Retention[string(outcome)] = d
+		for _, outcome := range outcomes {
+			v.Retention[string(outcome)] = d
+		}
 	})
 }
 
@@ -188,14 +182,14 @@ func Tags(tags map[string]string) SharedOption {
 // digits, "_", "." and "-", a letter or digit first. They replace those of the definition; those that are attached to its namespace, lane
 // or tags come in addition. Of a flow: for all nodes, in addition to their own. Default none.
 //
-// A budget that does not exist refuses a submission, a schedule or a flow with [ErrBudgetNotFound] before anything is created; what is known to
+// A budget that does not exist refuses a submission, a schedule or a flow with [ErrNotFound] before anything is created; what is known to
 // exist is believed for 10 s. For a child nobody asks before it is to run, and it waits then.
 func Budgets(names ...string) SharedOption {
 	return setter(func(v *option.Values) { v.Said |= option.Budgets; v.Budgets = names })
 }
 
 // Quotas names the quotas that must admit the execution before it runs: at most 8, as [Budgets] does budgets. One that does not exist is
-// [ErrQuotaNotFound].
+// [ErrNotFound].
 func Quotas(names ...string) SharedOption {
 	return setter(func(v *option.Values) { v.Said |= option.Quotas; v.Quotas = names })
 }
@@ -234,7 +228,7 @@ func Creator(name string) CreatorOption {
 // or kinds have nothing to do with each other; within a kind, those of Unique and [IdempotencyKey] are the same keys.
 //
 // An execution has one key: Unique and IdempotencyKey together are [ErrInvalidInput]. client.SubmitMany refuses it and takes
-// client.UniqueKeys. A replay of an execution whose key another one has by now is refused with [ErrKeyTaken].
+// client.UniqueKeys. A replay of an execution whose key another one has by now is refused with [ErrConflict].
 func Unique(key string) SubmitKeyOption {
 	return setter(func(v *option.Values) { v.Said |= option.Unique; v.Unique = key })
 }
@@ -251,13 +245,13 @@ func KeyWindow(d time.Duration) SubmitKeyOption {
 //
 // Of an execution: as long as the first one is retained, or has not ended within a [KeyWindow], a second submit with an equal key and an
 // equal payload, to the same kind in the same namespace, creates nothing and returns the first execution (client.Execution.Duplicate); with
-// another payload it fails with [ErrIdempotencyConflict]. The payload is compared as encoded, before any encryption. A key never leads to an
+// another payload it fails with [ErrConflict]. The payload is compared as encoded, before any encryption. A key never leads to an
 // execution that was purged. client.SubmitMany refuses it and takes client.IdempotencyKeys. See also [Unique].
 //
 // Of a flow: its id depends on (namespace, kind, key) alone. A second submit of the same flow with an equal key meets the first one
 // (client.Flow.Duplicate), completes it if that was cut short less than a day ago, and otherwise changes nothing: one that was given up since is
 // met as it is, cancelled because of flow_abandoned. Another flow under the key (other nodes, inputs, edges, budgets, quotas or mode) is
-// [ErrFlowConflict]. The key is taken as long as the flow is retained; for a day after that a submit under it is refused with
+// [ErrConflict]. The key is taken as long as the flow is retained; for a day after that a submit under it is refused with
 // [ErrResultPurged]. Without a key every submit makes a flow of its own.
 //
 // Of a signal: a later one to the same waitpoint with the same key, whatever else it says, is answered like the first

@@ -2,21 +2,12 @@ package flowfabric
 
 import "time"
 
-// BackoffType names how the pause before a retry grows.
-type BackoffType string
-
-// The backoff types. Empty means exponential.
-const (
-	BackoffExponential BackoffType = "exponential"
-	BackoffFixed       BackoffType = "fixed"
-)
-
 // RetryPolicy decides what follows a failed attempt. The pause before retry k (k = 0 for the first) is
-// min(Initial × Multiplier^k, Max) or, fixed, Initial; with Jitter it is multiplied by a factor in [0.8, 1.2]
+// min(Initial × Multiplier^k, Max) or, with Fixed, Initial; with Jitter it is multiplied by a factor in [0.8, 1.2]
 // that depends only on the execution and k, so a repeated call gives the same instant.
 type RetryPolicy struct {
 	MaxRetries int           // retries after the first attempt, 0..1000
-	Type       BackoffType   // exponential (default) or fixed
+	Fixed      bool          // the pause does not grow
 	Initial    time.Duration // default 1 s; 0..7 days, whole milliseconds
 	Max        time.Duration // default 60 s; 0..7 days
 	Multiplier float64       // default 2; 1..100, kept to three decimals
@@ -44,44 +35,4 @@ type Retentions struct {
 	Failed    time.Duration
 	Cancelled time.Duration // also members of flows that were skipped
 	Expired   time.Duration
-}
-
-// RetainAll keeps everything for d, however it ended.
-func RetainAll(d time.Duration) Retentions { return Retentions{d, d, d, d} }
-
-// Of is the field of an outcome: one of [Completed], [Failed], [Cancelled], [Skipped] and [Expired]; 0 for any other state.
-func (r Retentions) Of(outcome PublicState) time.Duration {
-	switch outcome {
-	case Completed:
-		return r.Completed
-	case Failed:
-		return r.Failed
-	case Cancelled, Skipped:
-		return r.Cancelled
-	case Expired:
-		return r.Expired
-	}
-	return 0
-}
-
-// With returns r with d for an outcome; ok is false for a state that is no outcome.
-func (r Retentions) With(outcome PublicState, d time.Duration) (_ Retentions, ok bool) {
-	switch outcome {
-	case Completed:
-		r.Completed = d
-	case Failed:
-		r.Failed = d
-	case Cancelled, Skipped:
-		r.Cancelled = d
-	case Expired:
-		r.Expired = d
-	default:
-		return r, false
-	}
-	return r, true
-}
-
-// DefaultRetry is the policy of a definition that says nothing: 3 retries, 1 s → 60 s, with jitter.
-func DefaultRetry() RetryPolicy {
-	return RetryPolicy{MaxRetries: 3, Type: BackoffExponential, Initial: time.Second, Max: time.Minute, Multiplier: 2, Jitter: true}
 }

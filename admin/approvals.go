@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -131,14 +132,14 @@ func (a *Admin) approval(ctx context.Context, x Listed) (*Approval, error) {
 	r, err := a.conn.Engine.ReadSuspension(ctx, x.ID)
 	state, _ := flowfabric.Project(r.Code)
 	switch {
-	case errors.Is(err, flowfabric.ErrNotFound) || errors.Is(err, flowfabric.ErrResultPurged) || err == nil && state.Public != flowfabric.Suspended:
+	case errors.Is(err, denied.NoExecution) || errors.Is(err, flowfabric.ErrResultPurged) || err == nil && state.Public != flowfabric.Suspended:
 		return nil, nil // it was answered meanwhile
 	case err != nil:
 		return nil, inPartition(x.ID.Partition(), err)
 	}
 	open := &Approval{ID: x.ID, Route: x.Route, Flow: r.Flow, Name: r.Name, Reason: r.Reason, Question: r.Question, Since: r.CreatedAt, TimeoutAt: r.TimeoutAt}
 	for _, w := range r.Waitpoints {
-		if w.State.Open() {
+		if w.Open() {
 			open.Waitpoints = append(open.Waitpoints, w)
 		}
 	}

@@ -64,7 +64,7 @@ type AuditedPartition struct {
 	Kinds                      map[string]int
 	Repaired, Repairable, Lost int
 	Busy                       int
-	// Err says why the partition was not audited to its end: flowfabric.ErrPartitionFrozen (thaw it first), ErrPartitionMissing, or
+	// Err says why the partition was not audited to its end: flowfabric.ErrPartitionFrozen (thaw it first), code partition_missing, or
 	// [ErrAuditIncomplete] after three tries that a moving slot or a failover ended.
 	Err error
 }

@@ -15,6 +15,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -61,9 +62,9 @@ func (b BudgetInfo) Exhausted() []string {
 // says: what was used stays, and its period goes on unless the interval is another one. Work that waits for it is looked at anew. If the
 // budget is as b says already, a stale revision is no error: the call may be repeated.
 //
-// Errors: flowfabric.ErrBudgetSpec for limits, periods and actions that cannot be, with the field, and ErrInvalidInput for names, before
-// any call; ErrBudgetConflict: with revision 0 the name is taken by a budget with other settings, else somebody changed it since to
-// something else; ErrBudgetNotFound. client.ErrClosed.
+// Errors: flowfabric.ErrInvalidInput for limits, periods and actions that cannot be, with the field, and for names, before any
+// call; ErrConflict: with revision 0 the name is taken by a budget with other settings, else somebody changed it since to
+// something else; ErrNotFound. client.ErrClosed.
 func (a *Admin) PutBudget(ctx context.Context, b admission.Budget, revision uint64, by ...flowfabric.By) error {
 	who, err := a.gating(by, valid.GateName("budget", b.Name), validateBudget(b))
 	if err == nil {
@@ -77,7 +78,7 @@ func (a *Admin) PutBudget(ctx context.Context, b admission.Budget, revision uint
 // validateBudget checks everything but the name.
 func validateBudget(b admission.Budget) error {
 	bad := func(format string, a ...any) error {
-		return fmt.Errorf("%w: "+format, append([]any{flowfabric.ErrBudgetSpec}, a...)...)
+		return fmt.Errorf("%w: "+format, append([]any{denied.BudgetSpec}, a...)...)
 	}
 	switch {
 	case len(b.Scope) > maxScope:
@@ -122,7 +123,7 @@ func (a *Admin) RemoveBudget(ctx context.Context, name string, by ...flowfabric.
 }
 
 // GetBudget reads a budget: its settings, what was used in this period, what happened to it, and who used of it last. Errors:
-// flowfabric.ErrBudgetNotFound; ErrInvalidInput for a name that none can have.
+// flowfabric.ErrNotFound; ErrInvalidInput for a name that none can have.
 func (a *Admin) GetBudget(ctx context.Context, name string) (BudgetInfo, error) {
 	_, err := a.gating(nil, valid.GateName("budget", name))
 	var record admission.BudgetRecord
@@ -145,7 +146,7 @@ func (a *Admin) Budgets(ctx context.Context) ([]BudgetInfo, error) {
 	return readAll(names, func(name string) (BudgetInfo, error) {
 		record, err := a.store.ReadBudget(ctx, name, 0, 0)
 		return BudgetInfo{record}, about("list", "budget", name, err)
-	}, flowfabric.ErrBudgetNotFound)
+	}, denied.NoBudget)
 }
 
 // readAll reads what has the names, a few at a time, in their order. What is gone meanwhile is left out.
@@ -176,10 +177,10 @@ func readAll[T any](names []string, read func(name string) (T, error), gone erro
 // A breach is no error but the answer: nothing was counted then, unless the budget only warns. The report that crosses a soft limit is
 // also a warning in Config.Logger, once a period and dimension.
 //
-// Errors: flowfabric.ErrInvalidDelta for amounts that are not 0..2^53-1, and ErrInvalidInput for a key, dimensions (1..64) or names that
-// cannot be, before any call; ErrInvalidDelta, too, when a total would pass 2^53-1; ErrIdempotencyConflict: the key named other amounts;
-// ErrUnknownDimension of a budget with StrictDimensions for a dimension that has no limits, and ErrInvalidInput of any for a dimension
-// beyond the 64 that it counts in a period, of which those with limits have theirs kept free; ErrBudgetNotFound. After ErrTransport it
+// Errors: flowfabric.ErrInvalidInput for amounts that are not 0..2^53-1, and for a key, dimensions (1..64) or names that cannot be, before
+// any call; from the server when a total would pass 2^53-1, when a budget with StrictDimensions has no limits for a dimension, and for a
+// dimension beyond the 64 that any budget counts in a period, of which those with limits have theirs kept free. ErrConflict: the key
+// named other amounts; ErrNotFound. After ErrTransport it
 // may have been counted: repeat it with the same key.
 func (a *Admin) ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error) {
 	_, err := a.gating(nil, valid.GateName("budget", u.Budget), validateReporter(u), validateAmounts(u.Amounts, 0))
@@ -219,7 +220,7 @@ func validateAmounts(by map[string]int64, least int64) error {
 			return err
 		}
 		if n := by[dim]; n < least || n > maxAmount {
-			return fmt.Errorf("%w: %s is %d, want %d..%d", flowfabric.ErrInvalidDelta, dim, n, least, int64(maxAmount))
+			return fmt.Errorf("%w: %s is %d, want %d..%d", denied.Delta, dim, n, least, int64(maxAmount))
 		}
 	}
 	return nil
@@ -229,7 +230,7 @@ func validateAmounts(by map[string]int64, least int64) error {
 // and no limit is asked. The budget's audit log keeps who and why; the reason has at most 256 bytes. It is no idempotent
 // call: after ErrTransport look before you repeat it.
 //
-// Errors: flowfabric.ErrInvalidDelta for amounts beyond ±(2^53-1); ErrInvalidInput; ErrBudgetNotFound.
+// Errors: flowfabric.ErrInvalidInput for amounts beyond ±(2^53-1), names and reasons; ErrNotFound.
 func (a *Admin) AdjustBudget(ctx context.Context, name string, amounts map[string]int64, opts ...flowfabric.ActOption) (used map[string]int64, err error) {
 	act, err := a.act(opts)
 	err = cmp.Or(a.conn.Closed(), errors.Join(valid.GateName("budget", name), validateAmounts(amounts, -maxAmount), validateText("reason", act.Reason), err))
@@ -250,7 +251,7 @@ func validateText(field, text string) error {
 
 // ResetBudget begins a new period of a budget now: nothing is used of it. The next one begins when it would have anyway or, with move, a
 // whole interval after the reset. It returns the number of the period, and for how long it goes on, 0 for ever. Work that waits for it
-// goes on. Errors: flowfabric.ErrBudgetNotFound; ErrInvalidInput.
+// goes on. Errors: flowfabric.ErrNotFound; ErrInvalidInput.
 func (a *Admin) ResetBudget(ctx context.Context, name string, move bool, by ...flowfabric.By) (period uint64, left time.Duration, err error) {
 	who, err := a.gating(by, valid.GateName("budget", name))
 	if err == nil {
@@ -263,7 +264,7 @@ func (a *Admin) ResetBudget(ctx context.Context, name string, move bool, by ...f
 
 // RefundBudget gives back what an execution reported to a budget in this period, whatever became of it; returned is false when there was
 // nothing. What it reported in earlier periods is theirs. Half an hour after the execution was purged there is nothing left to give back.
-// Errors: flowfabric.ErrBudgetNotFound; ErrInvalidInput.
+// Errors: flowfabric.ErrNotFound; ErrInvalidInput.
 func (a *Admin) RefundBudget(ctx context.Context, name string, id flowfabric.ExecutionID, by ...flowfabric.By) (returned bool, err error) {
 	var empty error
 	if id.IsZero() {

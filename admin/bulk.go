@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -277,8 +278,8 @@ func (b *bulk) count(ctx context.Context, err error) {
 
 // moved tells whether an error says that an execution is in a state to which the action does not apply.
 func moved(err error) bool {
-	for _, state := range []error{flowfabric.ErrTerminal, flowfabric.ErrNotTerminal, flowfabric.ErrNotEligible, flowfabric.ErrNotFound,
-		flowfabric.ErrReplayNotAllowed, flowfabric.ErrResultPurged, flowfabric.ErrNotActive} {
+	for _, state := range []error{denied.Terminal, denied.NotTerminal, denied.NotEligible, denied.NoExecution,
+		denied.ReplayNotAllowed, flowfabric.ErrResultPurged, denied.NotActive} {
 		if errors.Is(err, state) {
 			return true
 		}

@@ -11,7 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -142,7 +142,7 @@ func TestABulkActionChoosesByTheMessageOfTheFailure(t *testing.T) {
 				break
 			}
 		}
-		wantBulk(t, "what timed out is a failure", bulk(ctx, t, c, admin.Filter{Categories: []string{handler.CategoryTimeout}}, admin.BulkReplay(admin.Replay{}),
+		wantBulk(t, "what timed out is a failure", bulk(ctx, t, c, admin.Filter{Categories: []string{codes.CategoryTimeout}}, admin.BulkReplay(admin.Replay{}),
 			admin.BulkOptions{}), 1, 1, 0)
 		if _, err := admin.New(c).ListPage(ctx, admin.Filter{ErrorText: strings.Repeat("x", 1025)}, "", 10); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("a long text: %v", err)

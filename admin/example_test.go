@@ -17,7 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
-var Render = handler.Define[int, string]("render", handler.NoRetry())
+var Render = handler.Define[int, string]("render", flowfabric.Retries(0))
 
 // What an operator does with an execution: look, correct, run it again, read what happened.
 func Example() {

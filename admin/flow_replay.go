@@ -11,6 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 )
@@ -44,8 +46,8 @@ type FlowReplayed struct {
 type NodeRefusal struct {
 	Node string
 	ID   flowfabric.ExecutionID
-	// Err matches flowfabric.ErrNotTerminal, ErrReplayNotAllowed (it succeeded, and Force was not said), ErrReplaysExhausted,
-	// ErrFlowCancelled, ErrResolutionPending (the flow still works off how its members ended, ask again), or ErrNotFound for one that
+	// Err matches flowfabric.ErrState (it succeeded, and Force was not said), ErrLimit,
+	// ErrTerminal, ErrState (the flow still works off how its members ended, ask again), or ErrNotFound for one that
 	// was purged.
 	Err error
 }
@@ -75,8 +77,8 @@ type flows interface {
 // replays no member twice; after an error the whole may be repeated with FlowReplayed.Request, which is valid then, too. Members are
 // replayed 64 a call, so that some may run while others are still to be replayed.
 //
-// Errors: flowfabric.ErrFlowNotFound; ErrFlowCancelled for a cancelled flow, whose members stay cancelled (but not one that was
-// cancelled with CancelFlow); ErrNotInFlow for a node that the flow does not have; ErrInvalidInput for a By of more than 64 bytes;
+// Errors: flowfabric.ErrNotFound; ErrTerminal for a cancelled flow, whose members stay cancelled (but not one that was
+// cancelled with CancelFlow); ErrNotFound also for a node that the flow does not have; ErrInvalidInput for a By of more than 64 bytes;
 // ErrTransport.
 func (a *Admin) ReplayFlow(ctx context.Context, id flowfabric.FlowID, which FlowReplay, opts ...flowfabric.ActOption) (FlowReplayed, error) {
 	if err := a.admitFlow("replay", id); err != nil {
@@ -94,7 +96,7 @@ func (a *Admin) ReplayFlow(ctx context.Context, id flowfabric.FlowID, which Flow
 // SetFlowTags sets and removes tags of a flow in any state, all of them or none. A key in both is removed. At most 64 tags are left;
 // keys and values are bounded as by flowfabric.Tags. The tags of its members are their own.
 //
-// Errors: flowfabric.ErrInvalidTagKey, ErrInvalidInput, ErrFlowNotFound.
+// Errors: flowfabric.ErrInvalidInput, ErrNotFound.
 func (a *Admin) SetFlowTags(ctx context.Context, id flowfabric.FlowID, set map[string]string, remove ...string) error {
 	if err := a.admitFlow("set tags of", id); err != nil {
 		return err
@@ -127,7 +129,7 @@ func (r *flowReplaying) run(ctx context.Context) error {
 		return err
 	}
 	if record.State == flowfabric.FlowCancelled && record.Policy != flowfabric.CancelFlow {
-		return link.InWords(fmt.Sprintf("flow_cancelled: it was cancelled with %s, and its members stay as they are", record.Policy), flowfabric.ErrFlowCancelled)
+		return link.InWords(fmt.Sprintf("flow_cancelled: it was cancelled with %s, and its members stay as they are", record.Policy), denied.FlowCancelled)
 	}
 	r.nodes = nodes
 	parts, err := r.choose()
@@ -155,7 +157,7 @@ const (
 
 // watches tells whether a member runs whatever those it depends on came to.
 func watches(m engine.MemberRecord) bool {
-	return m.Group != nil && (m.Group.Policy == flowfabric.AllEnded || m.Group.Policy == flowfabric.AnyFailed)
+	return m.Group != nil && (m.Group.Policy == codes.AllEnded || m.Group.Policy == codes.AnyFailed)
 }
 
 // choose returns the members to replay, part by part.
@@ -203,7 +205,7 @@ func (r *flowReplaying) subtree() (map[flowfabric.ExecutionID]bool, error) {
 	for _, name := range r.Nodes {
 		i := slices.IndexFunc(r.nodes, func(m engine.MemberRecord) bool { return m.Node == name })
 		if i < 0 {
-			return nil, fmt.Errorf("%w: it has no node %q", flowfabric.ErrNotInFlow, name)
+			return nil, fmt.Errorf("%w: it has no node %q", denied.NotInFlow, name)
 		}
 		out[r.nodes[i].ID] = true
 	}
@@ -223,7 +225,7 @@ func (r *flowReplaying) subtree() (map[flowfabric.ExecutionID]bool, error) {
 func needs(nodes []engine.MemberRecord) func(flowfabric.ExecutionID) bool {
 	has, open := map[flowfabric.ExecutionID]bool{}, map[flowfabric.ExecutionID]bool{}
 	for _, m := range nodes {
-		if m.Group != nil && (m.Group.Optional || m.Group.Policy == flowfabric.AllEnded) {
+		if m.Group != nil && (m.Group.Optional || m.Group.Policy == codes.AllEnded) {
 			continue
 		}
 		for _, e := range m.Edges {
@@ -253,7 +255,7 @@ func (r *flowReplaying) batch(ctx context.Context, q engine.Replay, batch []engi
 		var refused []NodeRefusal
 		for i, a := range answers {
 			switch {
-			case errors.Is(a.Err, flowfabric.ErrResolutionPending):
+			case errors.Is(a.Err, denied.ResolutionPending):
 				later = append(later, batch[i])
 				refused = append(refused, NodeRefusal{batch[i].Node, ids[i], a.Err})
 				continue

@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -28,14 +29,14 @@ func TestReplayFlow(t *testing.T) {
 			t.Errorf("%+v, %v", again, err)
 		}
 		another, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Nodes: []string{"n000"}})
-		if err != nil || len(another.Refused) != 1 || another.Refused[0].Node != "n000" || !errors.Is(another.Refused[0], flowfabric.ErrNotTerminal) {
+		if err != nil || len(another.Refused) != 1 || another.Refused[0].Node != "n000" || !errors.Is(another.Refused[0], denied.NotTerminal) {
 			t.Errorf("%+v, %v", another, err)
 		}
 		h.Complete("x", h.Claim()["n000"])
 		if got := h.Claim(); len(got) != 1 || got["n001"].Type != flowfabric.AttemptReplay && got["n001"].Type != flowfabric.AttemptInitial {
 			t.Errorf("%+v", got)
 		}
-		if _, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Nodes: []string{"nobody"}}); !errors.Is(err, flowfabric.ErrNotInFlow) {
+		if _, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Nodes: []string{"nobody"}}); !errors.Is(err, denied.NotInFlow) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -63,7 +64,7 @@ func TestReplayFromANode(t *testing.T) {
 			t.Error(states(s))
 		}
 		done, err = admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Nodes: []string{"ok"}})
-		if err != nil || len(done.Refused) != 1 || !errors.Is(done.Refused[0], flowfabric.ErrReplayNotAllowed) {
+		if err != nil || len(done.Refused) != 1 || !errors.Is(done.Refused[0], denied.ReplayNotAllowed) {
 			t.Errorf("%+v, %v", done, err)
 		}
 		if done, err = admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Nodes: []string{"ok"}, How: admin.Replay{Force: true, FromScratch: true}}); err != nil || done.Runnable != 1 {

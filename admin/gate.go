@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -76,22 +77,22 @@ func (a *Admin) gating(by []flowfabric.By, checks ...error) (who string, err err
 // conflict says which revision a budget or quota has, and which was expected: 0 is none.
 func conflict(expected uint64, err error) error {
 	refused, ok := errors.AsType[*flowfabric.Error](err)
-	if !ok || refused.Slot(1) == "" {
+	if !ok || denied.Slot(refused, 1) == "" {
 		return err
 	}
 	advice := ""
 	switch {
-	case errors.Is(err, flowfabric.ErrBudgetConflict):
+	case errors.Is(err, denied.BudgetConflict):
 		advice = "admin.PutBudget"
-	case errors.Is(err, flowfabric.ErrQuotaConflict):
+	case errors.Is(err, denied.QuotaConflict):
 		advice = "admin.PutQuota"
 	default:
 		return err
 	}
 	if expected != 0 {
-		return link.InWords(fmt.Sprintf("%s: somebody changed it: you had revision %d, it is at revision %s", refused.Code, expected, refused.Slot(1)), err)
+		return link.InWords(fmt.Sprintf("%s: somebody changed it: you had revision %d, it is at revision %s", refused.Code, expected, denied.Slot(refused, 1)), err)
 	}
-	return link.InWords(fmt.Sprintf("%s: it exists and has other settings, at revision %s; %s with that revision changes them", refused.Code, refused.Slot(1), advice), err)
+	return link.InWords(fmt.Sprintf("%s: it exists and has other settings, at revision %s; %s with that revision changes them", refused.Code, denied.Slot(refused, 1), advice), err)
 }
 
 // putting is what a put with a revision does.
@@ -115,7 +116,7 @@ func about(verb, what, name string, err error) error {
 // the gates it has. A lane without a namespace is in the client's. Each partition is changed by one atomic call.
 //
 // Errors: flowfabric.ErrInvalidInput for no gates, names or a scope that cannot be, or when more than 16 budgets or 8 quotas would be
-// attached; ErrBudgetNotFound, ErrQuotaNotFound before anything is changed; a [*PartitionsError] that names the partitions that did not
+// attached; ErrNotFound before anything is changed; a [*PartitionsError] that names the partitions that did not
 // do it: the others did, and the call may be repeated. client.ErrClosed.
 func (a *Admin) AttachGates(ctx context.Context, scope admission.Scope, gates []flowfabric.Gate, by ...flowfabric.By) error {
 	if len(gates) == 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -59,16 +60,16 @@ func TestBudgets(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		// Of what does not exist everybody hears so, and nothing is made by asking.
 		_, err := admin.New(c).GetBudget(ctx, "acme")
-		is(t, err, flowfabric.ErrBudgetNotFound, `get budget "acme"`)
+		is(t, err, denied.NoBudget, `get budget "acme"`)
 		_, err = admin.New(c).ReportUsage(ctx, admission.Usage{Budget: "acme", Key: "k", Amounts: map[string]int64{"tokens": 1}})
-		is(t, err, flowfabric.ErrBudgetNotFound, "acme")
+		is(t, err, denied.NoBudget, "acme")
 		_, _, err = admin.New(c).ResetBudget(ctx, "acme", false)
-		is(t, err, flowfabric.ErrBudgetNotFound, "acme")
+		is(t, err, denied.NoBudget, "acme")
 		_, err = admin.New(c).AdjustBudget(ctx, "acme", map[string]int64{"tokens": 1})
-		is(t, err, flowfabric.ErrBudgetNotFound, "acme")
+		is(t, err, denied.NoBudget, "acme")
 		_, err = admin.New(c).RefundBudget(ctx, "acme", flowfabric.NewExecutionID(0))
-		is(t, err, flowfabric.ErrBudgetNotFound, "acme")
-		is(t, admin.New(c).PutBudget(ctx, tokens("acme", 5), 1), flowfabric.ErrBudgetNotFound, "acme")
+		is(t, err, denied.NoBudget, "acme")
+		is(t, admin.New(c).PutBudget(ctx, tokens("acme", 5), 1), denied.NoBudget, "acme")
 		if removed, err := admin.New(c).RemoveBudget(ctx, "acme"); removed || err != nil {
 			t.Errorf("%v, %v", removed, err)
 		}
@@ -79,7 +80,7 @@ func TestBudgets(t *testing.T) {
 		for range 2 { // equal is no error
 			no(t, admin.New(c).PutBudget(ctx, tokens("acme", 100), 0, flowfabric.By("anna")))
 		}
-		is(t, admin.New(c).PutBudget(ctx, tokens("acme", 101), 0), flowfabric.ErrBudgetConflict, "at revision 1")
+		is(t, admin.New(c).PutBudget(ctx, tokens("acme", 101), 0), denied.BudgetConflict, "at revision 1")
 		for _, name := range []string{"zoo", "bank", "acme2"} {
 			no(t, admin.New(c).PutBudget(ctx, tokens(name, 7), 0))
 		}
@@ -134,7 +135,7 @@ func TestBudgets(t *testing.T) {
 		more.Limits = map[string]admission.Limit{"tokens": {Hard: 200, Soft: 150}}
 		no(t, admin.New(c).PutBudget(ctx, more, b.Revision))
 		more.Limits["tokens"] = admission.Limit{Hard: 300}
-		is(t, admin.New(c).PutBudget(ctx, more, b.Revision), flowfabric.ErrBudgetConflict, "at revision 2")
+		is(t, admin.New(c).PutBudget(ctx, more, b.Revision), denied.BudgetConflict, "at revision 2")
 		if b, err = admin.New(c).GetBudget(ctx, "acme"); err != nil || b.Limits["tokens"].Hard != 200 || b.Used["tokens"] != 100 || b.ChangedBy != "billing" {
 			t.Errorf("%+v, %v", b, err)
 		}
@@ -142,7 +143,7 @@ func TestBudgets(t *testing.T) {
 			t.Errorf("%v, %v", removed, err)
 		}
 		_, err = admin.New(c).GetBudget(ctx, "acme")
-		is(t, err, flowfabric.ErrBudgetNotFound, "acme")
+		is(t, err, denied.NoBudget, "acme")
 	})
 }
 
@@ -196,16 +197,16 @@ func TestGateRefusals(t *testing.T) {
 		{tokens("", 1), flowfabric.ErrInvalidInput, "budget"},
 		{tokens("a b", 1), flowfabric.ErrInvalidInput, `"a b"`},
 		{tokens(strings.Repeat("a", 65), 1), flowfabric.ErrInvalidInput, "1..64"},
-		{dims(admission.Limit{Hard: -1}), flowfabric.ErrBudgetSpec, "tokens"},
-		{dims(admission.Limit{Hard: 1 << 53}), flowfabric.ErrBudgetSpec, "9007199254740991"},
-		{dims(admission.Limit{Hard: 5, Soft: 6}), flowfabric.ErrBudgetSpec, "soft limit of tokens"},
-		{admission.Budget{Name: "b", Limits: map[string]admission.Limit{"Tokens": {}}}, flowfabric.ErrBudgetSpec, "dimension"},
-		{admission.Budget{Name: "b", Limits: many}, flowfabric.ErrBudgetSpec, "65 dimensions"},
-		{admission.Budget{Name: "b", Reset: 999 * time.Millisecond}, flowfabric.ErrBudgetSpec, "reset 999ms"},
-		{admission.Budget{Name: "b", Reset: time.Minute + time.Microsecond}, flowfabric.ErrBudgetSpec, "reset"},
-		{admission.Budget{Name: "b", OnHard: "explode"}, flowfabric.ErrBudgetSpec, "explode"},
-		{admission.Budget{Name: "b", Refund: []string{"success"}}, flowfabric.ErrBudgetSpec, "success"},
-		{admission.Budget{Name: "b", Scope: strings.Repeat("x", 129)}, flowfabric.ErrBudgetSpec, "129"},
+		{dims(admission.Limit{Hard: -1}), denied.BudgetSpec, "tokens"},
+		{dims(admission.Limit{Hard: 1 << 53}), denied.BudgetSpec, "9007199254740991"},
+		{dims(admission.Limit{Hard: 5, Soft: 6}), denied.BudgetSpec, "soft limit of tokens"},
+		{admission.Budget{Name: "b", Limits: map[string]admission.Limit{"Tokens": {}}}, denied.BudgetSpec, "dimension"},
+		{admission.Budget{Name: "b", Limits: many}, denied.BudgetSpec, "65 dimensions"},
+		{admission.Budget{Name: "b", Reset: 999 * time.Millisecond}, denied.BudgetSpec, "reset 999ms"},
+		{admission.Budget{Name: "b", Reset: time.Minute + time.Microsecond}, denied.BudgetSpec, "reset"},
+		{admission.Budget{Name: "b", OnHard: "explode"}, denied.BudgetSpec, "explode"},
+		{admission.Budget{Name: "b", Refund: []string{"success"}}, denied.BudgetSpec, "success"},
+		{admission.Budget{Name: "b", Scope: strings.Repeat("x", 129)}, denied.BudgetSpec, "129"},
 	} {
 		is(t, admin.New(c).PutBudget(ctx, x.b, 0), x.want, x.says)
 	}
@@ -215,12 +216,12 @@ func TestGateRefusals(t *testing.T) {
 		says string
 	}{
 		{admission.Quota{Name: "{q}"}, flowfabric.ErrInvalidInput, "quota"},
-		{admission.Quota{Name: "q", Rate: -1}, flowfabric.ErrQuotaSpec, "rate -1"},
-		{admission.Quota{Name: "q", Rate: 5}, flowfabric.ErrQuotaSpec, "without a window"},
-		{admission.Quota{Name: "q", Rate: 5, Window: 31 * 24 * time.Hour}, flowfabric.ErrQuotaSpec, "30 days"},
-		{admission.Quota{Name: "q", Window: time.Nanosecond}, flowfabric.ErrQuotaSpec, "window"},
-		{admission.Quota{Name: "q", Cap: 1_000_001}, flowfabric.ErrQuotaSpec, "cap"},
-		{admission.Quota{Name: "q", Jitter: 61 * time.Second}, flowfabric.ErrQuotaSpec, "jitter"},
+		{admission.Quota{Name: "q", Rate: -1}, denied.QuotaSpec, "rate -1"},
+		{admission.Quota{Name: "q", Rate: 5}, denied.QuotaSpec, "without a window"},
+		{admission.Quota{Name: "q", Rate: 5, Window: 31 * 24 * time.Hour}, denied.QuotaSpec, "30 days"},
+		{admission.Quota{Name: "q", Window: time.Nanosecond}, denied.QuotaSpec, "window"},
+		{admission.Quota{Name: "q", Cap: 1_000_001}, denied.QuotaSpec, "cap"},
+		{admission.Quota{Name: "q", Jitter: 61 * time.Second}, denied.QuotaSpec, "jitter"},
 	} {
 		is(t, admin.New(c).PutQuota(ctx, x.q, 0), x.want, x.says)
 	}
@@ -232,14 +233,14 @@ func TestGateRefusals(t *testing.T) {
 	}
 	one := map[string]int64{"tokens": 1}
 	for _, n := range []int64{-5, 1 << 53} {
-		is(t, report(admission.Usage{Key: "k", Amounts: map[string]int64{"tokens": n}}), flowfabric.ErrInvalidDelta, "tokens")
+		is(t, report(admission.Usage{Key: "k", Amounts: map[string]int64{"tokens": n}}), denied.Delta, "tokens")
 	}
 	is(t, report(admission.Usage{Key: "k"}), flowfabric.ErrInvalidInput, "0 dimensions")
 	is(t, report(admission.Usage{Amounts: one}), flowfabric.ErrInvalidInput, "report key")
 	is(t, report(admission.Usage{Key: "a b", Amounts: one}), flowfabric.ErrInvalidInput, "report key")
 	is(t, report(admission.Usage{Epoch: 1, Amounts: one}), flowfabric.ErrInvalidInput, "Sequence")
 	_, err := admin.New(c).AdjustBudget(ctx, "b", map[string]int64{"tokens": -(1 << 53)})
-	is(t, err, flowfabric.ErrInvalidDelta, "tokens")
+	is(t, err, denied.Delta, "tokens")
 	_, err = admin.New(c).AdjustBudget(ctx, "b", one, flowfabric.Reason(strings.Repeat("x", 257)))
 	is(t, err, flowfabric.ErrInvalidInput, "reason")
 	_, err = admin.New(c).RefundBudget(ctx, "b", flowfabric.ExecutionID{})
@@ -249,9 +250,9 @@ func TestGateRefusals(t *testing.T) {
 	is(t, admin.New(c).AttachGates(ctx, admission.Scope{}, nil), flowfabric.ErrInvalidInput, "no budget")
 	is(t, admin.New(c).AttachGates(ctx, admission.Scope{}, []flowfabric.Gate{"x"}), flowfabric.ErrInvalidInput, `"x"`)
 	is(t, admin.New(c).AttachGates(ctx, admission.Scope{TagKey: "a.b", Tag: "c", Lane: "l"}, gates), flowfabric.ErrInvalidInput, "scope")
-	is(t, admin.New(c).AttachGates(ctx, admission.Scope{TagKey: "nodot", Tag: "c"}, gates), flowfabric.ErrInvalidTagKey, "nodot")
+	is(t, admin.New(c).AttachGates(ctx, admission.Scope{TagKey: "nodot", Tag: "c"}, gates), denied.TagKey, "nodot")
 	is(t, admin.New(c).AttachGates(ctx, admission.Scope{Namespace: "{"}, gates), flowfabric.ErrInvalidInput, "namespace")
-	is(t, admin.New(c).AttachGates(ctx, admission.Scope{}, gates), flowfabric.ErrBudgetNotFound, "budget b")
+	is(t, admin.New(c).AttachGates(ctx, admission.Scope{}, gates), denied.NoBudget, "budget b")
 	is(t, admin.New(c).SetLane(ctx, "l", admin.LaneChange{Namespace: "n", Weight: new(1001)}), flowfabric.ErrInvalidInput, "weight 1001")
 	is(t, admin.New(c).SetLane(ctx, "l", admin.LaneChange{Ageing: new(25 * time.Hour)}), flowfabric.ErrInvalidInput, "ageing")
 	is(t, admin.New(c).Hold(ctx, flowfabric.NewExecutionID(0), flowfabric.Reason(strings.Repeat("x", 257))), flowfabric.ErrInvalidInput, "reason")
@@ -269,15 +270,15 @@ func TestGateRefusals(t *testing.T) {
 func TestQuotas(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		_, err := admin.New(c).GetQuota(ctx, "gpu")
-		is(t, err, flowfabric.ErrQuotaNotFound, `get quota "gpu"`)
+		is(t, err, denied.NoQuota, `get quota "gpu"`)
 		q := admission.Quota{Name: "gpu", Rate: 10, Window: time.Minute, Cap: 2}
 		for range 2 {
 			no(t, admin.New(c).PutQuota(ctx, q, 0))
 		}
 		q.Cap = 3
-		is(t, admin.New(c).PutQuota(ctx, q, 0), flowfabric.ErrQuotaConflict, "at revision 1")
+		is(t, admin.New(c).PutQuota(ctx, q, 0), denied.QuotaConflict, "at revision 1")
 		no(t, admin.New(c).PutQuota(ctx, q, 1))
-		is(t, admin.New(c).PutQuota(ctx, admission.Quota{Name: "gpu"}, 1), flowfabric.ErrQuotaConflict, "you had revision 1, it is at revision 2")
+		is(t, admin.New(c).PutQuota(ctx, admission.Quota{Name: "gpu"}, 1), denied.QuotaConflict, "you had revision 1, it is at revision 2")
 		hold := engine.Hold{Execution: flowfabric.NewExecutionID(0), Epoch: 1}
 		_, err = e.Admit(ctx, "gpu", 0, 1, time.Minute, []engine.Hold{hold})
 		no(t, err)
@@ -304,7 +305,7 @@ func gatesOf(ctx context.Context, t *testing.T, c *client.Client, id flowfabric.
 	return fmt.Sprint(s.Route.Gates)
 }
 
-var costly = handler.Define[draft, verdict]("costly", handler.NoRetry(), flowfabric.Budgets("acme"), flowfabric.Quotas("gpu"))
+var costly = handler.Define[draft, verdict]("costly", flowfabric.Retries(0), flowfabric.Budgets("acme"), flowfabric.Quotas("gpu"))
 
 // Gates come from definitions, options, flows and schedules; one that does not exist is refused before anything is made.
 func TestExplicitGates(t *testing.T) {
@@ -323,12 +324,12 @@ func TestExplicitGates(t *testing.T) {
 			return map[string]error{"submit": one, "submit many": many, "flow": graph, "schedule": planned}
 		}
 		for what, err := range attempt() {
-			if !errors.Is(err, flowfabric.ErrBudgetNotFound) && !errors.Is(err, flowfabric.ErrQuotaNotFound) {
+			if !errors.Is(err, denied.NoBudget) && !errors.Is(err, denied.NoQuota) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
 		_, err := admin.New(c).GetSchedule(ctx, "nightly")
-		is(t, err, flowfabric.ErrScheduleNotFound, "")
+		is(t, err, denied.NoSchedule, "")
 		if page, err := admin.New(c).ListPage(ctx, admin.Filter{}, "", 10); err != nil || len(page.Items) != 0 {
 			t.Errorf("%+v, %v", page, err)
 		}
@@ -357,7 +358,7 @@ func TestExplicitGates(t *testing.T) {
 			t.Errorf("%v, %s, %s", fl.Duplicate(), gatesOf(ctx, t, c, fl.Member("a")), gatesOf(ctx, t, c, fl.Member("b")))
 		}
 		_, err = client.SubmitFlow(ctx, c, node(), flowfabric.IdempotencyKey("k")) // other gates: another definition
-		is(t, err, flowfabric.ErrFlowConflict, "")
+		is(t, err, denied.FlowConflict, "")
 		info, err := admin.New(c).GetSchedule(ctx, "nightly")
 		if err != nil || fmt.Sprint(info.Definition.Item.Gates) != "[budget acme quota gpu]" {
 			t.Errorf("%+v, %v", info, err)
@@ -367,7 +368,7 @@ func TestExplicitGates(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = client.Submit(ctx, c, costly, draft{Topic: "x"})
-		is(t, err, flowfabric.ErrQuotaNotFound, "quota gpu")
+		is(t, err, denied.NoQuota, "quota gpu")
 	})
 }
 
@@ -504,7 +505,7 @@ func TestHold(t *testing.T) {
 			no(t, admin.New(c).Unhold(ctx, x.ID()))
 		}
 		held := claim(ctx, t, e, x.ID())
-		is(t, admin.New(c).Hold(ctx, x.ID()), flowfabric.ErrNotEligible, "active")
+		is(t, admin.New(c).Hold(ctx, x.ID()), denied.NotEligible, "active")
 		settled, _, err := e.CompleteExecutions(ctx, x.ID().Partition(), []engine.Completion{{Fence: held.Fence}}, nil)
 		if err != nil || settled[0].Err != nil {
 			t.Fatalf("%v, %+v", err, settled)

@@ -171,11 +171,6 @@ type LaneChange struct {
 	Weight *int
 }
 
-// EveryOutcome is a retention of d for all outcomes, for [LaneChange].
-func EveryOutcome(d time.Duration) map[flowfabric.PublicState]time.Duration {
-	return map[flowfabric.PublicState]time.Duration{flowfabric.Completed: d, flowfabric.Failed: d, flowfabric.Cancelled: d, flowfabric.Expired: d}
-}
-
 // SetLane changes a lane in every partition. It need not exist yet: what is submitted into it later finds it so.
 //
 // When it returns nil, no worker is handed anything of a lane that was paused or disabled, and nothing more is accepted into

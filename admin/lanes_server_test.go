@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // laneOf finds a lane of the list.
@@ -53,10 +54,10 @@ func TestLanesOnAServer(t *testing.T) {
 				t.Errorf("submit into a lane that is %s: %v", step.state, err)
 			}
 		}
-		if err := admin.New(c).SetLane(ctx, "default", admin.LaneChange{Retention: admin.EveryOutcome(time.Minute)}); err != nil {
+		if err := admin.New(c).SetLane(ctx, "default", admin.LaneChange{Retention: everyOutcome(time.Minute)}); err != nil {
 			t.Fatal(err)
 		}
-		if l := laneOf(ctx, t, c, "default"); l.Retention != flowfabric.RetainAll(time.Minute) || l.State != admin.LaneActive || l.By != "billing" {
+		if l := laneOf(ctx, t, c, "default"); l.Retention != valid.RetainAll(time.Minute) || l.State != admin.LaneActive || l.By != "billing" {
 			t.Errorf("%+v", l)
 		}
 		if err := x.Cancel(ctx, flowfabric.Reason("no need")); err != nil {
@@ -142,13 +143,13 @@ func TestPartialFailures(t *testing.T) {
 	if err := e.FreezePartition(ctx, 0, "again"); err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.New(c).SetLane(ctx, "later", admin.LaneChange{Retention: admin.EveryOutcome(time.Hour)}); err == nil {
+	if err := admin.New(c).SetLane(ctx, "later", admin.LaneChange{Retention: everyOutcome(time.Hour)}); err == nil {
 		t.Error("a frozen partition answered")
 	}
 	if err := e.ThawPartition(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
-	if l := laneOf(ctx, t, c, "later"); !l.Mixed || l.Partitions[0].Retention != (flowfabric.Retentions{}) || l.Partitions[3].Retention != flowfabric.RetainAll(time.Hour) {
+	if l := laneOf(ctx, t, c, "later"); !l.Mixed || l.Partitions[0].Retention != (flowfabric.Retentions{}) || l.Partitions[3].Retention != valid.RetainAll(time.Hour) {
 		t.Errorf("%+v", l)
 	}
 }
@@ -167,9 +168,9 @@ func TestLaneRefusals(t *testing.T) {
 		"lane":           {"", admin.LaneChange{State: admin.LanePaused}, nil, "lane"},
 		"braces":         {"{l}", admin.LaneChange{State: admin.LanePaused}, nil, "lane"},
 		"namespace":      {"l", admin.LaneChange{State: admin.LanePaused, Namespace: "{"}, nil, "namespace"},
-		"half a second":  {"l", admin.LaneChange{Retention: admin.EveryOutcome(half)}, nil, "retention 1.5s"},
-		"eleven years":   {"l", admin.LaneChange{Retention: admin.EveryOutcome(long)}, nil, "10 years"},
-		"less than none": {"l", admin.LaneChange{Retention: admin.EveryOutcome(less)}, nil, "retention -1s"},
+		"half a second":  {"l", admin.LaneChange{Retention: everyOutcome(half)}, nil, "retention 1.5s"},
+		"eleven years":   {"l", admin.LaneChange{Retention: everyOutcome(long)}, nil, "10 years"},
+		"less than none": {"l", admin.LaneChange{Retention: everyOutcome(less)}, nil, "retention -1s"},
 		"no outcome":     {"l", admin.LaneChange{Retention: map[flowfabric.PublicState]time.Duration{flowfabric.Active: time.Hour}}, nil, "want completed, failed"},
 		"by":             {"l", admin.LaneChange{State: admin.LanePaused}, []flowfabric.By{flowfabric.By(strings.Repeat("a", 65))}, "By"},
 	} {
@@ -234,4 +235,9 @@ func TestQueues(t *testing.T) {
 	if all[3].Depth+all[2].Depth+all[1].Depth != 501-10 { // claim takes ten
 		t.Errorf("%+v", all)
 	}
+}
+
+// everyOutcome is a retention of d for all outcomes.
+func everyOutcome(d time.Duration) map[flowfabric.PublicState]time.Duration {
+	return map[flowfabric.PublicState]time.Duration{flowfabric.Completed: d, flowfabric.Failed: d, flowfabric.Cancelled: d, flowfabric.Expired: d}
 }

@@ -12,7 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -244,7 +244,7 @@ func (f Filter) complete(namespace string) (Filter, error) {
 	}
 	if slices.Contains(f.Categories, "") {
 		return f, fmt.Errorf("%w: Filter.Categories has an empty name, want a failure category such as %s or %s", flowfabric.ErrInvalidInput,
-			handler.CategoryHandlerError, handler.CategoryTimeout)
+			codes.CategoryHandlerError, codes.CategoryTimeout)
 	}
 	if len(f.ErrorText) > maxErrorText {
 		return f, fmt.Errorf("%w: Filter.ErrorText has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(f.ErrorText), maxErrorText)
@@ -341,5 +341,5 @@ func (f Filter) has(x engine.Listed) bool {
 
 // gaveUp tells whether an execution ended because its attempts failed, whatever its state is called.
 func gaveUp(x engine.Listed) bool {
-	return x.State.Public == flowfabric.Failed || x.State.Public == flowfabric.Expired && x.FailureCategory == handler.CategoryTimeout
+	return x.State.Public == flowfabric.Failed || x.State.Public == flowfabric.Expired && x.FailureCategory == codes.CategoryTimeout
 }

@@ -71,7 +71,7 @@ func (r Replay) request(act link.Act) engine.Replay {
 // and results stay. From then on Result waits for the new end, and a tail goes on with the new attempt; waits and tails
 // that saw the old end have ended with it. The reason is cut to 1 KiB.
 //
-// Errors: flowfabric.ErrNotTerminal; ErrStepNotFound for FromStep; ErrReplayNotAllowed for a success without how.Force; ErrReplaysExhausted at the cap
+// Errors: flowfabric.ErrState for one that has not ended, and for a success without how.Force; ErrNotFound for FromStep; ErrLimit at the cap
 // of the execution's policy (10 unless its definition says handler.MaxReplays); ErrNotFound, also for a purged one; ErrInvalidInput for
 // a By of more than 64 bytes. After ErrTransport it may have happened, see [Replay].
 func (a *Admin) Replay(ctx context.Context, id flowfabric.ExecutionID, how Replay, opts ...flowfabric.ActOption) error {
@@ -119,7 +119,7 @@ func (a *Admin) RunNow(ctx context.Context, id flowfabric.ExecutionID, opts ...f
 // is cut to 1 KiB; the history keeps it with who asked. A member of a flow whose upstreams are open waits for them, not for a time.
 // Each call counts d anew; the call's own repeats after a lost reply do not.
 //
-// Errors: flowfabric.ErrNotEligible, with the state, for one that runs, is suspended or held, waits for others, or can be claimed and d is
+// Errors: flowfabric.ErrState, with the state, for one that runs, is suspended or held, waits for others, or can be claimed and d is
 // not 0; ErrTerminal, with the state, for one that has ended; ErrNotFound; ErrInvalidInput.
 func (a *Admin) SetDelay(ctx context.Context, id flowfabric.ExecutionID, d time.Duration, opts ...flowfabric.ActOption) error {
 	return a.setDelay(ctx, "set delay of", id, d, opts)
@@ -145,13 +145,13 @@ func (a *Admin) setDelay(ctx context.Context, verb string, id flowfabric.Executi
 // no error. The work may be claimed again within a millisecond, also by the same worker; a second Revoke then takes that
 // claim (repeats of one call never do), unless it is a [Admin.RevokeFrom].
 //
-// Errors: ErrTerminal, with the state, for one that has ended; ErrNotActive when nobody runs it; ErrNotFound.
+// Errors: ErrTerminal, with the state, for one that has ended; ErrState when nobody runs it; ErrNotFound.
 func (a *Admin) Revoke(ctx context.Context, id flowfabric.ExecutionID, opts ...flowfabric.ActOption) error {
 	return a.RevokeFrom(ctx, id, "", opts...)
 }
 
 // RevokeFrom is [Admin.Revoke] only if this session is still the holder (Snapshot.Session as Get showed it); otherwise it
-// answers flowfabric.ErrStaleLease and takes nothing from anybody.
+// answers code stale_lease and takes nothing from anybody.
 func (a *Admin) RevokeFrom(ctx context.Context, id flowfabric.ExecutionID, session string, opts ...flowfabric.ActOption) error {
 	if err := a.admit("revoke", id); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (a *Admin) RevokeFrom(ctx context.Context, id flowfabric.ExecutionID, sessi
 // tags are left; keys and values are bounded as by flowfabric.Tags. A removed key that is not there is no error. A handler that runs already
 // sees the old ones.
 //
-// Errors: flowfabric.ErrInvalidTagKey, ErrInvalidInput, ErrNotFound.
+// Errors: flowfabric.ErrInvalidInput, ErrNotFound.
 func (a *Admin) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove ...string) error {
 	if err := a.admit("set tags of", id); err != nil {
 		return err
@@ -180,7 +180,7 @@ func (a *Admin) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[
 // [Admin.Unhold]. It keeps its age and priority; a deadline goes on. Holding what is held is no error. The reason has at most 256
 // bytes.
 //
-// Errors: flowfabric.ErrNotEligible, with the state, for one that runs, waits for a time, a signal or others; ErrTerminal for one that
+// Errors: flowfabric.ErrState, with the state, for one that runs, waits for a time, a signal or others; ErrTerminal for one that
 // has ended; ErrNotFound; ErrInvalidInput.
 func (a *Admin) Hold(ctx context.Context, id flowfabric.ExecutionID, opts ...flowfabric.ActOption) error {
 	if err := a.admit("hold", id); err != nil {
@@ -212,7 +212,7 @@ func (a *Admin) Unhold(ctx context.Context, id flowfabric.ExecutionID, by ...flo
 // Resume says how [Admin.Resume] lets a suspended execution go on. The zero value: at once, whatever it waits for.
 type Resume struct {
 	// Suspension resumes only if this is still the suspension (its ID as client.Client.Suspension showed it); otherwise
-	// flowfabric.ErrSuspensionChanged. Default any.
+	// flowfabric.ErrState. Default any.
 	Suspension uuid.UUID
 	// Delay keeps the execution back for up to 30 days before a worker may go on with it. Default 0.
 	Delay time.Duration
@@ -225,7 +225,7 @@ type Resume struct {
 // suspend.Wait a Result with who and why; to give it an answer instead, client.Client.Approve. It is done in somebody's name: without
 // By the client's Creator resumes, 1..64 bytes, and without either it is refused.
 //
-// Errors: flowfabric.ErrNotSuspended, with the state; ErrSuspensionChanged, see [Resume]; ErrNotFound; ErrInvalidInput.
+// Errors: flowfabric.ErrState for one that is not suspended, and see [Resume]; ErrNotFound; ErrInvalidInput.
 func (a *Admin) Resume(ctx context.Context, id flowfabric.ExecutionID, how Resume, opts ...flowfabric.ActOption) error {
 	if err := a.admit("resume", id); err != nil {
 		return err
@@ -252,7 +252,7 @@ func (a *Admin) Resume(ctx context.Context, id flowfabric.ExecutionID, how Resum
 // History and Tail, too, answer ErrResultPurged while the tombstone is left. Calls that would change something (Cancel, Replay,
 // Revoke, SetPriority, SetTags) answer ErrNotFound from the purge on, as does everything once the tombstone is gone.
 //
-// Errors: flowfabric.ErrNotTerminal for one that has not ended, cancel it first; ErrNotFound; ErrInvalidInput.
+// Errors: flowfabric.ErrState for one that has not ended, cancel it first; ErrNotFound; ErrInvalidInput.
 func (a *Admin) Purge(ctx context.Context, id flowfabric.ExecutionID, keep time.Duration, opts ...flowfabric.ActOption) error {
 	if err := a.admit("purge", id); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -39,14 +40,14 @@ func tailed(ctx context.Context, t *testing.T, x *client.Execution[verdict]) str
 func TestReplayOnAServer(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := submit(ctx, t, c, "tides")
-		if err := admin.New(c).Replay(ctx, x.ID(), admin.Replay{}); !errors.Is(err, flowfabric.ErrNotTerminal) || !strings.HasSuffix(err.Error(), "it is waiting; cancel it first") {
+		if err := admin.New(c).Replay(ctx, x.ID(), admin.Replay{}); !errors.Is(err, denied.NotTerminal) || !strings.HasSuffix(err.Error(), "it is waiting; cancel it first") {
 			t.Errorf("replay of one that waits: %v", err)
 		}
 		finish(ctx, t, e, x.ID(), "wet")
 		if v, err := x.Result(ctx); err != nil || v.Text != "wet" {
 			t.Fatalf("%+v, %v", v, err)
 		}
-		if err := admin.New(c).Replay(ctx, x.ID(), admin.Replay{}); !errors.Is(err, flowfabric.ErrReplayNotAllowed) {
+		if err := admin.New(c).Replay(ctx, x.ID(), admin.Replay{}); !errors.Is(err, denied.ReplayNotAllowed) {
 			t.Errorf("replay of a success: %v", err)
 		}
 		request := uuid.New()
@@ -103,7 +104,7 @@ func TestChangePriorityAndTagsOnAServer(t *testing.T) {
 		if err != nil || s.Priority != limits.MaxPriority || len(s.Tags) != 2 || s.Tags["team.name"] != "moon" || s.Tags["team.new"] != "2" {
 			t.Errorf("%+v, %v", s, err)
 		}
-		if err := admin.New(c).SetTags(ctx, x.ID(), map[string]string{"Team": "x"}); !errors.Is(err, flowfabric.ErrInvalidTagKey) {
+		if err := admin.New(c).SetTags(ctx, x.ID(), map[string]string{"Team": "x"}); !errors.Is(err, denied.TagKey) {
 			t.Errorf("a bad key: %v", err)
 		}
 		held := finish(ctx, t, e, x.ID(), "wet")
@@ -129,7 +130,7 @@ func TestChangePriorityAndTagsOnAServer(t *testing.T) {
 func TestRevokeOnAServer(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := submit(ctx, t, c, "tides")
-		if err := admin.New(c).Revoke(ctx, x.ID(), flowfabric.Reason("stuck")); !errors.Is(err, flowfabric.ErrNotActive) || !strings.HasSuffix(err.Error(), "nobody runs it, it is waiting") {
+		if err := admin.New(c).Revoke(ctx, x.ID(), flowfabric.Reason("stuck")); !errors.Is(err, denied.NotActive) || !strings.HasSuffix(err.Error(), "nobody runs it, it is waiting") {
 			t.Errorf("revoke of one that waits: %v", err)
 		}
 		held := claim(ctx, t, e, x.ID())
@@ -139,7 +140,7 @@ func TestRevokeOnAServer(t *testing.T) {
 		if s, err := x.Get(ctx); err != nil || s.Progress.Percent != 40 || s.Progress.Message != "page 4" {
 			t.Errorf("%+v, %v", s.Progress, err)
 		}
-		if err := admin.New(c).RevokeFrom(ctx, x.ID(), "somebody~1", flowfabric.Reason("stuck")); !errors.Is(err, flowfabric.ErrStaleLease) {
+		if err := admin.New(c).RevokeFrom(ctx, x.ID(), "somebody~1", flowfabric.Reason("stuck")); !errors.Is(err, denied.StaleLease) {
 			t.Errorf("revoke of another's: %v", err)
 		}
 		for range 2 { // twice is no error
@@ -147,7 +148,7 @@ func TestRevokeOnAServer(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := e.UpdateProgress(ctx, held.Fence, 1, ""); !errors.Is(err, flowfabric.ErrLeaseRevoked) {
+		if err := e.UpdateProgress(ctx, held.Fence, 1, ""); !errors.Is(err, denied.LeaseRevoked) {
 			t.Errorf("the holder's write: %v", err)
 		}
 		if s, err := x.Get(ctx); err != nil || s.State.Code != codes.Revoked {
@@ -167,7 +168,7 @@ func TestPurgeOnAServer(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		key := flowfabric.IdempotencyKey("tides-1")
 		x := submit(ctx, t, c, "tides", key)
-		if err := admin.New(c).Purge(ctx, x.ID(), 0); !errors.Is(err, flowfabric.ErrNotTerminal) {
+		if err := admin.New(c).Purge(ctx, x.ID(), 0); !errors.Is(err, denied.NotTerminal) {
 			t.Errorf("purge of one that waits: %v", err)
 		}
 		finish(ctx, t, e, x.ID(), "wet")
@@ -203,13 +204,13 @@ func TestPurgeOnAServer(t *testing.T) {
 		if again.Duplicate() || again.ID() == x.ID() {
 			t.Errorf("submitted %s, duplicate %t, want a new one", again.ID(), again.Duplicate())
 		}
-		if _, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, key); !errors.Is(err, flowfabric.ErrIdempotencyConflict) {
+		if _, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, key); !errors.Is(err, denied.Idempotency) {
 			t.Errorf("another payload under the key: %v", err)
 		} else if !strings.HasSuffix(err.Error(), `key "tides-1" names an execution with another payload`) {
 			t.Errorf("the key is not named: %v", err)
 		}
 		keys := client.IdempotencyKeys(func(int) string { return "tides-1" })
-		if _, err := client.SubmitMany(ctx, c, write, []draft{{Topic: "tides"}, {Topic: "moons"}}, keys); !errors.Is(err, flowfabric.ErrIdempotencyConflict) {
+		if _, err := client.SubmitMany(ctx, c, write, []draft{{Topic: "tides"}, {Topic: "moons"}}, keys); !errors.Is(err, denied.Idempotency) {
 			t.Errorf("many: %v", err)
 		}
 	})

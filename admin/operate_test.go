@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -98,21 +99,21 @@ func TestOperatorErrors(t *testing.T) {
 	}
 	for verb, call := range verbs {
 		for code, want := range map[string]error{
-			"execution_not_found": flowfabric.ErrNotFound, "stale_lease": flowfabric.ErrStaleLease, "replay_not_allowed": flowfabric.ErrReplayNotAllowed,
+			"execution_not_found": flowfabric.ErrNotFound, "stale_lease": denied.StaleLease, "replay_not_allowed": denied.ReplayNotAllowed,
 		} {
-			f.refusal = flowfabric.NewError("fake", code)
+			f.refusal = denied.New("fake", code)
 			if err := call(t.Context()); !errors.Is(err, want) || !strings.HasPrefix(err.Error(), verb+" "+id.String()+": ") {
 				t.Errorf("%s, %s: %v", verb, code, err)
 			}
 		}
-		f.refusal = flowfabric.NewError("fake", "execution_not_active", "T3n", "1", "0", "")
+		f.refusal = denied.New("fake", "execution_not_active", "T3n", "1", "0", "")
 		err := call(t.Context())
 		want := verb + " " + id.String() + ": " + flowfabric.ErrTerminal.Error() + ": it is cancelled"
 		if !errors.Is(err, flowfabric.ErrTerminal) || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
-		f.refusal = flowfabric.NewError("fake", "execution_not_active", "R1f", "1", "0", "")
-		if err := call(t.Context()); !errors.Is(err, flowfabric.ErrNotActive) || errors.Is(err, flowfabric.ErrTerminal) {
+		f.refusal = denied.New("fake", "execution_not_active", "R1f", "1", "0", "")
+		if err := call(t.Context()); !errors.Is(err, denied.NotActive) || errors.Is(err, flowfabric.ErrTerminal) {
 			t.Errorf("%s of one that waits: %v", verb, err)
 		}
 	}

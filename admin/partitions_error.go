@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -23,7 +24,7 @@ type partitionGroup struct {
 	code    string
 	of      []uint16 // partitions
 	err     error    // of the first of them
-	kid     string   // of ErrGraceTooShort, with what follows
+	kid     string   // of ErrState, with what follows
 	open    int
 	needed  int64
 	endless bool
@@ -42,10 +43,10 @@ func (e *partitionErrors) add(partition uint16, err error) {
 		e.groups = append(e.groups, g)
 	}
 	g.of = append(g.of, partition)
-	if refused, ok := errors.AsType[*flowfabric.Error](err); ok && errors.Is(err, flowfabric.ErrGraceTooShort) {
-		open, _ := strconv.Atoi(refused.Slot(1)) // 0 for a reply that this library does not know
-		needed, _ := strconv.ParseInt(refused.Slot(2), 10, 64)
-		g.kid = refused.Slot(0)
+	if refused, ok := errors.AsType[*flowfabric.Error](err); ok && errors.Is(err, denied.GraceTooShort) {
+		open, _ := strconv.Atoi(denied.Slot(refused, 1)) // 0 for a reply that this library does not know
+		needed, _ := strconv.ParseInt(denied.Slot(refused, 2), 10, 64)
+		g.kid = denied.Slot(refused, 0)
 		g.open += open
 		if needed >= endless {
 			g.endless = true
@@ -72,7 +73,7 @@ func (e *partitionErrors) sum(verb string, partitions int) error {
 }
 
 func (g *partitionGroup) String() string {
-	if !errors.Is(g.err, flowfabric.ErrGraceTooShort) {
+	if !errors.Is(g.err, denied.GraceTooShort) {
 		return fmt.Sprintf("%v (%s)", g.err, g.names())
 	}
 	until := "some of them have no end"

@@ -8,6 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/option"
@@ -34,9 +35,9 @@ func (q QuotaInfo) Free() (slots int, limited bool) {
 // that [Admin.GetQuota] told it changes the quota to what q says: what it admitted keeps its slots, also those above a lower cap. Work
 // that waits for it is looked at anew. If the quota is as q says already, a stale revision is no error: the call may be repeated.
 //
-// Errors: flowfabric.ErrQuotaSpec for a rate, window, cap or jitter that cannot be, with the field, and ErrInvalidInput for the name,
-// before any call; ErrQuotaConflict: with revision 0 the name is taken by a quota with other settings, else somebody changed it since to
-// something else; ErrQuotaNotFound. client.ErrClosed.
+// Errors: flowfabric.ErrInvalidInput for a rate, window, cap or jitter that cannot be, with the field, and for the name,
+// before any call; ErrConflict: with revision 0 the name is taken by a quota with other settings, else somebody changed it since to
+// something else; ErrNotFound. client.ErrClosed.
 func (a *Admin) PutQuota(ctx context.Context, q admission.Quota, revision uint64, by ...flowfabric.By) error {
 	who, err := a.gating(by, valid.GateName("quota", q.Name), validateQuota(q))
 	if err == nil {
@@ -50,7 +51,7 @@ func (a *Admin) PutQuota(ctx context.Context, q admission.Quota, revision uint64
 // validateQuota checks everything but the name.
 func validateQuota(q admission.Quota) error {
 	bad := func(format string, a ...any) error {
-		return fmt.Errorf("%w: "+format, append([]any{flowfabric.ErrQuotaSpec}, a...)...)
+		return fmt.Errorf("%w: "+format, append([]any{denied.QuotaSpec}, a...)...)
 	}
 	switch {
 	case len(q.Scope) > maxScope:
@@ -82,7 +83,7 @@ func (a *Admin) RemoveQuota(ctx context.Context, name string, by ...flowfabric.B
 }
 
 // GetQuota reads a quota: its settings, what started in its window, who holds its slots, and what happened to it. Errors:
-// flowfabric.ErrQuotaNotFound; ErrInvalidInput for a name that none can have.
+// flowfabric.ErrNotFound; ErrInvalidInput for a name that none can have.
 func (a *Admin) GetQuota(ctx context.Context, name string) (QuotaInfo, error) {
 	_, err := a.gating(nil, valid.GateName("quota", name))
 	var record admission.QuotaRecord
@@ -119,5 +120,5 @@ func (a *Admin) Quotas(ctx context.Context) ([]QuotaInfo, error) {
 	return readAll(names, func(name string) (QuotaInfo, error) {
 		record, err := a.store.ReadQuota(ctx, name, 0, 0)
 		return QuotaInfo{record}, about("list", "quota", name, err)
-	}, flowfabric.ErrQuotaNotFound)
+	}, denied.NoQuota)
 }

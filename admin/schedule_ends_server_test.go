@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -265,7 +266,7 @@ func TestSyncSchedules(t *testing.T) {
 	if !errors.As(err, &other) || other.Name != "c" || other.Owner != "y" || other.Other != "x" || k.get("c").Definition.Owner != "y" {
 		t.Errorf("of another owner: %v", err)
 	}
-	if _, err := admin.New(k.c).GetSchedule(k.ctx, "new"); !errors.Is(err, flowfabric.ErrScheduleNotFound) {
+	if _, err := admin.New(k.c).GetSchedule(k.ctx, "new"); !errors.Is(err, denied.NoSchedule) {
 		t.Errorf("something was changed: %v", err)
 	}
 	k.no(scheduled(k, "a", hourly)) // by hand: it belongs to nobody now

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/schedule"
@@ -195,13 +196,13 @@ func TestScheduleChanges(t *testing.T) {
 	if info := k.get("report"); !info.Paused || info.Missed != 2 || info.LastMissed.Reason != "updated" || !info.LastMissed.From.Equal(first.Next) {
 		t.Errorf("%+v", info)
 	}
-	if _, err = client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "z"}, client.IfRevision(first.Revision)); !errors.Is(err, flowfabric.ErrScheduleChanged) {
+	if _, err = client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "z"}, client.IfRevision(first.Revision)); !errors.Is(err, denied.ScheduleChanged) {
 		t.Errorf("an old revision: %v", err)
 	}
-	if _, err = client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "z"}, client.IfNew()); !errors.Is(err, flowfabric.ErrScheduleChanged) {
+	if _, err = client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "z"}, client.IfNew()); !errors.Is(err, denied.ScheduleChanged) {
 		t.Errorf("not new: %v", err)
 	}
-	if _, err = admin.New(k.c).RemoveSchedule(k.ctx, "report", new(first.Revision)); !errors.Is(err, flowfabric.ErrScheduleChanged) {
+	if _, err = admin.New(k.c).RemoveSchedule(k.ctx, "report", new(first.Revision)); !errors.Is(err, denied.ScheduleChanged) {
 		t.Errorf("remove an old revision: %v", err)
 	}
 	if removed, err := admin.New(k.c).RemoveSchedule(k.ctx, "report", nil); err != nil || !removed {
@@ -210,10 +211,10 @@ func TestScheduleChanges(t *testing.T) {
 	if removed, err := admin.New(k.c).RemoveSchedule(k.ctx, "report", nil); err != nil || removed {
 		t.Errorf("removed again %v, %v", removed, err)
 	}
-	if _, err := admin.New(k.c).GetSchedule(k.ctx, "report"); !errors.Is(err, flowfabric.ErrScheduleNotFound) || !strings.Contains(err.Error(), `"report"`) {
+	if _, err := admin.New(k.c).GetSchedule(k.ctx, "report"); !errors.Is(err, denied.NoSchedule) || !strings.Contains(err.Error(), `"report"`) {
 		t.Errorf("get: %v", err)
 	}
-	if err := admin.New(k.c).PauseSchedule(k.ctx, "report"); !errors.Is(err, flowfabric.ErrScheduleNotFound) {
+	if err := admin.New(k.c).PauseSchedule(k.ctx, "report"); !errors.Is(err, denied.NoSchedule) {
 		t.Errorf("pause: %v", err)
 	}
 }

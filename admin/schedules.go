@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/calendar"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -104,14 +105,14 @@ func newScheduleInfo(s engine.Schedule, now time.Time) ScheduleInfo {
 	return info
 }
 
-// GetSchedule reads one schedule. Errors: flowfabric.ErrScheduleNotFound, ErrInvalidInput for a name that none can have.
+// GetSchedule reads one schedule. Errors: flowfabric.ErrNotFound, ErrInvalidInput for a name that none can have.
 func (a *Admin) GetSchedule(ctx context.Context, name string) (ScheduleInfo, error) {
 	if err := a.admitSchedule(name); err != nil {
 		return ScheduleInfo{}, fmt.Errorf("get schedule %q: %w", name, err)
 	}
 	page, err := a.store.Schedules(ctx, a.store.SchedulePartition(name), engine.ScheduleQuery{Name: name, Limit: 1})
 	if err == nil && len(page.Schedules) == 0 {
-		err = flowfabric.ErrScheduleNotFound
+		err = denied.NoSchedule
 	}
 	if err != nil {
 		return ScheduleInfo{}, fmt.Errorf("get schedule %q: %w", name, err)
@@ -180,7 +181,7 @@ func (s ScheduleInfo) NextRuns(n int) []time.Time {
 }
 
 // PauseSchedule keeps a schedule from firing until [Admin.ResumeSchedule]. What it submitted goes on. Pausing what is paused is
-// no error. Errors: flowfabric.ErrScheduleNotFound; ErrInvalidInput for a By of more than 64 bytes.
+// no error. Errors: flowfabric.ErrNotFound; ErrInvalidInput for a By of more than 64 bytes.
 func (a *Admin) PauseSchedule(ctx context.Context, name string, by ...flowfabric.By) error {
 	return a.setPaused(ctx, "pause", name, true, by)
 }
@@ -204,7 +205,7 @@ func (a *Admin) setPaused(ctx context.Context, verb, name string, paused bool, b
 
 // RemoveSchedule forgets a schedule, with its counts; what it submitted stays and goes on. removed is false when there was none,
 // or when an answer was lost and the repeat found it gone. expected is the revision that the schedule
-// must have; nil removes it whatever its revision is. Errors: flowfabric.ErrScheduleChanged if it has another revision.
+// must have; nil removes it whatever its revision is. Errors: flowfabric.ErrConflict if it has another revision.
 func (a *Admin) RemoveSchedule(ctx context.Context, name string, expected *uint64, by ...flowfabric.By) (removed bool, err error) {
 	already := false
 	who, err := a.by(by)

@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -35,7 +36,7 @@ func TestResumeOnAServer(t *testing.T) {
 	if err != nil || s.ID == uuid.Nil || s.Reason != "waiting_for_approval" || !s.ClosedAt.IsZero() {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if err := admin.New(b.Client).Resume(b.Ctx, x.ID(), admin.Resume{Suspension: uuid.New()}, flowfabric.By("anna")); !errors.Is(err, flowfabric.ErrSuspensionChanged) || !strings.Contains(err.Error(), s.ID.String()) {
+	if err := admin.New(b.Client).Resume(b.Ctx, x.ID(), admin.Resume{Suspension: uuid.New()}, flowfabric.By("anna")); !errors.Is(err, denied.SuspensionChanged) || !strings.Contains(err.Error(), s.ID.String()) {
 		t.Errorf("%v", err)
 	}
 	request := uuid.New()
@@ -44,7 +45,7 @@ func TestResumeOnAServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := admin.New(b.Client).Resume(b.Ctx, x.ID(), admin.Resume{}, flowfabric.By("anna")); !errors.Is(err, flowfabric.ErrNotSuspended) || !strings.HasSuffix(err.Error(), "only a suspended execution is resumed, it is waiting") {
+	if err := admin.New(b.Client).Resume(b.Ctx, x.ID(), admin.Resume{}, flowfabric.By("anna")); !errors.Is(err, denied.NotSuspended) || !strings.HasSuffix(err.Error(), "only a suspended execution is resumed, it is waiting") {
 		t.Errorf("%v", err)
 	}
 	if s, err = b.Client.Suspension(b.Ctx, x.ID()); err != nil || s.Cause != suspend.CauseOperator || s.Result.By != "anna" || s.Result.Reason != "seen it" || len(s.Result.Signals) != 0 {
@@ -143,7 +144,7 @@ func TestRotationToTheSameKey(t *testing.T) {
 	}
 	defer other.Close()
 	rotated, err = admin.New(other).RotateTokenKeys(b.Ctx, admin.Rotation{Kid: "a", Grace: time.Hour, Force: true})
-	if !errors.Is(err, flowfabric.ErrKeyConflict) || !errors.Is(rotated[0].Err, flowfabric.ErrKeyConflict) || !strings.HasPrefix(err.Error(), `rotate token keys to "a": 2 of 2 partitions: `) {
+	if !errors.Is(err, denied.KidConflict) || !errors.Is(rotated[0].Err, denied.KidConflict) || !strings.HasPrefix(err.Error(), `rotate token keys to "a": 2 of 2 partitions: `) {
 		t.Errorf("%+v, %v", rotated, err)
 	}
 }
@@ -153,7 +154,7 @@ func TestRotationUnderALongWait(t *testing.T) {
 	b := newBooth(t).Seed()
 	x, token := b.Park(48 * time.Hour)
 	rotated, err := admin.New(b.Client).RotateTokenKeys(b.Ctx, admin.Rotation{Kid: "b", Grace: 0})
-	if !errors.Is(err, flowfabric.ErrGraceTooShort) || !strings.Contains(err.Error(), `1 of 2 partitions: grace_too_short: waitpoints open under kid "a": 1, the last one until 2027-01-17T08:00:00Z; rotate with a longer grace`) {
+	if !errors.Is(err, denied.GraceTooShort) || !strings.Contains(err.Error(), `1 of 2 partitions: grace_too_short: waitpoints open under kid "a": 1, the last one until 2027-01-17T08:00:00Z; rotate with a longer grace`) {
 		t.Fatalf("%v", err)
 	}
 	for _, r := range rotated {
@@ -166,7 +167,7 @@ func TestRotationUnderALongWait(t *testing.T) {
 	}
 	rotate(b, admin.Rotation{Kid: "c", Grace: 0, Force: true})
 	endless, forever := b.Park(0)
-	if _, err := admin.New(b.Client).RotateTokenKeys(b.Ctx, admin.Rotation{Kid: "d", Grace: 365 * 24 * time.Hour}); !errors.Is(err, flowfabric.ErrGraceTooShort) || !strings.Contains(err.Error(), "some of them have no end") {
+	if _, err := admin.New(b.Client).RotateTokenKeys(b.Ctx, admin.Rotation{Kid: "d", Grace: 365 * 24 * time.Hour}); !errors.Is(err, denied.GraceTooShort) || !strings.Contains(err.Error(), "some of them have no end") {
 		t.Errorf("%v", err)
 	}
 	rotate(b, admin.Rotation{Kid: "d", Grace: time.Millisecond, Force: true})
@@ -193,7 +194,7 @@ func TestRotationUnderALongWait(t *testing.T) {
 	}) {
 		t.Errorf("%v, %v", events, err)
 	}
-	if _, err := admin.New(b.Client).ReissueToken(b.Ctx, endless.ID(), forever.Waitpoint(), flowfabric.By("anna")); !errors.Is(err, flowfabric.ErrWaitpointNotOpen) {
+	if _, err := admin.New(b.Client).ReissueToken(b.Ctx, endless.ID(), forever.Waitpoint(), flowfabric.By("anna")); !errors.Is(err, denied.WaitpointNotOpen) {
 		t.Errorf("a closed one: %v", err)
 	}
 	if err := b.Signal(token); err != nil { // 48 h of grace, given when b came
@@ -207,7 +208,7 @@ func TestReissueAfterSomebodyElsesRotation(t *testing.T) {
 	x, token := b.Park(0)
 	rotate(b, admin.Rotation{Kid: "d", Grace: time.Millisecond, Force: true})
 	b.Pass(time.Millisecond)
-	for keys, want := range map[string]error{secret("a") + "," + secret("d"): nil, secret("a"): flowfabric.ErrKidNotCurrent, "": flowfabric.ErrNoTokenKeys} {
+	for keys, want := range map[string]error{secret("a") + "," + secret("d"): nil, secret("a"): denied.KidNotCurrent, "": flowfabric.ErrNoTokenKeys} {
 		t.Setenv(suspend.EnvTokenKeys, "")
 		other, err := client.Connect(b.Ctx, client.Config{URL: b.Server.URL(), TokenKeys: keys, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -516,7 +517,7 @@ func (f *follower) chosen(entries []engine.FeedEntry) (map[flowfabric.ExecutionI
 	for id := range maps.Clone(out) {
 		p.Go(func() error {
 			s, err := f.admin.client.Get(f.ctx, id)
-			if errors.Is(err, flowfabric.ErrNotFound) || errors.Is(err, flowfabric.ErrResultPurged) {
+			if errors.Is(err, denied.NoExecution) || errors.Is(err, flowfabric.ErrResultPurged) {
 				return nil
 			}
 			if err != nil {

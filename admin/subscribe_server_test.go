@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -384,7 +385,7 @@ func TestSubscribeChoosesExecutions(t *testing.T) {
 			}
 		}
 		for _, bad := range []admin.SubscribeOptions{{Lane: "no {braces}"}, {Tags: map[string]string{"nodot": "x"}}} {
-			if _, err := admin.New(c).Subscribe(ctx, bad); !errors.Is(err, flowfabric.ErrInvalidInput) && !errors.Is(err, flowfabric.ErrInvalidTagKey) {
+			if _, err := admin.New(c).Subscribe(ctx, bad); !errors.Is(err, flowfabric.ErrInvalidInput) && !errors.Is(err, denied.TagKey) {
 				t.Errorf("%+v: %v", bad, err)
 			}
 		}

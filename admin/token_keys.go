@@ -44,7 +44,7 @@ type KeyRotated struct {
 	Noop      bool   // it was the current key already
 	Reaped    int    // keys forgotten because their grace was over
 	Open      int    // waitpoints open under the previous key
-	Err       error  // flowfabric.ErrGraceTooShort, ErrKeyConflict, or why the call failed
+	Err       error  // flowfabric.ErrState, ErrConflict, or why the call failed
 }
 
 // RotateTokenKeys makes a key sign new tokens in every partition. What travels is its fingerprint, never the secret. Give the key to
@@ -55,8 +55,8 @@ type KeyRotated struct {
 // the error sums up those. Partitions that were rotated stay so, and the call may be repeated.
 //
 // Errors, before any call: flowfabric.ErrNoTokenKeys; ErrConfig for a key id that this client has no key of; one of code invalid_grace_ms
-// for a grace that is not a whole number of milliseconds, 1 or more. Then a [*PartitionsError] that matches ErrGraceTooShort, which tells
-// how many waitpoints are open and until when, ErrKeyConflict when the key id was used with another secret, or ErrTransport; the context's.
+// for a grace that is not a whole number of milliseconds, 1 or more. Then a [*PartitionsError] that matches ErrState, which tells
+// how many waitpoints are open and until when, ErrConflict when the key id was used with another secret, or ErrTransport; the context's.
 func (a *Admin) RotateTokenKeys(ctx context.Context, r Rotation, by ...flowfabric.By) ([]KeyRotated, error) {
 	who, unnamed := a.by(by)
 	key, err := a.keyFor(r.Kid)
@@ -130,8 +130,8 @@ func (a *Admin) TokenKeys(ctx context.Context) ([]PartitionKeys, error) {
 // at once. It needs a key of client.Config.TokenKeys that is in use. It is done in somebody's name, which the execution's history
 // keeps: without By the client's Creator asks, 1..64 bytes, and without either it is refused.
 //
-// Errors: flowfabric.ErrNoTokenKeys without token keys; ErrKidNotCurrent when none of them is in use; ErrWaitpointNotFound;
-// ErrWaitpointNotOpen; ErrNotFound; ErrInvalidInput.
+// Errors: flowfabric.ErrNoTokenKeys without token keys, or when none of them is in use; ErrNotFound for execution and waitpoint;
+// ErrWaitpointClosed; ErrInvalidInput.
 func (a *Admin) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, by ...flowfabric.By) (suspend.Token, error) {
 	if err := a.admit("reissue token of", id); err != nil {
 		return suspend.Token{}, err
@@ -154,7 +154,7 @@ func (a *Admin) reissue(ctx context.Context, id flowfabric.ExecutionID, waitpoin
 	}
 	i := slices.IndexFunc(s.Waitpoints, func(w suspend.Waitpoint) bool { return w.ID == waitpoint })
 	if i < 0 {
-		return suspend.Token{}, flowfabric.NewError("ff_reissue_token", flowfabric.CodeOf(flowfabric.ErrWaitpointNotFound), waitpoint.String())
+		return suspend.Token{}, denied.New("ff_reissue_token", flowfabric.CodeOf(denied.NoWaitpoint), waitpoint.String())
 	}
 	for again := false; ; again = true {
 		m, token, err := a.conn.Keyring.Reissue(id, waitpoint, s.Waitpoints[i].Key)
@@ -173,13 +173,13 @@ func (a *Admin) reissue(ctx context.Context, id flowfabric.ExecutionID, waitpoin
 // learn notes the key that a refusal says is in use, and reports whether it helps to sign again.
 func (a *Admin) learn(partition uint16, err error) bool {
 	refused, ok := errors.AsType[*flowfabric.Error](err)
-	if !ok || !errors.Is(err, flowfabric.ErrKidNotCurrent) {
+	if !ok || !errors.Is(err, denied.KidNotCurrent) {
 		return false
 	}
-	if _, ours := a.conn.Keyring.Key(refused.Slot(0)); !ours {
+	if _, ours := a.conn.Keyring.Key(denied.Slot(refused, 0)); !ours {
 		return false
 	}
-	a.conn.Keyring.Use(partition, refused.Slot(0))
+	a.conn.Keyring.Use(partition, denied.Slot(refused, 0))
 	return true
 }
 

@@ -81,7 +81,7 @@ func TestResumeCarriesWhatWasAsked(t *testing.T) {
 
 // The partition says which key is in use, and one repeat with it is enough.
 func TestReissueLearnsTheKeyInUse(t *testing.T) {
-	stale := func(kid string) error { return flowfabric.NewError("fake", "kid_not_current", kid) }
+	stale := func(kid string) error { return denied.New("fake", "kid_not_current", kid) }
 	for what, x := range map[string]struct {
 		replies []error
 		want    error
@@ -89,8 +89,8 @@ func TestReissueLearnsTheKeyInUse(t *testing.T) {
 	}{
 		"first try":      {nil, nil, "[suspension anna k1]"},
 		"second try":     {[]error{stale("k2")}, nil, "[suspension anna k1 anna k2]"},
-		"changes again":  {[]error{stale("k2"), stale("k1")}, flowfabric.ErrKidNotCurrent, "[suspension anna k1 anna k2]"},
-		"a key not ours": {[]error{stale("k9")}, flowfabric.ErrKidNotCurrent, "[suspension anna k1]"},
+		"changes again":  {[]error{stale("k2"), stale("k1")}, denied.KidNotCurrent, "[suspension anna k1 anna k2]"},
+		"a key not ours": {[]error{stale("k9")}, denied.KidNotCurrent, "[suspension anna k1]"},
 		"no connection":  {[]error{flowfabric.ErrTransport}, flowfabric.ErrTransport, "[suspension anna k1]"},
 	} {
 		f := newFake()
@@ -110,7 +110,7 @@ func TestReissueLearnsTheKeyInUse(t *testing.T) {
 
 func TestRotationSumsUp(t *testing.T) {
 	short := func(kid, open, needed string) error {
-		return flowfabric.NewError("fake", "grace_too_short", kid, open, needed)
+		return denied.New("fake", "grace_too_short", kid, open, needed)
 	}
 	for what, x := range map[string]struct {
 		errs []error
@@ -118,13 +118,13 @@ func TestRotationSumsUp(t *testing.T) {
 		says string
 	}{
 		"all good": {[]error{nil, nil, nil}, nil, ""},
-		"too short": {[]error{short("k1", "2", "1700000000000"), nil, short("k1", "3", "1600000000000")}, []error{flowfabric.ErrGraceTooShort},
+		"too short": {[]error{short("k1", "2", "1700000000000"), nil, short("k1", "3", "1600000000000")}, []error{denied.GraceTooShort},
 			`rotate token keys to "k2": 2 of 3 partitions: grace_too_short: waitpoints open under kid "k1": 5, the last one until 2023-11-14T22:13:20Z; rotate with a longer grace, or with Force and then admin.ReissueToken for each`},
-		"no end": {[]error{short("k1", "1", "9999999999999"), short("k1", "3", "1600000000000"), nil}, []error{flowfabric.ErrGraceTooShort},
+		"no end": {[]error{short("k1", "1", "9999999999999"), short("k1", "3", "1600000000000"), nil}, []error{denied.GraceTooShort},
 			`waitpoints open under kid "k1": 4, some of them have no end;`},
-		"of all kinds": {[]error{flowfabric.ErrTransport, short("k1", "1", "1600000000000"), flowfabric.ErrTransport}, []error{flowfabric.ErrGraceTooShort, flowfabric.ErrTransport},
+		"of all kinds": {[]error{flowfabric.ErrTransport, short("k1", "1", "1600000000000"), flowfabric.ErrTransport}, []error{denied.GraceTooShort, flowfabric.ErrTransport},
 			`2 of 3 partitions: transport: the server could not be reached or did not answer in time (partitions 0, 2); 1 of 3 partitions: grace_too_short: `},
-		"conflict": {[]error{nil, nil, flowfabric.NewError("fake", "rotation_conflict", "k2")}, []error{flowfabric.ErrKeyConflict}, "(k2) (partition 2)"},
+		"conflict": {[]error{nil, nil, denied.New("fake", "rotation_conflict", "k2")}, []error{denied.KidConflict}, "(k2) (partition 2)"},
 	} {
 		f := newFake()
 		for i, err := range x.errs {
@@ -217,16 +217,16 @@ func TestRefusalsOfSuspensionsInWords(t *testing.T) {
 		{reissue, "execution_not_found", nil, "reissue token of " + id.String() + ": fake: execution_not_found"},
 		{reissue, "result_purged", []string{"T1"}, "it was purged; it was completed"},
 	} {
-		f.refusal = flowfabric.NewError("fake", x.code, x.detail...)
+		f.refusal = denied.New("fake", x.code, x.detail...)
 		if err := x.call(); flowfabric.CodeOf(err) != x.code || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%s: %v, want %q", x.code, err, x.says)
 		}
 	}
-	f.refusal, f.reissue = nil, []error{flowfabric.NewError("fake", "waitpoint_not_open", "resumed")}
-	if err := reissue(); !errors.Is(err, flowfabric.ErrWaitpointNotOpen) || !strings.HasSuffix(err.Error(), "the waitpoint is closed (resumed); no token opens it any more") {
+	f.refusal, f.reissue = nil, []error{denied.New("fake", "waitpoint_not_open", "resumed")}
+	if err := reissue(); !errors.Is(err, denied.WaitpointNotOpen) || !strings.HasSuffix(err.Error(), "the waitpoint is closed (resumed); no token opens it any more") {
 		t.Error(err)
 	}
-	if _, err := a.ReissueToken(ctx, id, uuid.New(), "anna"); !errors.Is(err, flowfabric.ErrWaitpointNotFound) || !strings.Contains(err.Error(), "client.Waitpoints lists") {
+	if _, err := a.ReissueToken(ctx, id, uuid.New(), "anna"); !errors.Is(err, denied.NoWaitpoint) || !strings.Contains(err.Error(), "client.Waitpoints lists") {
 		t.Errorf("a waitpoint that is not there: %v", err)
 	}
 }

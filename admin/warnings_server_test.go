@@ -46,7 +46,7 @@ func TestWarningsOfAClient(t *testing.T) {
 		t.Errorf("of another namespace: %q", text)
 	}
 	if text := said(func() error {
-		return admin.New(c).SetLane(ctx, "later", admin.LaneChange{Retention: admin.EveryOutcome(time.Hour)})
+		return admin.New(c).SetLane(ctx, "later", admin.LaneChange{Retention: everyOutcome(time.Hour)})
 	}); text != "" {
 		t.Errorf("a retention said in advance: %q", text)
 	}

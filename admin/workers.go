@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -135,7 +136,7 @@ func (a *Admin) Workers(ctx context.Context) ([]Worker, error) {
 // refused and its handlers' contexts end with flowfabric.ErrLeaseLost, within a second or so), registers again, and goes
 // on with new sessions: to stop it, stop the process.
 //
-// Errors: flowfabric.ErrWorkerNotFound when neither a registration nor a session has the name; ErrInvalidInput. When some
+// Errors: flowfabric.ErrNotFound when neither a registration nor a session has the name; ErrInvalidInput. When some
 // partitions do not answer, the others are done and the error says so; do it again. client.ErrClosed.
 func (a *Admin) MarkWorkerDead(ctx context.Context, instance string, opts ...flowfabric.ActOption) (held int, err error) {
 	const verb = "mark worker dead"
@@ -149,7 +150,7 @@ func (a *Admin) MarkWorkerDead(ctx context.Context, instance string, opts ...flo
 	reason := strings.TrimSpace(act.Reason + " (by " + act.By + ")")
 	ctx = act.Noted(ctx, "mark dead", "worker", instance)
 	_, err = a.store.MarkWorkerDead(ctx, instance, reason)
-	unknown := errors.Is(err, flowfabric.ErrWorkerNotFound)
+	unknown := errors.Is(err, denied.NoWorker)
 	if err != nil && !unknown {
 		return 0, fmt.Errorf("%s %s: %w", verb, instance, err)
 	}
@@ -165,7 +166,7 @@ func (a *Admin) MarkWorkerDead(ctx context.Context, instance string, opts ...flo
 			known = true
 			already, refused := a.store.MarkSessionDead(ctx, p.Partition, s.ID, reason)
 			switch {
-			case errors.Is(refused, flowfabric.ErrSessionNotFound): // it ended meanwhile
+			case errors.Is(refused, denied.NoSession): // it ended meanwhile
 			case refused != nil:
 				err = refused
 			case !already:

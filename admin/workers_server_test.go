@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -97,7 +98,7 @@ func TestUnregisteredWorker(t *testing.T) {
 		if held, err := admin.New(c).MarkWorkerDead(ctx, "tester"); err != nil || held != 1 {
 			t.Errorf("%d, %v", held, err)
 		}
-		if _, err := admin.New(c).MarkWorkerDead(ctx, "nobody"); !errors.Is(err, flowfabric.ErrWorkerNotFound) {
+		if _, err := admin.New(c).MarkWorkerDead(ctx, "nobody"); !errors.Is(err, denied.NoWorker) {
 			t.Errorf("nobody: %v", err)
 		}
 		for _, bad := range []string{"", "a{b}"} {

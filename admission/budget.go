@@ -17,7 +17,7 @@ type Budget struct {
 	// WarnSoft writes the crossing of a soft limit into the budget's audit log, once per period and dimension.
 	WarnSoft bool
 	Reset    time.Duration // a period, whole ms from 1 s to 10 years; 0 = it never begins anew
-	// StrictDimensions refuses reports of dimensions that have no limits here, with ErrUnknownDimension. Else they are counted only.
+	// StrictDimensions refuses reports of dimensions that have no limits here, with ErrInvalidInput. Else they are counted only.
 	StrictDimensions bool
 	Refund           []string         // failed, cancelled, expired: what such executions reported in this period is given back
 	Limits           map[string]Limit // by dimension, at most 64: a lower-case letter, then letters, digits, "_" and "."

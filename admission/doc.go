@@ -1,4 +1,4 @@
-// Package admission is the vocabulary of work that asks before it runs: budgets and quotas. It makes no call itself; package client
+// Package admission is the vocabulary of work that asks before it runs: budgets and quotas. It makes no call itself; package admin
 // makes and changes them, and workers ask them.
 //
 //   - A budget ([Budget]) says how much may be used: of each dimension (tokens, cents, bytes) a hard and a soft limit, for ever or for a

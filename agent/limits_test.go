@@ -100,7 +100,7 @@ func TestSpending(t *testing.T) {
 				t.Errorf("%v", r.Spent)
 			}
 			if tc.hard < 20 {
-				r.WantFailure(handler.CategoryOverBudget)
+				r.WantFailure("budget_exceeded")
 				r.WantSteps("model 1", "tool 1.1 search")
 			} else if r.Err != nil {
 				t.Error(r.Err)

@@ -168,5 +168,5 @@ func (r *run) ends(ctx context.Context, err error) bool {
 	if out.Kind != handler.OutcomeFail || out.Failure.Permanent || out.Failure.RetryAfter != nil {
 		return true
 	}
-	return out.Failure.Category != handler.CategoryHandlerError && !errors.Is(err, flowfabric.ErrOverBudget)
+	return out.Failure.Category != "handler_error" && !errors.Is(err, flowfabric.ErrOverBudget)
 }

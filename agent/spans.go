@@ -155,7 +155,7 @@ func (s *spans) end(ctx context.Context, t *handler.Task, err error) {
 }
 
 // errPanicked is the error of a call that has not returned: of one that panics, where spans end.
-var errPanicked = handler.Category(handler.CategoryPanic, errors.New("a panic"))
+var errPanicked = handler.Category("handler_panic", errors.New("a panic"))
 
 // failed marks a span whose work ended with an error, by the category that the failure has. Texts of errors stay out: they may have content.
 func failed(ctx context.Context, t *handler.Task, p trace.Span, err error) {

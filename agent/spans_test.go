@@ -17,7 +17,6 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/fftest"
-	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -153,9 +152,9 @@ func TestSpansOfFailures(t *testing.T) {
 	}
 	r = &traces{}
 	tool := agent.NewTool("x", "", func(context.Context, struct{}) (string, error) { panic("hidden") })
-	run(t, agent.Config{Model: &script{answers: []agent.Response{wants("x", "{}")}}, Tools: []agent.Tool{tool}, Tracer: r}).WantFailure(handler.CategoryPanic)
+	run(t, agent.Config{Model: &script{answers: []agent.Response{wants("x", "{}")}}, Tools: []agent.Tool{tool}, Tracer: r}).WantFailure("handler_panic")
 	for _, s := range r.spans {
-		if panicked := s.attrs["error.type"] == handler.CategoryPanic; s.ended != 1 || panicked != (s.name != "chat") {
+		if panicked := s.attrs["error.type"] == "handler_panic"; s.ended != 1 || panicked != (s.name != "chat") {
 			t.Errorf("%s ended %d times after a panic: %v", s.name, s.ended, s.attrs)
 		}
 	}

@@ -144,8 +144,8 @@ func TestBadAnswers(t *testing.T) {
 		"wants 65 tools at once, want at most 64":    {wants(many...), agent.CategoryProtocol},
 		`id "c1" of tool call 2 has 2 bytes or come`: {twice, agent.CategoryProtocol},
 		"of tool call 1 has 257 bytes":               {long, agent.CategoryProtocol},
-		"the answer does not encode":                 {private, handler.CategoryHandlerError},
-		"bytes, want at most 262144":                 {says(strings.Repeat("x", 260<<10)), handler.CategoryHandlerError},
+		"the answer does not encode":                 {private, "handler_error"},
+		"bytes, want at most 262144":                 {says(strings.Repeat("x", 260<<10)), "handler_error"},
 	} {
 		r := run(t, agent.Config{Model: &script{answers: []agent.Response{tc.answer}}, Tools: []agent.Tool{search(nil)}})
 		r.WantFailure(tc.category)

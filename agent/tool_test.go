@@ -118,9 +118,9 @@ func TestErrorsThatEndTheRun(t *testing.T) {
 	}{
 		"plain":       {err: boom},
 		"wrapped":     {err: fmt.Errorf("x: %w", context.Canceled)},
-		"ends":        {err: boom, opts: []agent.ToolOption{agent.EndsRun()}, category: handler.CategoryHandlerError},
-		"permanent":   {err: handler.Permanent(boom), category: handler.CategoryHandlerError},
-		"retry after": {err: handler.RetryAfter(time.Second, boom), category: handler.CategoryHandlerError},
+		"ends":        {err: boom, opts: []agent.ToolOption{agent.EndsRun()}, category: "handler_error"},
+		"permanent":   {err: handler.Permanent(boom), category: "handler_error"},
+		"retry after": {err: handler.RetryAfter(time.Second, boom), category: "handler_error"},
 		"category":    {err: handler.Category("mine", boom), category: "mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,9 +157,9 @@ func TestErrorsThatEndTheRun(t *testing.T) {
 func TestPanics(t *testing.T) {
 	tool := agent.NewTool("x", "", func(context.Context, struct{}) (string, error) { panic("oh no") })
 	r := one(t, tool, "x", "{}")
-	r.WantFailure(handler.CategoryPanic)
+	r.WantFailure("handler_panic")
 	r = run(t, agent.Config{Model: &script{answers: []agent.Response{wants("x", "{}", "x", "{}")}}, Tools: []agent.Tool{tool}})
-	r.WantFailure(handler.CategoryPanic)
+	r.WantFailure("handler_panic")
 	if !strings.Contains(r.Err.Error(), "oh no") {
 		t.Error(r.Err)
 	}
@@ -198,7 +198,7 @@ func TestParallel(t *testing.T) {
 	}
 	calls[1] = `{"text":"stop"}`
 	r = run(t, agent.Config{Model: &script{answers: []agent.Response{wants(calls...), says("end")}}, Tools: []agent.Tool{tool}})
-	r.WantFailure(handler.CategoryHandlerError)
+	r.WantFailure("handler_error")
 	if len(r.Steps) != 6 { // the model's, and all tools but the first
 		t.Errorf("%d steps: %v", len(r.Steps), r.Steps)
 	}
@@ -245,7 +245,7 @@ func TestToolsSpend(t *testing.T) {
 			t.Errorf("%v spent", r.Spent)
 		}
 		if action == admission.HardFail {
-			r.WantFailure(handler.CategoryOverBudget)
+			r.WantFailure("budget_exceeded")
 			continue
 		}
 		if i := slices.IndexFunc(r.Result.Messages, func(m agent.Message) bool { return m.Failed }); i != 4 || !strings.Contains(r.Result.Messages[i].Text, "budget b") {

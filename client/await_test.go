@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 )
@@ -224,7 +225,7 @@ func TestCancelNamesTheState(t *testing.T) {
 			t.Errorf("%v, %+v", err, got)
 		}
 		f.cancel = func(flowfabric.ExecutionID, engine.Cancellation) (bool, error) {
-			return false, flowfabric.NewError("fake", "execution_not_active", "T2", "1", "0", "")
+			return false, denied.New("fake", "execution_not_active", "T2", "1", "0", "")
 		}
 		err := e.Cancel(t.Context(), flowfabric.Reason("why"))
 		if !errors.Is(err, flowfabric.ErrTerminal) || err.Error() != "cancel "+e.ID().String()+": "+flowfabric.ErrTerminal.Error()+": it is failed" {

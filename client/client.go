@@ -153,8 +153,8 @@ type Client struct {
 }
 
 // Connect dials the store and makes it ready (it fixes the partition count of a fresh one). ctx bounds connecting
-// only. Errors: flowfabric.ErrConfig before any I/O; ErrTransport, ErrAuth, ErrServerVersion,
-// ErrProtocol from the store. Nothing stays open after an error.
+// only. Errors: flowfabric.ErrConfig before any I/O; ErrTransport, ErrAuth, ErrProtocol
+// from the store. Nothing stays open after an error.
 func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {

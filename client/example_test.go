@@ -15,7 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-var Index = handler.Define[int, int]("index", handler.NoRetry())
+var Index = handler.Define[int, int]("index", flowfabric.Retries(0))
 
 // A handler keeps a summary of how far it got; whoever is interested reads the latest one, at any time.
 func ExampleExecution_Summary() {
@@ -63,7 +63,7 @@ func ExampleExecution_Summary() {
 	// {"done":1000,"total":1000} true <nil>
 }
 
-var Render = handler.Define[int, string]("render", handler.NoRetry())
+var Render = handler.Define[int, string]("render", flowfabric.Retries(0))
 
 // A producer submits, follows and waits; a second submit with the same key meets the first.
 func Example() {

@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/coalesce"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/link"
@@ -96,7 +97,7 @@ func (e *Execution[Out]) Result(ctx context.Context) (Out, error) {
 	return e.read(raw, stored, err)
 }
 
-// ResultNow is [Execution.Result] without waiting: flowfabric.ErrNotTerminal while the execution has not ended, and otherwise the errors of
+// ResultNow is [Execution.Result] without waiting: flowfabric.ErrState while the execution has not ended, and otherwise the errors of
 // Result. It makes two calls at most.
 func (e *Execution[Out]) ResultNow(ctx context.Context) (Out, error) {
 	raw, stored, err := e.client.outcomeNow(ctx, e.id)
@@ -172,7 +173,7 @@ func (c *Client) outcomeNow(ctx context.Context, id flowfabric.ExecutionID) (raw
 	}
 	raw, stored, done, _, err := c.outcome(ctx, id)
 	if !done && err == nil {
-		err = fmt.Errorf("result of %s: %w", id, flowfabric.ErrNotTerminal)
+		err = fmt.Errorf("result of %s: %w", id, denied.NotTerminal)
 	}
 	return raw, stored, err
 }

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/link"
@@ -71,7 +72,7 @@ func (f *fakeStore) ReadExecution(_ context.Context, id flowfabric.ExecutionID) 
 		return s, nil
 	}
 	if _, ok := f.Stored[id]; !ok {
-		return engine.Snapshot{}, flowfabric.NewError("fake", "execution_not_found")
+		return engine.Snapshot{}, denied.New("fake", "execution_not_found")
 	}
 	state, _ := flowfabric.Project(codes.WaitingFirst)
 	return engine.Snapshot{ID: id, State: state}, nil

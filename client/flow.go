@@ -6,6 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 )
@@ -30,7 +31,7 @@ type Flow struct {
 }
 
 // Flow returns a handle on a flow that was submitted elsewhere or earlier, or that an execution founded by waiting for children:
-// such a flow has the execution's id. It makes no call and has no error; the methods answer flowfabric.ErrFlowNotFound for an id
+// such a flow has the execution's id. It makes no call and has no error; the methods answer flowfabric.ErrNotFound for an id
 // that names no flow, and ErrInvalidInput for the zero id and for one of a partition that this store does not have.
 func (c *Client) Flow(id flowfabric.FlowID) *Flow { return &Flow{client: c, id: id} }
 
@@ -48,7 +49,7 @@ func (f *Flow) Member(node string) flowfabric.ExecutionID { return f.id.Member(n
 // Describe reads the header of the flow: its state, the exact counters of its members by state, how it was released and
 // cancelled, and its tags. It is one call however large the flow is.
 //
-// Errors: flowfabric.ErrFlowNotFound; ErrResultPurged while the tombstone of a purged flow is left.
+// Errors: flowfabric.ErrNotFound; ErrResultPurged while the tombstone of a purged flow is left.
 func (f *Flow) Describe(ctx context.Context) (flowfabric.FlowRecord, error) {
 	if err := f.admit("describe"); err != nil {
 		return flowfabric.FlowRecord{}, err
@@ -61,7 +62,7 @@ func (f *Flow) Describe(ctx context.Context) (flowfabric.FlowRecord, error) {
 // its own handlers, and ends by itself. Sealing twice is no error. A flow that has not been released is not sealed but submitted
 // again, under its key.
 //
-// Errors: flowfabric.ErrFlowNotFound; ErrFlowTerminal, with the state, for one that has ended; ErrFlowIncomplete for one that is
+// Errors: flowfabric.ErrNotFound; ErrTerminal, with the state, for one that has ended; ErrCorrupt for one that is
 // staged only.
 func (f *Flow) Seal(ctx context.Context) error {
 	if err := f.admit("seal"); err != nil {
@@ -69,7 +70,7 @@ func (f *Flow) Seal(ctx context.Context) error {
 	}
 	record, err := f.client.store.DescribeFlow(ctx, f.id)
 	if err == nil && record.State == flowfabric.FlowStaging {
-		err = link.InWords("flow_incomplete: it was staged and never released; submit it again under its key", flowfabric.ErrFlowIncomplete)
+		err = link.InWords("flow_incomplete: it was staged and never released; submit it again under its key", denied.FlowIncomplete)
 	}
 	if err == nil {
 		var more bool
@@ -90,7 +91,7 @@ func (f *Flow) admit(verb string) error { return link.AdmitFlow(verb, f.id, f.cl
 // Wait does not poll: it waits for the flow's event, and reads again every 5 s in case one was lost. The wait goes on while the
 // server cannot be reached, so ctx should have a deadline when that matters.
 //
-// Errors: flowfabric.ErrFlowNotFound, ErrResultPurged; the context's error with its cause; [ErrClosed].
+// Errors: flowfabric.ErrNotFound, ErrResultPurged; the context's error with its cause; [ErrClosed].
 func (f *Flow) Wait(ctx context.Context) (FlowSnapshot, error) {
 	if err := f.admit("wait for"); err != nil {
 		return FlowSnapshot{}, err

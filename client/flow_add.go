@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/link"
@@ -21,10 +22,10 @@ import (
 // inputs, are left alone, edges included. So Add may be repeated after an error, and does so itself for Config.SubmitTimeout while a call is not answered;
 // repeated after the flow was sealed or has ended it is no error either.
 //
-// Errors before anything is added: those of flow.Flow.Err; flowfabric.ErrInvalidInput for another kind than the flow's; ErrFlowNotFound; ErrFlowIncomplete
-// for a flow that is staged only; ErrBudgetNotFound, ErrQuotaNotFound. Of a call, which then adds nothing: ErrFlowSealed; ErrFlowTerminal;
-// ErrNotInFlow for an edge from a member that the flow does not have; ErrIdempotencyConflict for a node that is there with another input;
-// ErrFlowTooLarge above 10,000 members or 50,000 edges in all; ErrLaneClosed, ErrTooManyRoutes, ErrOutOfMemory, each with the node it is about.
+// Errors before anything is added: those of flow.Flow.Err; flowfabric.ErrInvalidInput for another kind than the flow's; ErrCorrupt for a flow
+// that is staged only; ErrNotFound for the flow, a budget or a quota. Of a call, which then adds nothing: ErrState; ErrTerminal;
+// ErrNotFound for an edge from a member that the flow does not have; ErrConflict for a node that is there with another input;
+// ErrLimit above 10,000 members or 50,000 edges in all; ErrLaneClosed, ErrLimit, ErrOutOfMemory, each with the node it is about.
 // ErrTransport and errors of ctx, after which some nodes may have been added; [ErrClosed].
 func (f *Flow) Add(ctx context.Context, more *flow.Flow) error {
 	if err := f.admit("add to"); err != nil {
@@ -50,7 +51,7 @@ func (f *Flow) add(ctx context.Context, more *flow.Flow) error {
 	case err != nil:
 		return err
 	case record.State == flowfabric.FlowStaging:
-		return link.InWords("flow_incomplete: it was staged and never released; submit it again under its key", flowfabric.ErrFlowIncomplete)
+		return link.InWords("flow_incomplete: it was staged and never released; submit it again under its key", denied.FlowIncomplete)
 	case record.Kind != more.Kind():
 		return fmt.Errorf("%w: it is of kind %s, the nodes are for flows of kind %s", flowfabric.ErrInvalidInput, record.Kind, more.Kind())
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/internal/clienttest"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -67,13 +68,13 @@ func TestNodesJoinAnOpenFlow(t *testing.T) {
 		if err := fl.Add(ctx, late); err != nil { // all of it is there
 			t.Error(err)
 		}
-		if later, _ := more(251); !errors.Is(fl.Add(ctx, later), flowfabric.ErrFlowSealed) {
+		if later, _ := more(251); !errors.Is(fl.Add(ctx, later), denied.FlowSealed) {
 			t.Errorf("sealed: %v", fl.Add(ctx, later))
 		}
 		if _, err := fl.Cancel(ctx, flowfabric.CancelAll); err != nil {
 			t.Fatal(err)
 		}
-		if later, _ := more(251); !errors.Is(fl.Add(ctx, later), flowfabric.ErrFlowTerminal) {
+		if later, _ := more(251); !errors.Is(fl.Add(ctx, later), denied.FlowTerminal) {
 			t.Errorf("cancelled: %v", fl.Add(ctx, later))
 		}
 	})
@@ -95,8 +96,8 @@ func TestNodesThatCannotJoin(t *testing.T) {
 	}{
 		{"a stranger's result", fl, func(f *flow.Flow) {
 			flow.Add(f, "x", write, draft{}, flow.After(flow.Existing[clienttest.Verdict](f, "nobody")))
-		}, nil, flowfabric.ErrNotInFlow, "x"},
-		{"a name that is taken", fl, func(f *flow.Flow) { flow.Add(f, "a", write, draft{Topic: "another"}) }, nil, flowfabric.ErrIdempotencyConflict, "a"},
+		}, nil, denied.NotInFlow, "x"},
+		{"a name that is taken", fl, func(f *flow.Flow) { flow.Add(f, "a", write, draft{Topic: "another"}) }, nil, denied.Idempotency, "a"},
 		{"a bad name", fl, func(f *flow.Flow) {
 			flow.Add(f, "x", write, draft{}, flow.After(flow.Existing[clienttest.Verdict](f, "")))
 		}, nil, flowfabric.ErrInvalidInput, "existing node: "},
@@ -107,7 +108,7 @@ func TestNodesThatCannotJoin(t *testing.T) {
 		{"there and added", fl, func(f *flow.Flow) { flow.Existing[clienttest.Verdict](f, "y"); flow.Add(f, "y", write, draft{}) }, nil, flowfabric.ErrInvalidInput, "another node of this name"},
 		{"nothing", fl, func(f *flow.Flow) { flow.Existing[clienttest.Verdict](f, "a") }, nil, flowfabric.ErrInvalidInput, "no new nodes"},
 		{"options of a flow", fl, func(f *flow.Flow) { flow.Add(f, "x", write, draft{}) }, []flow.Option{flow.Growing()}, flowfabric.ErrInvalidInput, "belong to the flow"},
-		{"a closed flow", submitFlow(ctx, t, c, sealed), func(f *flow.Flow) { flow.Add(f, "x", write, draft{}) }, nil, flowfabric.ErrFlowSealed, ""},
+		{"a closed flow", submitFlow(ctx, t, c, sealed), func(f *flow.Flow) { flow.Add(f, "x", write, draft{}) }, nil, denied.FlowSealed, ""},
 	} {
 		add := flow.New("article", x.opts...)
 		x.add(add)
@@ -128,7 +129,7 @@ func TestNodesThatCannotJoin(t *testing.T) {
 	}
 	lost := flow.New("article")
 	flow.Add(lost, "x", write, draft{}, flow.After(flow.Existing[clienttest.Verdict](lost, "a")))
-	if _, err := client.SubmitFlow(ctx, c, lost); !errors.Is(err, flowfabric.ErrNotInFlow) || !strings.Contains(err.Error(), "node a: ") {
+	if _, err := client.SubmitFlow(ctx, c, lost); !errors.Is(err, denied.NotInFlow) || !strings.Contains(err.Error(), "node a: ") {
 		t.Errorf("a flow of its own: %v", err)
 	}
 	if err := lost.Err(); err != nil { // it may be added

@@ -10,6 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
@@ -44,8 +45,8 @@ type FlowCancellation struct {
 // Cancelling twice is no error: the first policy and reason stand, and are returned. The reason is cut to 1 KiB; without one it
 // is "flow_cancelled".
 //
-// Errors: flowfabric.ErrCancellationPolicy for another policy; ErrFlowTerminal, with the state, for a flow that has completed or
-// failed; ErrFlowNotFound; ErrInvalidInput for a By of more than 64 bytes.
+// Errors: flowfabric.ErrInvalidInput for another policy; ErrTerminal, with the state, for a flow that has completed or
+// failed; ErrNotFound; ErrInvalidInput for a By of more than 64 bytes.
 func (f *Flow) Cancel(ctx context.Context, policy flowfabric.CancellationPolicy, opts ...flowfabric.ActOption) (FlowCancellation, error) {
 	out, more, err := f.cancel(ctx, policy, opts)
 	if err == nil && more {
@@ -99,7 +100,7 @@ func (f *Flow) untilCancelled(ctx context.Context, out FlowCancellation) (FlowCa
 	last := error(nil)
 	for {
 		record, err := f.client.store.DescribeFlow(within, f.id)
-		if err != nil && (link.Final(within, err) || errors.Is(err, flowfabric.ErrFlowNotFound)) {
+		if err != nil && (link.Final(within, err) || errors.Is(err, denied.NoFlow)) {
 			return out, link.AboutFlow("cancel", f.id, err)
 		}
 		if err == nil {

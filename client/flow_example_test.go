@@ -17,8 +17,8 @@ import (
 )
 
 var (
-	Half    = handler.Define[int, int]("half", handler.NoRetry())
-	Sum     = handler.Define[struct{}, int]("sum", handler.NoRetry())
+	Half    = handler.Define[int, int]("half", flowfabric.Retries(0))
+	Sum     = handler.Define[struct{}, int]("sum", flowfabric.Retries(0))
 	SumOfA  = flow.NewInput[int]("a")
 	SumOfB  = flow.NewInput[int]("b")
 	halving = handler.Bind(Half, func(_ context.Context, _ *handler.Task, n int) (int, error) { return n / 2, nil })

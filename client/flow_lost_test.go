@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -77,7 +78,7 @@ func lossy(t *testing.T, l *losing) (context.Context, *Client) {
 
 func wide(n int) *flow.Flow {
 	f := flow.New("wide")
-	def := handler.Define[string, string]("work", handler.NoRetry())
+	def := handler.Define[string, string]("work", flowfabric.Retries(0))
 	root := flow.Add(f, "root", def, "x")
 	for i := range n {
 		flow.Add(f, fmt.Sprint("n", i), def, "x", flow.After(root))
@@ -116,7 +117,7 @@ func TestSubmitFlowInOneCall(t *testing.T) {
 			t.Errorf("%+v, %v", s.FlowRecord, err)
 		}
 	}
-	if _, err := SubmitFlow(ctx, c, wide(98), flowfabric.IdempotencyKey("k")); !errors.Is(err, flowfabric.ErrFlowConflict) {
+	if _, err := SubmitFlow(ctx, c, wide(98), flowfabric.IdempotencyKey("k")); !errors.Is(err, denied.FlowConflict) {
 		t.Errorf("another definition under the key: %v", err)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
@@ -52,7 +54,7 @@ func TestFlowFromSubmitToEnd(t *testing.T) {
 			t.Errorf("%s: %+v", states(s), s.FlowRecord)
 		}
 		d, ok := s.Node("d")
-		if !ok || d.ID != fl.Member("d") || len(d.Edges) != 2 || d.Group.Policy != flowfabric.AllOf || d.Kind != "write-article" || d.Lane != "default" {
+		if !ok || d.ID != fl.Member("d") || len(d.Edges) != 2 || d.Group.Policy != codes.AllOf || d.Kind != "write-article" || d.Lane != "default" {
 			t.Errorf("%+v", d)
 		}
 		if _, ok := s.Node("e"); ok {
@@ -87,7 +89,7 @@ func TestFlowThatFails(t *testing.T) {
 		if _, err := client.NodeResult(ctx, fl, join); !errors.Is(err, flowfabric.ErrSkipped) || !strings.Contains(err.Error(), `node "d"`) {
 			t.Errorf("%v", err)
 		}
-		if _, err := fl.Cancel(ctx, flowfabric.CancelAll); !errors.Is(err, flowfabric.ErrFlowTerminal) || !strings.Contains(err.Error(), "it is failed") {
+		if _, err := fl.Cancel(ctx, flowfabric.CancelAll); !errors.Is(err, denied.FlowTerminal) || !strings.Contains(err.Error(), "it is failed") {
 			t.Errorf("%v", err)
 		}
 		done, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{}, flowfabric.By("anna"), flowfabric.Reason("the model is back"))
@@ -192,7 +194,7 @@ func TestSubmitFlowWithAKey(t *testing.T) {
 		}
 		other, _ := diamond("article", flow.Growing())
 		_, err := client.SubmitFlow(ctx, c, other, flowfabric.IdempotencyKey("tides"))
-		if !errors.Is(err, flowfabric.ErrFlowConflict) || !strings.Contains(err.Error(), `key "tides" names a flow with another definition`) {
+		if !errors.Is(err, denied.FlowConflict) || !strings.Contains(err.Error(), `key "tides" names a flow with another definition`) {
 			t.Errorf("%v", err)
 		}
 		for what, bad := range map[string][]client.FlowOption{"key": {flowfabric.IdempotencyKey("")}, "namespace": {flowfabric.Namespace("a{b")}, "creator": {flowfabric.Creator(strings.Repeat("x", 65))},
@@ -234,7 +236,7 @@ func TestSubmitFlowCompletesWhatWasCutShort(t *testing.T) {
 		if s := snapshot(ctx, t, half); s.State != flowfabric.FlowStaging || len(s.Nodes) != 70 {
 			t.Errorf("%+v", s.FlowRecord)
 		}
-		if err := half.Seal(ctx); !errors.Is(err, flowfabric.ErrFlowIncomplete) {
+		if err := half.Seal(ctx); !errors.Is(err, denied.FlowIncomplete) {
 			t.Errorf("%v", err)
 		}
 		fl := submitFlow(ctx, t, c, f, flowfabric.IdempotencyKey("k"))
@@ -254,7 +256,7 @@ func TestCancelFlow(t *testing.T) {
 			flow.Add(f, fmt.Sprintf("r%03d", i), write, draft{Topic: "x"})
 		}
 		fl := submitFlow(ctx, t, c, f)
-		if _, err := fl.Cancel(ctx, "cancel_some"); !errors.Is(err, flowfabric.ErrCancellationPolicy) {
+		if _, err := fl.Cancel(ctx, "cancel_some"); !errors.Is(err, denied.CancellationPolicy) {
 			t.Errorf("%v", err)
 		}
 		out, err := fl.CancelAndWait(ctx, flowfabric.CancelAll, flowfabric.By("anna"), flowfabric.Reason("too late"))
@@ -269,7 +271,7 @@ func TestCancelFlow(t *testing.T) {
 		if err != nil || !out.Already || out.Policy != flowfabric.CancelAll || out.Reason != "too late" {
 			t.Errorf("%+v, %v", out, err)
 		}
-		if _, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{}); !errors.Is(err, flowfabric.ErrFlowCancelled) {
+		if _, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{}); !errors.Is(err, denied.FlowCancelled) {
 			t.Errorf("%v", err)
 		}
 
@@ -334,7 +336,7 @@ func TestSealAndTagFlow(t *testing.T) {
 		if record, err := fl.Describe(ctx); err != nil || fmt.Sprint(record.Tags) != "map[a.b:3]" {
 			t.Errorf("%v, %v", record.Tags, err)
 		}
-		if err := admin.New(c).SetFlowTags(ctx, fl.ID(), map[string]string{"plain": ""}); !errors.Is(err, flowfabric.ErrInvalidTagKey) {
+		if err := admin.New(c).SetFlowTags(ctx, fl.ID(), map[string]string{"plain": ""}); !errors.Is(err, denied.TagKey) {
 			t.Errorf("%v", err)
 		}
 		growing, _ := diamond("grows", flow.Growing())
@@ -350,7 +352,7 @@ func TestFlowsThatAreNone(t *testing.T) {
 	ctx, c, _ := open(t)
 	nobody := c.Flow(flowfabric.FlowID(flowfabric.NewExecutionID(1)))
 	for verb, call := range aboutFlows(ctx, c) {
-		if err := call(nobody); !errors.Is(err, flowfabric.ErrFlowNotFound) || !strings.HasPrefix(err.Error(), verb+" flow "+nobody.ID().String()) {
+		if err := call(nobody); !errors.Is(err, denied.NoFlow) || !strings.HasPrefix(err.Error(), verb+" flow "+nobody.ID().String()) {
 			t.Errorf("%s: %v", verb, err)
 		}
 		if err := call(c.Flow(flowfabric.FlowID{})); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.HasSuffix(err.Error(), "the flow id is empty") {

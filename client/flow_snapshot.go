@@ -56,7 +56,7 @@ func (s FlowSnapshot) Graphviz(w io.Writer) error { return flowdraw.Graph(s).Gra
 // moment, all of them together do not: the counters, which are read last, may be ahead of the nodes. A flow that has ended stays as
 // it is; one that ended or was replayed meanwhile is read again.
 //
-// Errors: flowfabric.ErrFlowNotFound; ErrResultPurged while the tombstone of a purged flow is left.
+// Errors: flowfabric.ErrNotFound; ErrResultPurged while the tombstone of a purged flow is left.
 func (f *Flow) Snapshot(ctx context.Context) (FlowSnapshot, error) {
 	if err := f.admit("read"); err != nil {
 		return FlowSnapshot{}, err

@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
@@ -72,8 +73,8 @@ func (e *UnknownFlowError) Unwrap() error { return e.Cause }
 // last part came. Every call may be repeated, and is, for Config.SubmitTimeout, while it is not answered.
 //
 // Errors before any I/O: those of flow.Flow.Err; flowfabric.ErrInvalidInput for a key or namespace out of bounds. From the server:
-// ErrBudgetNotFound and ErrQuotaNotFound for budgets and quotas that a node names, before anything is made; ErrFlowConflict; ErrResultPurged for a key whose flow was purged less than a day ago; ErrFlowTerminal when the flow was cancelled while it was put together; ErrLaneClosed, ErrTooManyRoutes and
-// ErrIdempotencyConflict, with the node they are about, which leave nothing, or a larger flow staged: once their cause is removed the same
+// ErrNotFound for budgets and quotas that a node names, before anything is made; ErrConflict; ErrResultPurged for a key whose flow was purged less than a day ago; ErrTerminal when the flow was cancelled while it was put together; ErrLaneClosed, ErrLimit and
+// ErrConflict, with the node they are about, which leave nothing, or a larger flow staged: once their cause is removed the same
 // submit with the same key goes on; ErrOutOfMemory. [*UnknownFlowError]; an error of ctx alone when nothing was sent; [ErrClosed].
 func SubmitFlow(ctx context.Context, c *Client, f *flow.Flow, opts ...FlowOption) (*Flow, error) {
 	q, err := c.newFlowSubmission(opts)
@@ -155,7 +156,7 @@ func (c *Client) submitFlow(ctx context.Context, id flowfabric.FlowID, plan flow
 	}
 	more := made.More
 	if made.State == flowfabric.FlowStaging {
-		if more, err = c.finish(ctx, id, plan, batches[1:]); errors.Is(err, flowfabric.ErrFlowSealed) {
+		if more, err = c.finish(ctx, id, plan, batches[1:]); errors.Is(err, denied.FlowSealed) {
 			return true, nil // another submit of it was faster, and somebody has sealed it since
 		} else if err != nil {
 			return false, flowError(ctx, id, q, err)
@@ -196,7 +197,7 @@ func flowError(ctx context.Context, id flowfabric.FlowID, q flowSubmission, err 
 	if errors.Is(err, flowfabric.ErrTransport) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return &UnknownFlowError{ID: id, Cause: err}
 	}
-	if q.keyed && errors.Is(err, flowfabric.ErrFlowConflict) {
+	if q.keyed && errors.Is(err, denied.FlowConflict) {
 		err = link.InWords(fmt.Sprintf("flow_conflict: key %q names a flow with another definition", q.key), err)
 	}
 	if q.keyed && errors.Is(err, flowfabric.ErrResultPurged) {

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 // gateStore is a store with one budget, "acme".
@@ -27,7 +28,7 @@ func (s *gateStore) FindGate(_ context.Context, gate flowfabric.Gate) error {
 		return flowfabric.ErrTransport
 	}
 	if gate.Name() != "acme" {
-		return flowfabric.NewError("ff_read_budget", "budget_not_found", gate.Name())
+		return denied.New("ff_read_budget", "budget_not_found", gate.Name())
 	}
 	return nil
 }
@@ -45,7 +46,7 @@ func TestGatesAreBelieved(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if _, err := Submit(t.Context(), c, def, "x", flowfabric.Budgets("acme", "nobody")); !errors.Is(err, flowfabric.ErrBudgetNotFound) || !strings.Contains(err.Error(), "submit k: budget nobody") {
+		if _, err := Submit(t.Context(), c, def, "x", flowfabric.Budgets("acme", "nobody")); !errors.Is(err, denied.NoBudget) || !strings.Contains(err.Error(), "submit k: budget nobody") {
 			t.Error(err)
 		}
 	}

@@ -38,7 +38,7 @@ type Sent struct {
 // An execution keeps up to 1,000 messages, and 1 MiB of them, that nobody has received. The call's own repeats are harmless. A caller that repeats it after ErrTransport gives it a
 // flowfabric.IdempotencyKey, by which a message is known again as long as it is one of the last 1,000.
 //
-// Errors: flowfabric.ErrMailboxFull; ErrNotSignalable when the execution has ended; ErrNotFound; ErrResultPurged; ErrPayloadTooLarge above 64 KiB;
+// Errors: flowfabric.ErrLimit; ErrTerminal when the execution has ended; ErrNotFound; ErrResultPurged; ErrPayloadTooLarge above 64 KiB;
 // ErrInvalidInput for mailbox, payload and options.
 func (c *Client) Send(ctx context.Context, id flowfabric.ExecutionID, mailbox string, payload any, opts ...SendOption) (Sent, error) {
 	m, err := newMessage(c, mailbox, payload, opts)

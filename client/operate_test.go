@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -45,7 +46,7 @@ func TestResultPurgedBetweenTwoReads(t *testing.T) {
 		f.end(e.ID(), codes.Completed, "")
 		f.readErr = func() error {
 			if f.reads == 2 {
-				return flowfabric.NewError("fake", "result_purged", "T1")
+				return denied.New("fake", "result_purged", "T1")
 			}
 			return nil
 		}

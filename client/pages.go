@@ -46,7 +46,7 @@ func (c *Client) Frames(ctx context.Context, id flowfabric.ExecutionID, attempt 
 // SignalLog reads a page of up to 100 signals that a waitpoint accepted, oldest first, from offset on, and how many are kept in all: the
 // newest 1,000. A payload is there only while the signal is buffered. The waitpoints of an execution are in [Client.Suspension].
 //
-// Errors: flowfabric.ErrWaitpointNotFound, ErrNotFound, ErrResultPurged; ErrInvalidInput for a negative offset.
+// Errors: flowfabric.ErrNotFound for execution and waitpoint, ErrResultPurged; ErrInvalidInput for a negative offset.
 func (c *Client) SignalLog(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, offset int) (page []suspend.StoredSignal, total int, err error) {
 	if err := c.admit("signals of", id); err != nil {
 		return nil, 0, err

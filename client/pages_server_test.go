@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/clienttest"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -19,7 +20,7 @@ import (
 func TestAResultIsReadWithoutWaiting(t *testing.T) {
 	clienttest.OnServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := clienttest.Submit(ctx, t, c, "tides")
-		if _, err := x.ResultNow(ctx); !errors.Is(err, flowfabric.ErrNotTerminal) {
+		if _, err := x.ResultNow(ctx); !errors.Is(err, denied.NotTerminal) {
 			t.Errorf("it waits: %v", err)
 		}
 		clienttest.Finish(ctx, t, e, x.ID(), "wet")
@@ -100,7 +101,7 @@ func TestTheSignalLogIsReadInPages(t *testing.T) {
 	if page, total, err := b.Client.SignalLog(b.Ctx, x.ID(), points[0].ID, 1); err != nil || total != 1 || len(page) != 0 {
 		t.Errorf("behind the end: %+v of %d, %v", page, total, err)
 	}
-	if _, _, err := b.Client.SignalLog(b.Ctx, x.ID(), uuid.New(), 0); !errors.Is(err, flowfabric.ErrWaitpointNotFound) {
+	if _, _, err := b.Client.SignalLog(b.Ctx, x.ID(), uuid.New(), 0); !errors.Is(err, denied.NoWaitpoint) {
 		t.Errorf("nobody's waitpoint: %v", err)
 	}
 	if _, _, err := b.Client.SignalLog(b.Ctx, x.ID(), points[0].ID, -1); !errors.Is(err, flowfabric.ErrInvalidInput) {

@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -23,7 +24,7 @@ func TestConflictNamesTheKey(t *testing.T) {
 	}
 	want := "submit " + x.ID().String() + `: idempotency_conflict: key "tides-1" names an execution with another payload`
 	for _, err := range []error{one, item.Err} {
-		if !errors.Is(err, flowfabric.ErrIdempotencyConflict) || err.Error() != want {
+		if !errors.Is(err, denied.Idempotency) || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/calendar"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
@@ -66,12 +67,12 @@ type schedulingFunc func(*scheduling)
 func (schedulingFunc) ScheduleOption()     {}
 func (schedulingFunc) ScheduleFlowOption() {}
 
-// IfRevision changes the schedule only if it has this revision; otherwise flowfabric.ErrScheduleChanged.
+// IfRevision changes the schedule only if it has this revision; otherwise flowfabric.ErrConflict.
 func IfRevision(n uint64) SchedulingOption {
 	return schedulingFunc(func(s *scheduling) { s.expected = &n })
 }
 
-// IfNew creates the schedule only if there is none of that name; otherwise flowfabric.ErrScheduleChanged, unless the one
+// IfNew creates the schedule only if there is none of that name; otherwise flowfabric.ErrConflict, unless the one
 // there is the same.
 func IfNew() SchedulingOption { return IfRevision(0) }
 
@@ -121,8 +122,8 @@ func FirstRunNow() SchedulingOption {
 // If the times change, instants that are due and not fired yet are missed (reason updated); otherwise they are fired with the
 // new input. A paused schedule stays paused. A schedule that belonged to an owner, see [Client.SyncSchedules], belongs to nobody afterwards.
 //
-// Errors before any I/O: those of [Submit], and ErrInvalidInput for spec, name and options. From the server: ErrBudgetNotFound, ErrQuotaNotFound;
-// ErrScheduleChanged with
+// Errors before any I/O: those of [Submit], and ErrInvalidInput for spec, name and options. From the server: ErrNotFound;
+// ErrConflict with
 // [IfNew] or [IfRevision]; ErrOutOfMemory, ErrTransport.
 //
 // To list, pause or remove schedules, see admin.Admin.Schedules, PauseSchedule, ResumeSchedule and RemoveSchedule. For a flow at every instant
@@ -326,8 +327,8 @@ func (c *Client) put(ctx context.Context, name string, s *scheduling) (ScheduleS
 			}
 		}
 		set, err := c.store.PutSchedule(link.Act{By: s.by}.In(ctx, d.Item.Namespace, "put", "schedule", name, d.Item.Kind, d.Spec.String()), q)
-		if refused, ok := errors.AsType[*flowfabric.Error](err); ok && errors.Is(err, flowfabric.ErrScheduleChanged) && try < maxPutTries &&
-			(s.expected == nil || refused.Slot(0) == strconv.FormatUint(*s.expected, 10)) {
+		if refused, ok := errors.AsType[*flowfabric.Error](err); ok && errors.Is(err, denied.ScheduleChanged) && try < maxPutTries &&
+			(s.expected == nil || denied.Slot(refused, 0) == strconv.FormatUint(*s.expected, 10)) {
 			continue // it was fired in between
 		}
 		if err != nil {

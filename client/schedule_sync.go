@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/calendar"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -199,7 +200,7 @@ func (c *Client) converge(ctx context.Context, owner string, wanted map[string]*
 func (c *Client) drop(ctx context.Context, owner string, s engine.Schedule) (removed bool, err error) {
 	for try := 1; ; try++ {
 		already, err := c.store.RemoveSchedule(link.Act{By: c.by()}.Noted(ctx, "remove", "schedule", s.Name, "no longer declared by "+owner), s.Name, &s.Revision)
-		if err == nil || !errors.Is(err, flowfabric.ErrScheduleChanged) || try >= maxPutTries {
+		if err == nil || !errors.Is(err, denied.ScheduleChanged) || try >= maxPutTries {
 			return err == nil && !already, err
 		}
 		page, err := c.store.Schedules(ctx, s.Partition, engine.ScheduleQuery{Name: s.Name, Limit: 1})

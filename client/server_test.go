@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -81,7 +82,7 @@ func TestIdempotency(t *testing.T) {
 	if err != nil || !again.Duplicate() || again.ID() != first.ID() {
 		t.Errorf("%v: %v, want a duplicate of %s", again, err, first.ID())
 	}
-	if _, err := client.Submit(ctx, c, write, draft{Topic: "moons"}, flowfabric.IdempotencyKey("tides-1")); !errors.Is(err, flowfabric.ErrIdempotencyConflict) {
+	if _, err := client.Submit(ctx, c, write, draft{Topic: "moons"}, flowfabric.IdempotencyKey("tides-1")); !errors.Is(err, denied.Idempotency) {
 		t.Errorf("%v, want ErrIdempotencyConflict", err)
 	}
 	blue, err := client.Submit(ctx, c, write, draft{Topic: "moons"}, flowfabric.IdempotencyKey("tides-1"), flowfabric.Namespace("blue"))

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/option"
@@ -89,12 +90,12 @@ func SignalRemembered(d time.Duration) SignalOption {
 //
 // The call's own repeats are harmless. A caller that repeats it after ErrTransport gives it an flowfabric.IdempotencyKey.
 //
-// Errors: flowfabric.ErrMissingToken for the zero token; ErrInvalidToken for one that opens nothing here, whatever the
-// reason; ErrTokenExpired; ErrNoTokenKeys on a store where no key was ever made known; ErrWaitpointClosed and ErrNotSignalable
-// for a signal that comes too late; ErrSignalLimit; ErrPayloadTooLarge above 64 KiB; ErrInvalidInput.
+// Errors: flowfabric.ErrInvalidToken for the zero token, and for one that opens nothing here, whatever the
+// reason; ErrTokenExpired; ErrNoTokenKeys on a store where no key was ever made known; ErrWaitpointClosed and ErrTerminal
+// for a signal that comes too late; ErrLimit; ErrPayloadTooLarge above 64 KiB; ErrInvalidInput.
 func (c *Client) Signal(ctx context.Context, token suspend.Token, payload any, opts ...SignalOption) (suspend.Delivered, error) {
 	if token.IsZero() && !c.closed.Load() {
-		return suspend.Delivered{}, fmt.Errorf("signal: %w", flowfabric.ErrMissingToken)
+		return suspend.Delivered{}, fmt.Errorf("signal: %w", denied.NoToken)
 	}
 	s, err := newSignal(c, payload, opts)
 	if err != nil {
@@ -126,7 +127,7 @@ func (c *Client) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, wa
 		return suspend.Asked{}, err
 	}
 	if id.Partition() >= c.store.Partitions() {
-		return suspend.Asked{}, link.Signalled("question of", id, flowfabric.NewError("question", flowfabric.CodeOf(flowfabric.ErrInvalidToken)))
+		return suspend.Asked{}, link.Signalled("question of", id, denied.New("question", flowfabric.CodeOf(flowfabric.ErrInvalidToken)))
 	}
 	q, err := c.store.ReadQuestion(ctx, id, waitpoint, digest)
 	if err != nil {
@@ -141,7 +142,7 @@ func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 	switch {
 	case err != nil:
 	case id.Partition() >= c.store.Partitions():
-		err = flowfabric.NewError("signal", flowfabric.CodeOf(flowfabric.ErrInvalidToken))
+		err = denied.New("signal", flowfabric.CodeOf(flowfabric.ErrInvalidToken))
 	default:
 		var d suspend.Delivered
 		if d, err = c.store.DeliverSignal(ctx, id, waitpoint, digest, s); err == nil {
@@ -157,8 +158,8 @@ func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 // package suspend; without any no waitpoint opens. Name, payload and the rest are as in
 // [Client.Signal].
 //
-// Errors: flowfabric.ErrInvalidInput when nobody answers; ErrNotFound;
-// ErrWaitpointNotFound; ErrWaitpointClosed, ErrNotSignalable; ErrSignalLimit; ErrPayloadTooLarge.
+// Errors: flowfabric.ErrInvalidInput when nobody answers; ErrNotFound for
+// execution and waitpoint; ErrWaitpointClosed, ErrTerminal; ErrLimit; ErrPayloadTooLarge.
 func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, payload any, opts ...ApproveOption) (suspend.Delivered, error) {
 	var by flowfabric.By
 	var signals []ApproveOption

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -52,7 +53,7 @@ func TestSignalsOnAServer(t *testing.T) {
 	if err := x.Cancel(b.Ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Signal(token); !errors.Is(err, flowfabric.ErrNotSignalable) || !strings.HasSuffix(err.Error(), "it is cancelled; nobody waits for a signal") {
+	if err := b.Signal(token); !errors.Is(err, denied.NotSignalable) || !strings.HasSuffix(err.Error(), "it is cancelled; nobody waits for a signal") {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -61,7 +62,7 @@ func TestSignalsOnAServer(t *testing.T) {
 func TestApproveOnAServer(t *testing.T) {
 	b := newBooth(t).Seed()
 	x, _ := b.Park(0)
-	if _, err := b.Client.Approve(b.Ctx, x.ID(), "relaese", true, flowfabric.By("otto")); !errors.Is(err, flowfabric.ErrWaitpointNotFound) || !strings.Contains(err.Error(), `"relaese"`) {
+	if _, err := b.Client.Approve(b.Ctx, x.ID(), "relaese", true, flowfabric.By("otto")); !errors.Is(err, denied.NoWaitpoint) || !strings.Contains(err.Error(), `"relaese"`) {
 		t.Errorf("%v", err)
 	}
 	key := flowfabric.IdempotencyKey("release-v2")

@@ -38,8 +38,8 @@ func (f *fakeStore) ApproveWaitpoint(_ context.Context, _ flowfabric.ExecutionID
 func (f *fakeStore) ReadSuspension(context.Context, flowfabric.ExecutionID) (suspend.Record, error) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	return suspend.Record{Waitpoints: []suspend.Waitpoint{
-		{Key: "old", State: suspend.WaitpointClosed, CreatedAt: at(1)}, {Key: "late", State: suspend.WaitpointActive, CreatedAt: at(4)},
-		{Key: "gone", State: suspend.WaitpointExpired, CreatedAt: at(2)}, {ID: known, Key: "early", State: suspend.WaitpointPending, CreatedAt: at(3)},
+		{Key: "old", State: "closed", CreatedAt: at(1)}, {Key: "late", State: "active", CreatedAt: at(4)},
+		{Key: "gone", State: "expired", CreatedAt: at(2)}, {ID: known, Key: "early", State: "pending", CreatedAt: at(3)},
 	}}, f.ask("suspension")
 }
 
@@ -142,7 +142,7 @@ func TestSignalsRefusedBeforeAnyCall(t *testing.T) {
 		want error
 		says string
 	}{
-		"no token":            {zero, flowfabric.ErrMissingToken, "signal: missing_token"},
+		"no token":            {zero, denied.NoToken, "signal: missing_token"},
 		"another store":       {foreign, flowfabric.ErrInvalidToken, "invalid_token: the token opens no waitpoint of this store"},
 		"no name":             {signal(nil, SignalName("")), flowfabric.ErrInvalidInput, `signal name "", want 1..128 bytes`},
 		"reserved":            {signal(nil, SignalName("__x")), flowfabric.ErrInvalidInput, "do not begin with __"},
@@ -190,7 +190,7 @@ func TestSignalRefusalsInWords(t *testing.T) {
 		{signal, "target_not_signalable", []string{"T1"}, "target_not_signalable: it has ended, it is completed; nobody waits for a signal"},
 		{signal, "signal_limit_exceeded", []string{"buffered signals: at most 1000"}, "(buffered signals: at most 1000)"},
 	} {
-		f.refusal = flowfabric.NewError("fake", x.code, x.detail...)
+		f.refusal = denied.New("fake", x.code, x.detail...)
 		err := x.call()
 		if flowfabric.CodeOf(err) != x.code || !strings.HasSuffix(err.Error(), x.says) && !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%s: %v, want %q", x.code, err, x.says)

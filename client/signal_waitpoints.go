@@ -35,7 +35,7 @@ func (c *Client) Waitpoints(ctx context.Context, id flowfabric.ExecutionID) ([]s
 		return nil, link.Signalled("waitpoints of", id, err)
 	}
 	closed := func(w suspend.Waitpoint) int {
-		if w.State.Open() {
+		if w.Open() {
 			return 0
 		}
 		return 1

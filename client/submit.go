@@ -23,9 +23,9 @@ import (
 // A codec that does not copy shares in with the call: such an input must not change until Submit has returned, nor
 // after an [*UnknownOutcomeError]. A []byte is copied.
 //
-// Errors before any I/O: flowfabric.ErrInvalidInput, ErrInvalidPolicy, ErrInvalidCapabilities, ErrPayloadTooLarge,
-// the definition's own error, the codec's. From the server: ErrBudgetNotFound and ErrQuotaNotFound for a budget or quota that is named
-// and does not exist, before anything is created; ErrIdempotencyConflict, for an IdempotencyKey; ErrTooManyRoutes,
+// Errors before any I/O: flowfabric.ErrInvalidInput, ErrPayloadTooLarge,
+// the definition's own error, the codec's. From the server: ErrNotFound for a budget or quota that is named
+// and does not exist, before anything is created; ErrConflict, for an IdempotencyKey; ErrLimit,
 // ErrOutOfMemory. [*UnknownOutcomeError] when the call was sent and not answered; an error of ctx alone when
 // nothing was sent.
 func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], in In, opts ...SubmitOption) (*Execution[Out], error) {

@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/coalesce"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -43,7 +44,7 @@ func TestSubmitFillsInAndOverrides(t *testing.T) {
 	f := newFake()
 	c := f.client(t)
 	def := handler.Define[string, string]("work", flowfabric.Lane("slow"), flowfabric.Priority(3), flowfabric.Capabilities("gpu"),
-		flowfabric.Deadline(time.Hour), handler.NoRetry(), flowfabric.Tags(map[string]string{"team.name": "all", "team.region": "eu"}))
+		flowfabric.Deadline(time.Hour), flowfabric.Retries(0), flowfabric.Tags(map[string]string{"team.name": "all", "team.region": "eu"}))
 	at := time.Now().Add(time.Minute)
 	plain, err := Submit(t.Context(), c, def, "in")
 	if err != nil {
@@ -97,14 +98,14 @@ func TestSubmitRefusesBeforeAnyIO(t *testing.T) {
 		"65 tags":             {flowfabric.Tags(many), flowfabric.ErrInvalidInput},
 		"tag key":             {flowfabric.Tags(map[string]string{"plain": ""}), flowfabric.ErrInvalidInput},
 		"tag value of 257":    {flowfabric.Tags(map[string]string{"a.b": strings.Repeat("v", 257)}), flowfabric.ErrInvalidInput},
-		"capability comma":    {flowfabric.Capabilities("a,b"), flowfabric.ErrInvalidCapabilities},
+		"capability comma":    {flowfabric.Capabilities("a,b"), denied.Capabilities},
 		"delay -1":            {flowfabric.Delay(-1), flowfabric.ErrInvalidInput},
 		"delay over 10 years": {flowfabric.Delay(limits.MaxDelay + 1), flowfabric.ErrInvalidInput},
 		"delay in the year 1": {flowfabric.DelayUntil(time.Time{}.Add(1)), flowfabric.ErrInvalidInput},
-		"retries -1":          {flowfabric.Retries(-1), flowfabric.ErrInvalidPolicy},
-		"retries 1001":        {flowfabric.Retries(1001), flowfabric.ErrInvalidPolicy},
-		"timeout -1":          {flowfabric.Timeout(-1), flowfabric.ErrInvalidPolicy},
-		"timeout 11 years":    {flowfabric.Timeout(11 * 365 * 24 * time.Hour), flowfabric.ErrInvalidPolicy},
+		"retries -1":          {flowfabric.Retries(-1), denied.Policy},
+		"retries 1001":        {flowfabric.Retries(1001), denied.Policy},
+		"timeout -1":          {flowfabric.Timeout(-1), denied.Policy},
+		"timeout 11 years":    {flowfabric.Timeout(11 * 365 * 24 * time.Hour), denied.Policy},
 		"deadline 1ns":        {flowfabric.Deadline(1), flowfabric.ErrInvalidInput},
 		"deadline -1":         {flowfabric.Deadline(-1), flowfabric.ErrInvalidInput},
 		"deadline 11 years":   {flowfabric.DeadlineAt(time.Now().AddDate(11, 0, 0)), flowfabric.ErrInvalidInput},
@@ -178,13 +179,13 @@ func TestSubmitManyErrorsNameTheIndex(t *testing.T) {
 	c := f.client(t)
 	f.Refuse = func(x engine.NewExecution) error {
 		if string(x.Payload) == "3" {
-			return flowfabric.NewError("fake", "too_many_routes")
+			return denied.New("fake", "too_many_routes")
 		}
 		return nil
 	}
 	got, err := SubmitMany(t.Context(), c, handler.Define[int, int]("n"), []int{1, 2, 3, 4})
 	item, ok := errors.AsType[*ItemError](err)
-	if !ok || item.Index != 2 || !errors.Is(err, flowfabric.ErrTooManyRoutes) || got[2] != nil || got[3] == nil {
+	if !ok || item.Index != 2 || !errors.Is(err, denied.TooManyRoutes) || got[2] != nil || got[3] == nil {
 		t.Errorf("%v, %v", got, err)
 	}
 	raw := handler.Define[[]byte, int]("raw")

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -191,7 +192,7 @@ func (a Answer) wanted(s suspend.Record) bool {
 		return false
 	}
 	return a.do == resume || slices.ContainsFunc(s.Waitpoints, func(p suspend.Waitpoint) bool {
-		return p.Key == a.waitpoint && p.State == suspend.WaitpointActive
+		return p.Key == a.waitpoint && p.State == "active"
 	})
 }
 
@@ -275,7 +276,7 @@ func (w *Env) bring(ctx context.Context, id flowfabric.ExecutionID, a Answer) bo
 		return true
 	case ctx.Err() != nil:
 		return false
-	case errors.Is(err, flowfabric.ErrWaitpointClosed), errors.Is(err, flowfabric.ErrNotSignalable), errors.Is(err, flowfabric.ErrNotSuspended):
+	case errors.Is(err, denied.WaitpointClosed), errors.Is(err, denied.NotSignalable), errors.Is(err, denied.NotSuspended):
 		return a.unwaited()
 	}
 	w.t.Errorf("fftest: %s: %v", a.words(), err)
@@ -320,7 +321,7 @@ func (w *Env) token(ctx context.Context, id flowfabric.ExecutionID, key string) 
 			return w.keyring.Token(id, engine.Opened{ID: waitpoint, Key: key, Kid: p[2], Nonce: p[4]})
 		}
 	}
-	return suspend.Token{}, fmt.Errorf("%w: %s", flowfabric.ErrWaitpointNotFound, key)
+	return suspend.Token{}, fmt.Errorf("%w: %s", denied.NoWaitpoint, key)
 }
 
 // pause lets time pass until somebody answers, which the environment knows; false if ctx ended before.

@@ -15,6 +15,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/race"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -265,7 +267,7 @@ func TestClientSignals(t *testing.T) {
 					t.Errorf("%+v, %v", d, err)
 				}
 			}
-			if _, err := w.Client().Signal(t.Context(), token, "too late"); !errors.Is(err, flowfabric.ErrWaitpointClosed) && !errors.Is(err, flowfabric.ErrNotSignalable) {
+			if _, err := w.Client().Signal(t.Context(), token, "too late"); !errors.Is(err, flowfabric.ErrWaitpointClosed) && !errors.Is(err, denied.NotSignalable) {
 				t.Errorf("late: %v", err)
 			}
 		})
@@ -357,7 +359,7 @@ func TestAttemptTimeoutExcludesTheWait(t *testing.T) {
 		if want {
 			r.WantResult("yes")
 		} else {
-			r.WantFailure(handler.CategoryTimeout)
+			r.WantFailure(codes.CategoryTimeout)
 		}
 		r.WantElapsed(2*day+20*time.Second+min(after, 40*time.Second), 2*day+25*time.Second+min(after, 40*time.Second))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
@@ -39,7 +40,7 @@ func spree(ctx context.Context, t *handler.Task, n int) (int, error) {
 // A budget that fails who exceeds it, a handler that decides by itself, and one that stays within it.
 func TestBudgets(t *testing.T) {
 	r := fftest.Run(t, generate, spree, 9, fftest.Budgets(tokens(5, admission.HardFail, 0)))
-	r.WantFailure(handler.CategoryOverBudget)
+	r.WantFailure(codes.CategoryOverBudget)
 	r.WantFrames("token", "x", "x", "x", "x", "x", "x")
 	if got := r.Spent["b"]["tokens"]; got != 5 {
 		t.Errorf("%d tokens spent, want 5", got)

@@ -19,7 +19,7 @@ import (
 
 var (
 	family = handler.Define[int, int]("family", flowfabric.Deadline(100*time.Hour))
-	lonely = handler.Define[int, string]("lonely", handler.NoRetry())
+	lonely = handler.Define[int, string]("lonely", flowfabric.Retries(0))
 )
 
 // A handler waits in virtual time for children of another kind: one that is delayed for a day, one that nobody answers for two,
@@ -96,7 +96,7 @@ func follow(opts ...suspend.Option) func(context.Context, *handler.Task, string)
 			return "", err
 		}
 		said, err := other.Result(ctx, task)
-		if errors.Is(err, flowfabric.ErrNotTerminal) {
+		if errors.Is(err, flowfabric.ErrState) {
 			return "not yet", nil
 		}
 		return said, err

@@ -12,11 +12,12 @@ import (
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-var patient = handler.Define[string, string]("patient", flowfabric.Deadline(1000*time.Hour), handler.NoRetry())
+var patient = handler.Define[string, string]("patient", flowfabric.Deadline(1000*time.Hour), flowfabric.Retries(0))
 
 // patiently waits for two children, one of which nobody answers, at most for a day, and then for a signal.
 func patiently(ctx context.Context, task *handler.Task, in string) (string, error) {
@@ -35,7 +36,7 @@ func patiently(ctx context.Context, task *handler.Task, in string) (string, erro
 	}
 	x, err := soon.Result(ctx, task)
 	_, open := never.Result(ctx, task)
-	if !errors.Is(open, flowfabric.ErrNotTerminal) {
+	if !errors.Is(open, denied.NotTerminal) {
 		return "", fmt.Errorf("nobody answered, and yet: %w", open)
 	}
 	return fmt.Sprint(x, " ", soon.Outcome(task), never.Outcome(task)), err
@@ -47,7 +48,7 @@ func TestALimitOfAWaitForChildren(t *testing.T) {
 		w := fftest.New(t, runtime.Config{}, handler.Bind(patient, patiently), handler.Bind(lonely, answerTwo))
 		x := fftest.Submit(w, patient, "goes on")
 		w.Sleep(23 * time.Hour)
-		if u := x.AwaitSuspension(); u.Name != "parts" || u.Reason != string(suspend.ReasonChildren) {
+		if u := x.AwaitSuspension(); u.Name != "parts" || u.Reason != string("waiting_for_children") {
 			t.Errorf("after 23 hours it waits for %s, %s", u.Name, u.Reason)
 		}
 		w.Sleep(2 * time.Hour)

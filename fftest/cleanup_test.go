@@ -17,7 +17,7 @@ import (
 
 // Cleanup and what is for failures run in virtual time, after the last of what they watch, and their handlers ask what it came to.
 func TestCleanupInVirtualTime(t *testing.T) {
-	work := handler.Define[string, string]("work", handler.NoRetry())
+	work := handler.Define[string, string]("work", flowfabric.Retries(0))
 	after := handler.Define[string, string]("after")
 	result := flow.NewInput[string]("result")
 	var o *office

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -88,7 +89,7 @@ func TestCrashesOfAnEndlessLoop(t *testing.T) {
 // A handler that continues with something else than its input fails for good, and says so.
 func TestContinueWithAnotherType(t *testing.T) {
 	r := fftest.Run(t, endless, func(context.Context, *handler.Task, round) ([]string, error) { return nil, handler.Continue("x") }, round{})
-	r.WantFailure(handler.CategoryHandlerError)
+	r.WantFailure(codes.CategoryHandlerError)
 	if len(r.Attempts) != 1 || !strings.Contains(fmt.Sprint(r.Err), "the input is a string, not what the definition takes") {
 		t.Errorf("%v after %d attempts", r.Err, len(r.Attempts))
 	}

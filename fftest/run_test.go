@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
 func TestMain(m *testing.M) { os.Exit(check(m)) }
@@ -105,7 +106,7 @@ func TestRunTimesOut(t *testing.T) {
 		causes = append(causes, context.Cause(ctx))
 		return "", ctx.Err()
 	}, "")
-	r.WantFailure(handler.CategoryTimeout)
+	r.WantFailure(codes.CategoryTimeout)
 	r.WantElapsed(52*time.Minute, 77*time.Minute) // the pause is an hour ± 20 %
 	r.WantAttempts(flowfabric.AttemptInitial, flowfabric.AttemptRetry)
 	if len(causes) != 2 || !errors.Is(causes[0], flowfabric.ErrAttemptTimeout) || !errors.Is(causes[1], flowfabric.ErrAttemptTimeout) {
@@ -142,9 +143,9 @@ func TestRunOtherEnds(t *testing.T) {
 	}
 	fftest.Run(t, greet, fails(handler.Cancel("enough")), "").WantState(flowfabric.Cancelled)
 	r := fftest.Run(t, greet, fails(handler.Permanent(errors.New("no"))), "")
-	r.WantFailure(handler.CategoryHandlerError)
+	r.WantFailure(codes.CategoryHandlerError)
 	r.WantAttempts(flowfabric.AttemptInitial)
-	fftest.Run(t, greet, func(context.Context, *handler.Task, string) (string, error) { panic("boom") }, "").WantFailure(handler.CategoryPanic)
+	fftest.Run(t, greet, func(context.Context, *handler.Task, string) (string, error) { panic("boom") }, "").WantFailure(codes.CategoryPanic)
 }
 
 // A definition's own lane and capabilities are served without being told.

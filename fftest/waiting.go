@@ -113,7 +113,7 @@ func (w *Env) impatient(ctx context.Context, id flowfabric.ExecutionID, what str
 		}
 		var open []string
 		for _, p := range u.Waitpoints {
-			if p.State.Open() {
+			if p.Open() {
 				open = append(open, p.Key)
 			}
 		}

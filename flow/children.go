@@ -8,6 +8,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -67,7 +69,7 @@ func Leave() ChildrenOption { return childrenFunc(func(s *ChildSet) { s.leave = 
 //	}
 //	text, err := first.Result(ctx, t)
 func Children(wait string, opts ...ChildrenOption) *ChildSet {
-	s := &ChildSet{graph: newGraph("children "+wait, limits.MaxFanIn, flowfabric.ErrFanIn), wait: wait, mode: engine.WaitAll}
+	s := &ChildSet{graph: newGraph("children "+wait, limits.MaxFanIn, denied.FanIn), wait: wait, mode: engine.WaitAll}
 	for i, opt := range opts {
 		switch opt := opt.(type) {
 		case childrenFunc:
@@ -142,7 +144,7 @@ func (s *ChildSet) answer(outcomes []engine.ChildOutcome) {
 }
 
 // ChildError tells that a child has no result. It matches flowfabric.ErrFailed, ErrCancelled, ErrExpired or ErrSkipped, or
-// ErrNotTerminal for one that had not ended when the wait was over. Of an [Other] that was purged before it could be asked it matches
+// ErrState for one that had not ended when the wait was over. Of an [Other] that was purged before it could be asked it matches
 // ErrResultPurged, or ErrNotFound when nothing tells any more how it ended.
 type ChildError struct {
 	Wait  string
@@ -162,7 +164,7 @@ func (e *ChildError) Unwrap() error { return e.Err }
 
 // outcomeErrors are what the ends without a result are as errors.
 var outcomeErrors = map[flowfabric.PublicState]error{flowfabric.Failed: flowfabric.ErrFailed, flowfabric.Cancelled: flowfabric.ErrCancelled,
-	flowfabric.Expired: flowfabric.ErrExpired, flowfabric.Skipped: flowfabric.ErrSkipped, "": flowfabric.ErrNotTerminal}
+	flowfabric.Expired: flowfabric.ErrExpired, flowfabric.Skipped: flowfabric.ErrSkipped, "": denied.NotTerminal}
 
 // Outcome is how the child had ended when the wait was over: completed, failed, cancelled, expired or skipped; empty for one
 // that had not ended, also if [CancelRemaining] cancels it then, and while the wait is not over. It stays so in every run, whatever became
@@ -192,7 +194,7 @@ func (c *ChildNode[Out]) Result(ctx context.Context, t *handler.Task) (Out, erro
 		if o.Gone {
 			err.Err = flowfabric.ErrNotFound
 		}
-		return zero, handler.Category(handler.CategoryChild, handler.Permanent(err))
+		return zero, handler.Category(codes.CategoryChild, handler.Permanent(err))
 	}
 	raw, err := taskhook.ChildrenOf(t).Read(ctx, id, uint32(max(0, o.Attempt)))
 	if err == nil && raw == nil && c.n.other { // it completed with nothing, unless it was purged since
@@ -201,7 +203,7 @@ func (c *ChildNode[Out]) Result(ctx context.Context, t *handler.Task) (Out, erro
 	switch {
 	case errors.Is(err, flowfabric.ErrResultPurged) || errors.Is(err, flowfabric.ErrNotFound):
 		err = &ChildError{Wait: c.set.wait, Name: c.n.name, ID: id, State: o.Outcome, Err: flowfabric.ErrResultPurged}
-		return zero, handler.Category(handler.CategoryChild, handler.Permanent(err))
+		return zero, handler.Category(codes.CategoryChild, handler.Permanent(err))
 	case err != nil:
 		return zero, fmt.Errorf("child %s of %s: %w", c.n.name, c.set.wait, err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -32,7 +33,7 @@ type Flow struct {
 // New begins a flow. kind is what flows of this shape are called, in lists and metrics: 1..64 bytes of printable ASCII without
 // braces. Without options it is closed: only what is submitted belongs to it. What is wrong is reported by [Flow.Err].
 func New(kind string, opts ...Option) *Flow {
-	f := &Flow{graph: newGraph("flow "+kind, limits.MaxFlowMembers, flowfabric.ErrFlowTooLarge), kind: kind, mode: engine.SealClosed}
+	f := &Flow{graph: newGraph("flow "+kind, limits.MaxFlowMembers, denied.FlowTooLarge), kind: kind, mode: engine.SealClosed}
 	if err := valid.Name("kind", kind); err != nil {
 		f.refuse(err)
 	}
@@ -80,7 +81,7 @@ func Add[In, Out any](f *Flow, name string, def *handler.Definition[In, Out], in
 
 // Existing names a member that a submitted flow has already, and its result has type Out: new nodes that client.Flow.Add adds to the flow can
 // depend on it. name is that of a node that was submitted or added; children that a handler made cannot be named. Twice the same name is
-// the same member. A member that the flow does not have is found by the server (flowfabric.ErrNotInFlow).
+// the same member. A member that the flow does not have is found by the server (flowfabric.ErrNotFound).
 func Existing[Out any](f *Flow, name string) Source[Out] { return &Node[Out]{n: f.existing(name)} }
 
 // With gives a node more options, edges for example from nodes that were added after it. So a graph can be read from a table
@@ -134,9 +135,9 @@ func init() {
 //
 // All mistakes are reported at once, joined, each with the names of flow, node and edge: flowfabric.ErrInvalidInput (names, a
 // node or input name that is there twice, options out of bounds, [AnyOf], [AllEnded] or [AnyFailed] without an edge, a [Quorum] that cannot be met, an
-// empty flow), ErrNotInFlow (an edge from a node of another flow, or of none), ErrSelfEdge, ErrDuplicateEdge, ErrCycle with the nodes
-// in it, ErrFanIn above 1,000 upstreams, ErrFlowTooLarge above 10,000 nodes or 50,000 edges; and those of a submission, of each
-// node the first: ErrInvalidPolicy, ErrInvalidCapabilities, ErrInvalidTagKey, ErrPayloadTooLarge, the definition's, the codec's.
+// empty flow, two edges between the same nodes, a cycle, with the nodes in it), ErrNotFound (an edge from a node of another flow, or of none),
+// ErrLimit (above 1,000 upstreams, 10,000 nodes or 50,000 edges); and those of a submission, of each node the first:
+// ErrInvalidInput, ErrPayloadTooLarge, the definition's, the codec's.
 func (f *Flow) Err() error {
 	plan := f.plan
 	if len(f.there) > 0 {
@@ -172,7 +173,7 @@ func (f *Flow) plan(id flowfabric.FlowID, d flowplan.Defaults) (flowplan.Plan, e
 	case err != nil:
 		return flowplan.Plan{}, err
 	case len(f.there) > 0:
-		return flowplan.Plan{}, fmt.Errorf("%s: node %s: %w: Existing is for nodes that client.Flow.Add adds", f.title, printable(f.there[0].name), flowfabric.ErrNotInFlow)
+		return flowplan.Plan{}, fmt.Errorf("%s: node %s: %w: Existing is for nodes that client.Flow.Add adds", f.title, printable(f.there[0].name), denied.NotInFlow)
 	case id.IsZero():
 		return flowplan.Plan{}, fmt.Errorf("%s: %w: the flow id is zero", f.title, flowfabric.ErrInvalidInput)
 	case len(members) == 0:

@@ -14,8 +14,11 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -68,15 +71,15 @@ func TestMistakes(t *testing.T) {
 		{"a name with a control character", func(f *flow.Flow) { flow.Add(f, "a\nb", work, 1) }, flowfabric.ErrInvalidInput,
 			`flow f: node "a\nb": invalid_input: a value is not valid: name "a\nb" has a control character`},
 		{"a name that is no text", func(f *flow.Flow) { flow.Add(f, "a\xff", work, 1) }, flowfabric.ErrInvalidInput, "UTF-8"},
-		{"an edge to itself", func(f *flow.Flow) { a := flow.Add(f, "a", work, 1); a.With(flow.After(a)) }, flowfabric.ErrSelfEdge, "flow f: node a: edge from a: "},
+		{"an edge to itself", func(f *flow.Flow) { a := flow.Add(f, "a", work, 1); a.With(flow.After(a)) }, denied.SelfEdge, "flow f: node a: edge from a: "},
 		{"an edge twice", func(f *flow.Flow) {
 			a := flow.Add(f, "a", work, 1)
 			flow.Add(f, "b", work, 1, flow.After(a), flow.After(a))
-		}, flowfabric.ErrDuplicateEdge, "flow f: node b: edge from a: "},
+		}, denied.DuplicateEdge, "flow f: node b: edge from a: "},
 		{"a result under two names", func(f *flow.Flow) {
 			a := flow.Add(f, "a", work, 1)
 			flow.Add(f, "b", work, 1, left.From(a), right.From(a))
-		}, flowfabric.ErrDuplicateEdge, "its result is input left and input right"},
+		}, denied.DuplicateEdge, "its result is input left and input right"},
 		{"an input name twice", func(f *flow.Flow) {
 			a, b := flow.Add(f, "a", work, 1), flow.Add(f, "b", work, 1)
 			flow.Add(f, "c", work, 1, left.From(a), left.From(b))
@@ -89,15 +92,15 @@ func TestMistakes(t *testing.T) {
 			b := flow.Add(f, "b", work, 1, flow.After(a))
 			c := flow.Add(f, "c", work, 1, flow.After(b))
 			a.With(flow.After(c))
-		}, flowfabric.ErrCycle, ": a -> b -> c -> a"},
-		{"a node of another flow", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.After(foreign)) }, flowfabric.ErrNotInFlow,
+		}, denied.Cycle, ": a -> b -> c -> a"},
+		{"a node of another flow", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.After(foreign)) }, denied.NotInFlow,
 			"flow f: node a: edge from foreign: execution_not_in_flow: the execution is not a member of the flow: it belongs to flow other"},
-		{"a node that was never added", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.After((*flow.Node[string])(nil))) }, flowfabric.ErrNotInFlow, "never added"},
-		{"no node at all", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.After(nil), left.From(nil)) }, flowfabric.ErrNotInFlow, "never added"},
-		{"a zero node", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.After(&flow.Node[string]{})) }, flowfabric.ErrNotInFlow, "never added"},
+		{"a node that was never added", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.After((*flow.Node[string])(nil))) }, denied.NotInFlow, "never added"},
+		{"no node at all", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.After(nil), left.From(nil)) }, denied.NotInFlow, "never added"},
+		{"a zero node", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.After(&flow.Node[string]{})) }, denied.NotInFlow, "never added"},
 		{"a child as an upstream", func(f *flow.Flow) {
 			flow.Add(f, "a", work, 1, flow.After(flow.Child(flow.Children("w"), "c", work, 1)))
-		}, flowfabric.ErrNotInFlow, "children w"},
+		}, denied.NotInFlow, "children w"},
 		{"any of nothing", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.AnyOf()) }, flowfabric.ErrInvalidInput, "flow f: node a: invalid_input: a value is not valid: AnyOf without an edge"},
 		{"cleanup of nothing", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.AllEnded()) }, flowfabric.ErrInvalidInput, "AllEnded without an edge"},
 		{"failures of nothing", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.AnyFailed()) }, flowfabric.ErrInvalidInput, "AnyFailed without an edge"},
@@ -110,14 +113,14 @@ func TestMistakes(t *testing.T) {
 		{"nothing remains", func(f *flow.Flow) {
 			flow.Add(f, "a", work, 1, flow.After(ups(chained(f, 2))...), flow.AnyFailed(), flow.CancelRemaining())
 		}, flowfabric.ErrInvalidInput, "CancelRemaining with AnyFailed"},
-		{"fan-in", func(f *flow.Flow) { flow.Add(f, "q", work, 1, flow.After(ups(chained(f, 1001))...)) }, flowfabric.ErrFanIn, "node q: "},
-		{"members", func(f *flow.Flow) { chained(f, 10_001) }, flowfabric.ErrFlowTooLarge, "10001 nodes"},
+		{"fan-in", func(f *flow.Flow) { flow.Add(f, "q", work, 1, flow.After(ups(chained(f, 1001))...)) }, denied.FanIn, "node q: "},
+		{"members", func(f *flow.Flow) { chained(f, 10_001) }, denied.FlowTooLarge, "10001 nodes"},
 		{"edges", func(f *flow.Flow) {
 			all := ups(chained(f, 1000))
 			for i := range 51 {
 				flow.Add(f, fmt.Sprint("q", i), work, 1, flow.After(all[:981]...))
 			}
-		}, flowfabric.ErrFlowTooLarge, "50031 edges"},
+		}, denied.FlowTooLarge, "50031 edges"},
 		{"a definition", func(f *flow.Flow) { flow.Add(f, "a", bad, 1) }, flowfabric.ErrInvalidInput, "flow f: node a: definition of kind"},
 		{"no definition", func(f *flow.Flow) { flow.Add[int, string](f, "a", nil, 1) }, flowfabric.ErrInvalidInput, "the definition is nil"},
 		{"an input too large", func(f *flow.Flow) { flow.Add(f, "a", raw, make([]byte, 1<<20+1)) }, flowfabric.ErrPayloadTooLarge, "node a: "},
@@ -128,11 +131,11 @@ func TestMistakes(t *testing.T) {
 		{"deadline", func(f *flow.Flow) {
 			flow.Add(f, "a", work, 1, flowfabric.Deadline(time.Second), flowfabric.Delay(time.Minute))
 		}, flowfabric.ErrInvalidInput, "leaves no time"},
-		{"tags", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Tags(map[string]string{"X": ""})) }, flowfabric.ErrInvalidTagKey, "node a: "},
-		{"capabilities", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Capabilities("a b")) }, flowfabric.ErrInvalidCapabilities, "node a: "},
+		{"tags", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Tags(map[string]string{"X": ""})) }, denied.TagKey, "node a: "},
+		{"capabilities", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Capabilities("a b")) }, denied.Capabilities, "node a: "},
 		{"retention", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Retention(time.Millisecond)) }, flowfabric.ErrInvalidInput, "retention"},
-		{"retries", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Retries(1001)) }, flowfabric.ErrInvalidPolicy, "node a: invalid_policy: the policy of the execution is not valid: Retry.MaxRetries is 1001, want 0..1000"},
-		{"timeout", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Timeout(-1)) }, flowfabric.ErrInvalidPolicy, "AttemptTimeout is -1ns"},
+		{"retries", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Retries(1001)) }, denied.Policy, "node a: invalid_policy: the policy of the execution is not valid: Retry.MaxRetries is 1001, want 0..1000"},
+		{"timeout", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Timeout(-1)) }, denied.Policy, "AttemptTimeout is -1ns"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			f := flow.New("f")
@@ -193,13 +196,13 @@ func TestPlan(t *testing.T) {
 	_, digest, _ := work.Encode(1)
 	if x.ID != id.Member("a") || x.ID != a.ID(id) || x.Namespace != "shop" || x.Creator != "you" || x.Lane != "fast" || x.Priority != 7 || x.Kind != "work" ||
 		fmt.Sprint(x.Capabilities) != "[x y]" || x.Delay != time.Second || !x.DelayUntil.IsZero() || x.Deadline != time.Minute || !x.DeadlineAt.IsZero() ||
-		x.NewExecution.Policy.Retention != flowfabric.RetainAll(time.Minute) || x.NewExecution.Policy.Retry.MaxRetries != 8 || x.NewExecution.Policy.AttemptTimeout != time.Minute || x.Tags["a.b"] != "c" || string(x.Payload) != "1" || x.Digest != digest {
+		x.NewExecution.Policy.Retention != valid.RetainAll(time.Minute) || x.NewExecution.Policy.Retry.MaxRetries != 8 || x.NewExecution.Policy.AttemptTimeout != time.Minute || x.Tags["a.b"] != "c" || string(x.Payload) != "1" || x.Digest != digest {
 		t.Errorf("%+v", x)
 	}
-	if y.NewExecution.Policy.Retry.MaxRetries != 5 || y.NewExecution.Policy.AttemptTimeout != 0 || y.Creator != "me" || y.Lane != "slow" || y.Priority != 3 || y.Policy != flowfabric.AllOf || y.CancelRest {
+	if y.NewExecution.Policy.Retry.MaxRetries != 5 || y.NewExecution.Policy.AttemptTimeout != 0 || y.Creator != "me" || y.Lane != "slow" || y.Priority != 3 || y.Policy != codes.AllOf || y.CancelRest {
 		t.Errorf("%+v", y)
 	}
-	if z.Policy != flowfabric.Quorum || z.K != 1 || !z.CancelRest {
+	if z.Policy != codes.Quorum || z.K != 1 || !z.CancelRest {
 		t.Errorf("%+v", z)
 	}
 	if string(z.Payload) != "bytes" || z.DelayUntil != at || fmt.Sprint(z.Edges) != fmt.Sprint([]engine.FlowEdge{{From: x.ID, Input: "left"}, {From: y.ID}}) || c.Name() != "c" || c.Kind() != "raw" {
@@ -330,7 +333,7 @@ func TestAnyGraph(t *testing.T) {
 			circular = circular || reach[i][i]
 		}
 		p, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)), someone)
-		if errors.Is(err, flowfabric.ErrCycle) != circular || (err == nil) == circular {
+		if errors.Is(err, denied.Cycle) != circular || (err == nil) == circular {
 			rt.Fatalf("edges %v: %v", edges, err)
 		}
 		if circular {

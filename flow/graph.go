@@ -12,6 +12,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -35,7 +37,7 @@ type node struct {
 	graph  *graph
 	name   string
 	item   engine.NewExecution // without id, namespace and creator of the whole
-	policy flowfabric.GroupPolicy
+	policy string
 	k      int
 	cancel bool
 	there  bool // it is a member already: nothing but its name counts
@@ -67,7 +69,7 @@ func (n *node) refuse(format string, args ...any) {
 
 // add makes a node of a definition. It is always returned, so that what is wrong with it is reported with everything else.
 func add[In, Out any](g *graph, name string, def *handler.Definition[In, Out], in In, opts []NodeOption) *node {
-	n := &node{graph: g, name: name, policy: flowfabric.AllOf, into: map[*node]*edge{}, inputs: map[string]*edge{}}
+	n := &node{graph: g, name: name, policy: codes.AllOf, into: map[*node]*edge{}, inputs: map[string]*edge{}}
 	if err := validateName(name); err != nil {
 		n.refuse("%w", err)
 	}
@@ -132,16 +134,16 @@ func notAnOption(index int) error {
 func (n *node) edge(from *node) *edge {
 	switch {
 	case from == nil:
-		n.refuse("%w: an edge from a node that was never added", flowfabric.ErrNotInFlow)
+		n.refuse("%w: an edge from a node that was never added", denied.NotInFlow)
 		return nil
 	case from == n:
-		n.refuse("edge from %s: %w", from.name, flowfabric.ErrSelfEdge)
+		n.refuse("edge from %s: %w", from.name, denied.SelfEdge)
 		return nil
 	case from.other:
-		n.refuse("edge from %s: %w: it is an Other, which is in no flow with this node", from.name, flowfabric.ErrNotInFlow)
+		n.refuse("edge from %s: %w: it is an Other, which is in no flow with this node", from.name, denied.NotInFlow)
 		return nil
 	case from.graph != n.graph:
-		n.refuse("edge from %s: %w: it belongs to %s", from.name, flowfabric.ErrNotInFlow, from.graph.title)
+		n.refuse("edge from %s: %w: it belongs to %s", from.name, denied.NotInFlow, from.graph.title)
 		return nil
 	}
 	e := n.into[from]
@@ -156,7 +158,7 @@ func (n *node) edge(from *node) *edge {
 func (n *node) after(from *node) {
 	e := n.edge(from)
 	if e != nil && e.order {
-		n.refuse("edge from %s: %w", from.name, flowfabric.ErrDuplicateEdge)
+		n.refuse("edge from %s: %w", from.name, denied.DuplicateEdge)
 	} else if e != nil {
 		e.order = true
 	}
@@ -168,7 +170,7 @@ func (n *node) input(name string, from *node) {
 	switch {
 	case e == nil:
 	case e.input != "":
-		n.refuse("edge from %s: %w: its result is input %s and input %s; read one input twice", from.name, flowfabric.ErrDuplicateEdge, e.input, name)
+		n.refuse("edge from %s: %w: its result is input %s and input %s; read one input twice", from.name, denied.DuplicateEdge, e.input, name)
 	case n.inputs[name] != nil:
 		n.refuse("edge from %s: %w: input %s already comes from %s", from.name, flowfabric.ErrInvalidInput, name, n.inputs[name].from.name)
 	default:
@@ -200,17 +202,17 @@ func validateName(name string) error {
 }
 
 // policyNames are the options that set a policy.
-var policyNames = map[flowfabric.GroupPolicy]string{flowfabric.AnyOf: "AnyOf", flowfabric.AllEnded: "AllEnded", flowfabric.AnyFailed: "AnyFailed"}
+var policyNames = map[string]string{codes.AnyOf: "AnyOf", codes.AllEnded: "AllEnded", codes.AnyFailed: "AnyFailed"}
 
 // group checks what can be said about a node only when all its edges are known.
 func (n *node) group() error {
-	watches := n.policy == flowfabric.AllEnded || n.policy == flowfabric.AnyFailed
+	watches := n.policy == codes.AllEnded || n.policy == codes.AnyFailed
 	switch {
 	case len(n.edges) > limits.MaxFanIn:
-		return fmt.Errorf("%w: it depends on %d nodes, want at most %d", flowfabric.ErrFanIn, len(n.edges), limits.MaxFanIn)
-	case len(n.edges) == 0 && (n.policy == flowfabric.AnyOf || watches):
+		return fmt.Errorf("%w: it depends on %d nodes, want at most %d", denied.FanIn, len(n.edges), limits.MaxFanIn)
+	case len(n.edges) == 0 && (n.policy == codes.AnyOf || watches):
 		return fmt.Errorf("%w: %s without an edge", flowfabric.ErrInvalidInput, policyNames[n.policy])
-	case n.policy == flowfabric.Quorum && (n.k < 1 || n.k > len(n.edges)):
+	case n.policy == codes.Quorum && (n.k < 1 || n.k > len(n.edges)):
 		return fmt.Errorf("%w: Quorum(%d) of %d edges, want 1..%d", flowfabric.ErrInvalidInput, n.k, len(n.edges), len(n.edges))
 	case n.cancel && watches:
 		return fmt.Errorf("%w: CancelRemaining with %s: nothing remains when all have ended", flowfabric.ErrInvalidInput, policyNames[n.policy])
@@ -247,7 +249,7 @@ func (g *graph) members(id func(node string) flowfabric.ExecutionID, d flowplan.
 		members = append(members, m)
 	}
 	if edges > limits.MaxFlowEdges {
-		errs = append(errs, fmt.Errorf("%w: it has %d edges, want at most %d", flowfabric.ErrFlowTooLarge, edges, limits.MaxFlowEdges))
+		errs = append(errs, fmt.Errorf("%w: it has %d edges, want at most %d", denied.FlowTooLarge, edges, limits.MaxFlowEdges))
 	}
 	if errs = append(errs, circles...); len(errs) > 0 {
 		return nil, 0, errors.Join(titled(g.title, errs)...)
@@ -307,5 +309,5 @@ func circle(path []*node) error {
 	for _, n := range slices.Backward(path) {
 		names = append(names, n.name)
 	}
-	return fmt.Errorf("%w: %s", flowfabric.ErrCycle, strings.Join(names, " -> "))
+	return fmt.Errorf("%w: %s", denied.Cycle, strings.Join(names, " -> "))
 }

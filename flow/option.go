@@ -1,7 +1,7 @@
 package flow
 
 import (
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -44,18 +44,18 @@ func After(nodes ...Upstream) NodeOption {
 
 // AnyOf runs the node as soon as one of those it depends on has succeeded; it is skipped when none did.
 func AnyOf() NodeOption {
-	return nodeFunc(func(n *node) { n.policy, n.k = flowfabric.AnyOf, 0 })
+	return nodeFunc(func(n *node) { n.policy, n.k = codes.AnyOf, 0 })
 }
 
 // Quorum runs the node as soon as k of those it depends on have succeeded, 1..n; it is skipped once that cannot happen any
 // more.
 func Quorum(k int) NodeOption {
-	return nodeFunc(func(n *node) { n.policy, n.k = flowfabric.Quorum, k })
+	return nodeFunc(func(n *node) { n.policy, n.k = codes.Quorum, k })
 }
 
 // AllOf runs the node once all it depends on have succeeded, which is the default.
 func AllOf() NodeOption {
-	return nodeFunc(func(n *node) { n.policy, n.k = flowfabric.AllOf, 0 })
+	return nodeFunc(func(n *node) { n.policy, n.k = codes.AllOf, 0 })
 }
 
 // AllEnded runs the node once all it depends on have ended: completed, failed, cancelled, expired or skipped. So it is what cleanup
@@ -66,14 +66,14 @@ func AllOf() NodeOption {
 // all others. If an upstream is replayed before the node became ready, the node waits for it again; later a replay of the
 // node itself waits for those that run again, which admin.ReplayFlow sees to.
 func AllEnded() NodeOption {
-	return nodeFunc(func(n *node) { n.policy, n.k = flowfabric.AllEnded, 0 })
+	return nodeFunc(func(n *node) { n.policy, n.k = codes.AllEnded, 0 })
 }
 
 // AnyFailed is [AllEnded] for a node that is only needed when something went wrong: it runs once all it depends on have ended, if at least
 // one of them did not succeed. If all succeeded it is skipped, and so is what depends on it. Such a skip fails no flow and runs no
 // other AnyFailed node.
 func AnyFailed() NodeOption {
-	return nodeFunc(func(n *node) { n.policy, n.k = flowfabric.AnyFailed, 0 })
+	return nodeFunc(func(n *node) { n.policy, n.k = codes.AnyFailed, 0 })
 }
 
 // RemainingOption is an option of a node and of a set of children: [CancelRemaining].

@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
@@ -62,7 +63,7 @@ func (s *ChildSet) checkOthers() error {
 	case len(s.others) == 0:
 		return nil
 	case len(s.others)+len(s.nodes) > limits.MaxFanIn:
-		return fmt.Errorf("children %s: %w: it has %d nodes, want at most %d", s.wait, flowfabric.ErrFanIn, len(s.others)+len(s.nodes), limits.MaxFanIn)
+		return fmt.Errorf("children %s: %w: it has %d nodes, want at most %d", s.wait, denied.FanIn, len(s.others)+len(s.nodes), limits.MaxFanIn)
 	case s.cancel && len(s.nodes) == 0:
 		return fmt.Errorf("children %s: %w: CancelRemaining without a child: executions that the handler did not make are not cancelled", s.wait, flowfabric.ErrInvalidInput)
 	}

@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
@@ -53,14 +54,14 @@ func TestInputs(t *testing.T) {
 		}
 	}
 	_, err := right.Need(task)
-	fails(err, handler.CategoryHandlerError, true)
+	fails(err, codes.CategoryHandlerError, true)
 	_, _, err = flow.NewInput[int]("left").Get(task)
-	fails(err, handler.CategoryDecode, true)
+	fails(err, codes.CategoryDecode, true)
 	if !strings.Contains(err.Error(), "input left: decode a result into int: ") {
 		t.Error(err)
 	}
 	_, _, err = sealed.WithCodec(handler.Encrypted(handler.JSON, locked{})).Get(task)
-	fails(err, handler.CategoryDecode, false)
+	fails(err, codes.CategoryDecode, false)
 }
 
 // results is what children left.
@@ -130,11 +131,11 @@ func TestChildResults(t *testing.T) {
 			permanent bool
 		}{
 			"good": {value: "yes"}, "empty": {}, "late": {value: "late"},
-			"cut":       {err: flowfabric.ErrTransport, category: handler.CategoryHandlerError},
-			"odd":       {category: handler.CategoryDecode, permanent: true},
-			"cancelled": {err: flowfabric.ErrCancelled, category: handler.CategoryChild, permanent: true},
-			"expired":   {err: flowfabric.ErrExpired, category: handler.CategoryChild, permanent: true},
-			"new":       {err: flowfabric.ErrInvalidInput, category: handler.CategoryHandlerError, permanent: true},
+			"cut":       {err: flowfabric.ErrTransport, category: codes.CategoryHandlerError},
+			"odd":       {category: codes.CategoryDecode, permanent: true},
+			"cancelled": {err: flowfabric.ErrCancelled, category: codes.CategoryChild, permanent: true},
+			"expired":   {err: flowfabric.ErrExpired, category: codes.CategoryChild, permanent: true},
+			"new":       {err: flowfabric.ErrInvalidInput, category: codes.CategoryHandlerError, permanent: true},
 		} {
 			v, err := get[name].Result(ctx, task)
 			if v != want.value || (err == nil) != (want.category == "") || want.err != nil && !errors.Is(err, want.err) {

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -26,10 +27,10 @@ import (
 // for good with category suspend_refused, as it does for other things that the server refuses. An execution that is in no flow starts one.
 //
 // A set with an [Other] is such a suspension, too. The executions that the handler did not make are looked at in the first run: flowfabric.ErrNotFound
-// or ErrResultPurged for one that does not exist or was purged, ErrSelfEdge for the execution itself, ErrCycle for one that waits for it, ErrFanIn for one
+// or ErrResultPurged for one that does not exist or was purged, ErrInvalidInput for the execution itself (code self_referencing_edge) and for one that waits for it (cycle_detected), ErrLimit for one
 // that 1,000 executions wait for. These are permanent failures of a handler that returns them. A longer circle is not seen: give such waits a limit.
 //
-// Options are those of package suspend: Within, OnTimeout, Because (default suspend.ReasonChildren), ResumeAfter and Asking. With options
+// Options are those of package suspend: Within, OnTimeout, Because (default "waiting_for_children"), ResumeAfter and Asking. With options
 // the execution is suspended, as by suspend.Await: operators can resume it, and the wait has a place in lists of suspended executions. That
 // costs a call more. A time limit without OnTimeout ends the execution failed, and cancels the open children unless [Leave] is said. With
 // suspend.OnTimeout(suspend.Resume) the handler runs again, Wait returns flowfabric.ErrWaitTimeout, and [ChildNode.Outcome] and
@@ -37,7 +38,7 @@ import (
 //
 // Errors: flowfabric.ErrWaitTimeout; ErrNoSignal when an operator resumed the execution before enough children had ended, whose outcomes tell
 // then; everything that [Flow.Err] finds in the set, as a permanent failure; ErrInvalidInput for a name out of bounds, one that
-// this run has used, an option out of bounds, or a wait inside a step; ErrTaskConsumed after the handler returned; the context's cause.
+// this run has used, an option out of bounds, or a wait inside a step; code task_consumed after the handler returned; the context's cause.
 func (s *ChildSet) Wait(ctx context.Context, t *handler.Task, opts ...suspend.Option) error {
 	if s.alone(opts) {
 		return s.plain(ctx, t)
@@ -54,7 +55,7 @@ func (s *ChildSet) Wait(ctx context.Context, t *handler.Task, opts ...suspend.Op
 // execution could be suspended, it is CauseChildren, and Result.Signals has the signals. The name of the set is the name of the
 // wait: no other wait of the handler may have it. The condition may be one level and two parts smaller than other conditions.
 //
-// Errors: those of Wait, and ErrCondition. An operator who resumes the execution is no error here.
+// Errors: those of Wait, and ErrInvalidInput. An operator who resumes the execution is no error here.
 func (s *ChildSet) WaitOr(ctx context.Context, t *handler.Task, cond suspend.Condition, opts ...suspend.Option) (suspend.Result, error) {
 	r, over, err := s.ended(ctx, t)
 	if over || err != nil {
@@ -168,14 +169,14 @@ func (s *ChildSet) plan(parent flowfabric.ExecutionID, continues int, namespace 
 
 // until is the suspension that ends with the children or with a condition.
 func (s *ChildSet) until(cond suspend.Condition, opts []suspend.Option) (*waithook.Wanted, error) {
-	asked := suspend.On(cond, append([]suspend.Option{suspend.Because(suspend.ReasonChildren)}, opts...)...)
+	asked := suspend.On(cond, append([]suspend.Option{suspend.Because("waiting_for_children")}, opts...)...)
 	w, ok := errors.AsType[*waithook.Wanted](asked)
 	if !ok {
 		return nil, asked
 	}
 	depth, parts := shape(w.Condition)
 	if depth >= limits.MaxConditionDepth || parts > limits.MaxConditionNodes-2 {
-		return nil, fmt.Errorf("%w: beside children it has depth %d and %d parts, want at most %d and %d", flowfabric.ErrCondition, depth, parts,
+		return nil, fmt.Errorf("%w: beside children it has depth %d and %d parts, want at most %d and %d", denied.Condition, depth, parts,
 			limits.MaxConditionDepth-1, limits.MaxConditionNodes-2)
 	}
 	w.Name, w.Condition = s.wait, waithook.ChildrenOr(w.Condition)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
@@ -323,7 +324,7 @@ func (i *Item[In, Out]) failure() Outcome {
 			if i.ctx.Err() != nil { // it did not take part, or its end came first
 				return Classify(i.ctx, i.Task, context.Cause(i.ctx))
 			}
-			return plainFailure(CategoryPanic, err)
+			return plainFailure(codes.CategoryPanic, err)
 		}
 	}
 	switch {

@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -161,8 +162,8 @@ func TestBatchItemsEndAlone(t *testing.T) {
 		kind handler.OutcomeKind
 		rest string
 	}{
-		"nil":       {nil, handler.OutcomeFail, handler.CategoryHandlerError},
-		"an error":  {boom, handler.OutcomeFail, handler.CategoryHandlerError},
+		"nil":       {nil, handler.OutcomeFail, codes.CategoryHandlerError},
+		"an error":  {boom, handler.OutcomeFail, codes.CategoryHandlerError},
 		"permanent": {handler.Permanent(handler.Category("bad", boom)), handler.OutcomeFail, "bad"},
 		"a delay":   {handler.Delay(time.Second), handler.OutcomeDelay, ""},
 	} {
@@ -182,13 +183,13 @@ func TestBatchItemsEndAlone(t *testing.T) {
 					p.join(fmt.Sprint("i", i))
 				}
 				p.join("undecodable", func(cfg *taskhook.Config) { cfg.Claim.Input = []byte("{") })
-				p.want(t, "undecodable", handler.OutcomeFail, handler.CategoryDecode)
+				p.want(t, "undecodable", handler.OutcomeFail, codes.CategoryDecode)
 				p.wait.Wait()
 				late.Complete(1) // after the function has returned
 				p.want(t, "i0", handler.OutcomeComplete, "7")
 				p.want(t, "i1", handler.OutcomeFail, "worse")
 				p.want(t, "i2", handler.OutcomeCancel, "")
-				p.want(t, "i3", handler.OutcomeFail, handler.CategoryHandlerError)
+				p.want(t, "i3", handler.OutcomeFail, codes.CategoryHandlerError)
 				p.want(t, "i4", x.kind, x.rest)
 			})
 		})
@@ -211,11 +212,11 @@ func TestBatchPanics(t *testing.T) {
 				}
 				p.wait.Wait()
 				if name != "goexit" { // the goroutine of the first item is gone with its run
-					p.want(t, "a", handler.OutcomeFail, handler.CategoryPanic)
+					p.want(t, "a", handler.OutcomeFail, codes.CategoryPanic)
 				}
 				p.want(t, "b", handler.OutcomeComplete, "1")
 				p.want(t, "c", handler.OutcomeFail, "own")
-				p.want(t, "d", handler.OutcomeFail, handler.CategoryPanic)
+				p.want(t, "d", handler.OutcomeFail, codes.CategoryPanic)
 			})
 		})
 	}
@@ -287,8 +288,8 @@ func TestBatchContexts(t *testing.T) {
 		p.wait.Wait()
 		p.want(t, "a", handler.OutcomeAbandon, "")
 		p.want(t, "b", handler.OutcomeAbandon, "")
-		p.want(t, "c", handler.OutcomeFail, handler.CategoryTimeout)
-		p.want(t, "gone", handler.OutcomeFail, handler.CategoryTimeout)
+		p.want(t, "c", handler.OutcomeFail, codes.CategoryTimeout)
+		p.want(t, "gone", handler.OutcomeFail, codes.CategoryTimeout)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		p := newParty(func(ctx context.Context, _ []*item) error { <-ctx.Done(); return ctx.Err() }, handler.Batch{Size: 2})
@@ -331,7 +332,7 @@ func TestBatchBarsWhatIsDurable(t *testing.T) {
 		}, handler.Batch{Size: 1})
 		p.join("a")
 		p.wait.Wait()
-		p.want(t, "a", handler.OutcomeFail, handler.CategoryHandlerError)
+		p.want(t, "a", handler.OutcomeFail, codes.CategoryHandlerError)
 		if !p.outcomes["a"].Failure.Permanent {
 			t.Error("a mistake of the program is tried again")
 		}

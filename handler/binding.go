@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
@@ -84,13 +85,13 @@ func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 		t = newTask(taskhook.Config{})
 	}
 	if err := b.Err(); err != nil {
-		return plainFailure(CategoryNoHandler, err)
+		return plainFailure(codes.CategoryNoHandler, err)
 	}
 	t.begin(b.codec, b.takes)
 	defer t.end()
 	out := t.charged(ctx, b.run(ctx, t))
 	if wait := t.wanted(); wait != "" && out.Kind == OutcomeComplete {
-		return failed(CategoryAwaitIgnored, Permanent(fmt.Errorf(
+		return failed(codes.CategoryAwaitIgnored, Permanent(fmt.Errorf(
 			"the handler returned a result although %s had asked to suspend: return the error of a wait", wait)))
 	}
 	b.explain(ctx, t, &out)
@@ -104,7 +105,7 @@ func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 
 // explain says what a handler that waits seems to have done wrong, where it does not show.
 func (b Binding) explain(ctx context.Context, t *Task, out *Outcome) {
-	if wait := t.wanted(); wait != "" && out.Kind == OutcomeFail && out.Failure.Category == CategoryHandlerError {
+	if wait := t.wanted(); wait != "" && out.Kind == OutcomeFail && out.Failure.Category == codes.CategoryHandlerError {
 		out.Failure.Reason = cut(out.Failure.Reason + " (" + wait + " had asked to suspend: return its error as it is, or wrapped with %w)")
 	}
 	waits := t.waiting()

@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
@@ -76,7 +77,7 @@ func TestPanicAfterLossIsAbandoned(t *testing.T) {
 }
 
 func TestAnEmptyBinding(t *testing.T) {
-	if out := (handler.Binding{}).Run(context.Background(), nil); out.Failure.Category != handler.CategoryNoHandler {
+	if out := (handler.Binding{}).Run(context.Background(), nil); out.Failure.Category != codes.CategoryNoHandler {
 		t.Errorf("an empty binding: %s", show(out))
 	}
 }
@@ -116,10 +117,10 @@ func TestMiddleware(t *testing.T) {
 	}
 	logs.Reset()
 	out = handler.Chain(handler.Recover(), handler.Logging(logger), handler.Measure(m), broken)(b.Run)(context.Background(), task)
-	if out.Kind != handler.OutcomeFail || out.Failure.Category != handler.CategoryPanic || !strings.Contains(logs.String(), "category=handler_panic") {
+	if out.Kind != handler.OutcomeFail || out.Failure.Category != codes.CategoryPanic || !strings.Contains(logs.String(), "category=handler_panic") {
 		t.Fatalf("got %s, log %s", show(out), logs)
 	}
-	if out := handler.Chain(handler.Recover(), broken)(b.Run)(context.Background(), task); out.Failure.Category != handler.CategoryPanic {
+	if out := handler.Chain(handler.Recover(), broken)(b.Run)(context.Background(), task); out.Failure.Category != codes.CategoryPanic {
 		t.Fatalf("got %s", show(out))
 	}
 	if !slices.Equal(m.started, []string{"k", "k"}) || !slices.Equal(m.ended, []string{"complete ", "fail handler_panic"}) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
@@ -50,7 +51,7 @@ func (c *children) begin() {
 
 // Ask takes the name of a wait for this run, 1..128 bytes of printable ASCII, and returns how its children ended; answered is false
 // if it was not answered yet. ErrInvalidInput for a name out of bounds, one that was used in this run, or inside a step;
-// ErrTaskConsumed after the handler returned.
+// code task_consumed after the handler returned.
 func (c *children) Ask(ctx context.Context, wait string) (outcomes []engine.ChildOutcome, answered bool, err error) {
 	if err := validateName("wait", wait); err != nil {
 		return nil, false, err
@@ -62,7 +63,7 @@ func (c *children) Ask(ctx context.Context, wait string) (outcomes []engine.Chil
 	defer c.t.mu.Unlock()
 	switch {
 	case c.t.ended:
-		return nil, false, fmt.Errorf("%w: the handler has returned", flowfabric.ErrTaskConsumed)
+		return nil, false, fmt.Errorf("%w: the handler has returned", denied.TaskConsumed)
 	case c.t.barred != nil:
 		return nil, false, c.t.barred
 	}

@@ -11,6 +11,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
@@ -52,7 +54,7 @@ func TestChildrenOutcomes(t *testing.T) {
 					t.Errorf("%+v", out)
 				}
 			case "nothing":
-				if out.Failure.Category != handler.CategoryAwaitIgnored || !out.Failure.Permanent {
+				if out.Failure.Category != codes.CategoryAwaitIgnored || !out.Failure.Permanent {
 					t.Errorf("%+v", out.Failure)
 				}
 			case "text only":
@@ -113,7 +115,7 @@ func TestChildrenOfPasses(t *testing.T) {
 	if out := bound.Run(context.Background(), task); out.Kind != handler.OutcomeChildren {
 		t.Errorf("%+v", out)
 	}
-	if _, _, err := taskhook.ChildrenOf(task).Ask(context.Background(), "w"); !errors.Is(err, flowfabric.ErrTaskConsumed) {
+	if _, _, err := taskhook.ChildrenOf(task).Ask(context.Background(), "w"); !errors.Is(err, denied.TaskConsumed) {
 		t.Error(err)
 	}
 	taskhook.ChildrenOf(task).Answered("w", nil)

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
@@ -113,10 +114,10 @@ func TestCipherFailures(t *testing.T) {
 		category  string
 		permanent bool
 	}{
-		{"open, may pass", failingCipher{open: away}, `"x"`, handler.CategoryDecode, false},
-		{"open, final", failingCipher{open: handler.Permanent(away)}, `"x"`, handler.CategoryDecode, true},
-		{"opened, not JSON", failingCipher{}, `{`, handler.CategoryDecode, true},
-		{"seal, may pass", failingCipher{seal: away}, `"x"`, handler.CategoryHandlerError, false},
+		{"open, may pass", failingCipher{open: away}, `"x"`, codes.CategoryDecode, false},
+		{"open, final", failingCipher{open: handler.Permanent(away)}, `"x"`, codes.CategoryDecode, true},
+		{"opened, not JSON", failingCipher{}, `{`, codes.CategoryDecode, true},
+		{"seal, may pass", failingCipher{seal: away}, `"x"`, codes.CategoryHandlerError, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := handler.Define[string, string]("k", handler.WithCodec(handler.Encrypted(handler.JSON, tc.cipher)))

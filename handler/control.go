@@ -4,7 +4,8 @@ import (
 	"errors"
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -63,8 +64,8 @@ func Category(category string, err error) error {
 // formed. Retries would only repeat the effects before it. A handler that knows better wraps nothing of it, or returns another error.
 func final(err error) error {
 	for _, again := range []error{
-		flowfabric.ErrPayloadTooLarge, flowfabric.ErrSummaryTooLarge, flowfabric.ErrStepLimit, flowfabric.ErrInvalidInput, flowfabric.ErrCondition,
-		flowfabric.ErrUnknownDimension, flowfabric.ErrInvalidDelta,
+		denied.PayloadTooLarge, denied.SummaryTooLarge, denied.StepLimit, denied.Input, denied.Condition,
+		denied.Dimension, denied.Delta,
 	} {
 		if errors.Is(err, again) {
 			return Permanent(err)
@@ -116,5 +117,5 @@ func undecodable(err error) error {
 	if err != nil && !is[*cipherError](err) {
 		err = Permanent(err)
 	}
-	return Category(CategoryDecode, err)
+	return Category(codes.CategoryDecode, err)
 }

@@ -34,18 +34,18 @@ type Info struct {
 	Gates        []flowfabric.Gate // budgets and quotas that are asked before its executions run; sorted; default none
 	Tags         map[string]string // default none
 	Deadline     time.Duration     // for the whole execution, from its creation; 0 = none
-	Policy       flowfabric.Policy // default: retry as flowfabric.DefaultRetry, no timeout
+	Policy       flowfabric.Policy // default: Retry(3, time.Second, time.Minute), no timeout
 }
 
 // Define describes a kind of work. kind is 1..64 bytes of printable ASCII without braces. Without options its
-// executions go to lane "default" with priority 0, are retried as [flowfabric.DefaultRetry] says, have no timeout
+// executions go to lane "default" with priority 0, are retried 3 times with pauses of 1 s to 60 s, have no timeout
 // and no deadline, and are encoded as [JSON].
 //
 // Define never panics: everything wrong with kind and options is remembered and reported by [Definition.Err],
 // [Binding.Err] and every submission, each naming field and limit.
 func Define[In, Out any](kind string, opts ...DefineOption) *Definition[In, Out] {
 	s := settings{
-		item:  engine.NewExecution{Kind: kind, Lane: limits.DefaultLane, Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}},
+		item:  engine.NewExecution{Kind: kind, Lane: limits.DefaultLane, Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}},
 		codec: JSON,
 	}
 	if err := valid.Name("kind", kind); err != nil {
@@ -65,7 +65,7 @@ func Define[In, Out any](kind string, opts ...DefineOption) *Definition[In, Out]
 }
 
 // Err is what is wrong with the definition, or nil. It wraps [flowfabric.ErrInvalidInput], also for a nil definition,
-// [flowfabric.ErrInvalidPolicy] or [flowfabric.ErrInvalidCapabilities].
+// [flowfabric.ErrInvalidInput].
 func (d *Definition[In, Out]) Err() error {
 	if d == nil {
 		return fmt.Errorf("%w: the definition is nil", flowfabric.ErrInvalidInput)

@@ -9,13 +9,14 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 func TestDefineDefaults(t *testing.T) {
 	d := handler.Define[string, string]("greet")
-	want := handler.Info{Kind: "greet", Lane: "default", Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}}
+	want := handler.Info{Kind: "greet", Lane: "default", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}
 	if d.Err() != nil || !reflect.DeepEqual(d.Info(), want) {
 		t.Fatalf("got %+v, %v; want %+v", d.Info(), d.Err(), want)
 	}
@@ -33,8 +34,8 @@ func TestDefineOptions(t *testing.T) {
 	tags["app.tenant"] = "changed"
 	want := handler.Info{Kind: "greet", Lane: "gpu", Priority: 9, Capabilities: []string{"arm", "cuda"}, Deadline: time.Hour, Tags: map[string]string{"app.tenant": "acme"},
 		Gates: []flowfabric.Gate{flowfabric.BudgetGate("acme"), flowfabric.BudgetGate("team"), flowfabric.QuotaGate("gpu")},
-		Policy: flowfabric.Policy{AttemptTimeout: time.Minute, StreamFrames: 50, MaxReclaims: 7, MaxReplays: 3, Retention: flowfabric.RetainAll(time.Hour), Retry: flowfabric.RetryPolicy{
-			MaxRetries: 5, Type: flowfabric.BackoffExponential, Initial: time.Second, Max: 2 * time.Minute, Multiplier: 2, Jitter: true}}}
+		Policy: flowfabric.Policy{AttemptTimeout: time.Minute, StreamFrames: 50, MaxReclaims: 7, MaxReplays: 3, Retention: valid.RetainAll(time.Hour), Retry: flowfabric.RetryPolicy{
+			MaxRetries: 5, Initial: time.Second, Max: 2 * time.Minute, Multiplier: 2, Jitter: true}}}
 	if d.Err() != nil || !reflect.DeepEqual(d.Info(), want) {
 		t.Fatalf("got %+v, %v; want %+v", d.Info(), d.Err(), want)
 	}
@@ -52,10 +53,10 @@ func TestDefineOptions(t *testing.T) {
 			t.Fatalf("%d retries, want those of the later option, %d", got, want)
 		}
 	}
-	if p := handler.Define[string, string]("greet", handler.NoRetry()).Info().Policy; valid.PackPolicy(p) != "" {
-		t.Fatalf("NoRetry is stored as %q, want no retries", valid.PackPolicy(p))
+	if p := handler.Define[string, string]("greet", flowfabric.Retries(0)).Info().Policy; valid.PackPolicy(p) != "" {
+		t.Fatalf("no retry is stored as %q, want no retries", valid.PackPolicy(p))
 	}
-	custom := flowfabric.RetryPolicy{MaxRetries: 2, Type: flowfabric.BackoffFixed, Initial: time.Second, Categories: []string{"rate_limited"}}
+	custom := flowfabric.RetryPolicy{MaxRetries: 2, Fixed: true, Initial: time.Second, Categories: []string{"rate_limited"}}
 	if p := handler.Define[string, string]("greet", handler.RetryPolicy(custom)).Info().Policy; !reflect.DeepEqual(p.Retry, custom) {
 		t.Fatalf("got %+v, want %+v", p.Retry, custom)
 	}
@@ -80,40 +81,40 @@ func TestDefineRefuses(t *testing.T) {
 		want error
 		says string
 	}{
-		{"empty kind", "", handler.NoRetry(), flowfabric.ErrInvalidInput, "1..64"},
-		{"long kind", strings.Repeat("k", 65), handler.NoRetry(), flowfabric.ErrInvalidInput, "1..64"},
-		{"brace in kind", "a{b", handler.NoRetry(), flowfabric.ErrInvalidInput, "kind"},
+		{"empty kind", "", flowfabric.Retries(0), flowfabric.ErrInvalidInput, "1..64"},
+		{"long kind", strings.Repeat("k", 65), flowfabric.Retries(0), flowfabric.ErrInvalidInput, "1..64"},
+		{"brace in kind", "a{b", flowfabric.Retries(0), flowfabric.ErrInvalidInput, "kind"},
 		{"nil option", "k", nil, flowfabric.ErrInvalidInput, "option 0 is nil"},
 		{"budget", "k", flowfabric.Budgets("no name"), flowfabric.ErrInvalidInput, `budget "no name"`},
 		{"nine quotas", "k", flowfabric.Quotas(strings.Split("abcdefghi", "")...), flowfabric.ErrInvalidInput, "0 budgets and 9 quotas or limits, want at most 16 and 8"},
-		{"negative retries", "k", handler.Retry(-1, 0, 0), flowfabric.ErrInvalidPolicy, "0..1000"},
-		{"1001 retries", "k", handler.Retry(1001, 0, 0), flowfabric.ErrInvalidPolicy, "0..1000"},
+		{"negative retries", "k", handler.Retry(-1, 0, 0), denied.Policy, "0..1000"},
+		{"1001 retries", "k", handler.Retry(1001, 0, 0), denied.Policy, "0..1000"},
 		{"sub-millisecond pause", "k", handler.Retry(1, time.Microsecond, 0), flowfabric.ErrInvalidInput, "Retry initial"},
 		{"long pause", "k", handler.Retry(1, 0, 169*time.Hour), flowfabric.ErrInvalidInput, "want 0 or 1 ms..168 h"},
 		{"swapped pauses", "k", handler.Retry(1, time.Minute, time.Second), flowfabric.ErrInvalidInput, "below initial"},
-		{"policy", "k", handler.RetryPolicy(flowfabric.RetryPolicy{Multiplier: 101}), flowfabric.ErrInvalidPolicy, "1..100"},
+		{"policy", "k", handler.RetryPolicy(flowfabric.RetryPolicy{Multiplier: 101}), denied.Policy, "1..100"},
 		{"negative timeout", "k", flowfabric.Timeout(-1), flowfabric.ErrInvalidInput, "Timeout"},
 		{"tiny timeout", "k", flowfabric.Timeout(1), flowfabric.ErrInvalidInput, "Timeout"},
 		{"long timeout", "k", flowfabric.Timeout(limits.MaxDelay + 1), flowfabric.ErrInvalidInput, "want 0 or 1 ms..10 years"},
 		{"long deadline", "k", flowfabric.Deadline(limits.MaxDelay + 1), flowfabric.ErrInvalidInput, "Deadline"},
 		{"empty lane", "k", flowfabric.Lane(""), flowfabric.ErrInvalidInput, "Lane"},
 		{"priority", "k", flowfabric.Priority(9001), flowfabric.ErrInvalidInput, "0..9000"},
-		{"comma in capability", "k", flowfabric.Capabilities("a,b"), flowfabric.ErrInvalidCapabilities, "comma_in_token"},
-		{"257 capabilities", "k", flowfabric.Capabilities(tokens...), flowfabric.ErrInvalidCapabilities, "256"},
-		{"tag", "k", flowfabric.Tags(map[string]string{"plain": ""}), flowfabric.ErrInvalidTagKey, `key "plain"`},
-		{"1001 retries more", "k", flowfabric.Retries(1001), flowfabric.ErrInvalidPolicy, "Retry.MaxRetries is 1001, want 0..1000"},
+		{"comma in capability", "k", flowfabric.Capabilities("a,b"), denied.Capabilities, "comma_in_token"},
+		{"257 capabilities", "k", flowfabric.Capabilities(tokens...), denied.Capabilities, "256"},
+		{"tag", "k", flowfabric.Tags(map[string]string{"plain": ""}), denied.TagKey, `key "plain"`},
+		{"1001 retries more", "k", flowfabric.Retries(1001), denied.Policy, "Retry.MaxRetries is 1001, want 0..1000"},
 		{"not an option of ours", "k", foreign{}, flowfabric.ErrInvalidInput, "option 0 is nil or not an option of flowfabric"},
 		{"nil codec", "k", handler.WithCodec(nil), flowfabric.ErrInvalidInput, "WithCodec"},
 		{"nil cipher", "k", handler.WithCodec(handler.Encrypted(handler.JSON, nil)), flowfabric.ErrInvalidInput, "nil codec or cipher"},
 		{"no frames", "k", handler.StreamFrames(0), flowfabric.ErrInvalidInput, "1..1000000"},
-		{"too many frames", "k", handler.StreamFrames(1_000_001), flowfabric.ErrInvalidPolicy, "1000000"},
+		{"too many frames", "k", handler.StreamFrames(1_000_001), denied.Policy, "1000000"},
 		{"no reclaims", "k", handler.MaxReclaims(0), flowfabric.ErrInvalidInput, "1..10000"},
 		{"no retention", "k", flowfabric.Retention(0), flowfabric.ErrInvalidInput, "1s..10 years"},
-		{"a broken second of retention", "k", flowfabric.Retention(1500 * time.Millisecond), flowfabric.ErrInvalidPolicy, "whole seconds"},
-		{"11 years of retention", "k", flowfabric.Retention(11 * 365 * 24 * time.Hour), flowfabric.ErrInvalidPolicy, "10 years"},
-		{"1001 replays", "k", handler.MaxReplays(1001), flowfabric.ErrInvalidPolicy, "-1..1000"},
-		{"-2 replays", "k", handler.MaxReplays(-2), flowfabric.ErrInvalidPolicy, "-1..1000"},
-		{"too many reclaims", "k", handler.MaxReclaims(10_001), flowfabric.ErrInvalidPolicy, "10000"},
+		{"a broken second of retention", "k", flowfabric.Retention(1500 * time.Millisecond), denied.Policy, "whole seconds"},
+		{"11 years of retention", "k", flowfabric.Retention(11 * 365 * 24 * time.Hour), denied.Policy, "10 years"},
+		{"1001 replays", "k", handler.MaxReplays(1001), denied.Policy, "-1..1000"},
+		{"-2 replays", "k", handler.MaxReplays(-2), denied.Policy, "-1..1000"},
+		{"too many reclaims", "k", handler.MaxReclaims(10_001), denied.Policy, "10000"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := handler.Define[string, string](tc.kind, tc.opt)
@@ -153,7 +154,7 @@ func TestEncodeLimit(t *testing.T) {
 // Neither 0 nor -1 may mean the default of a policy.
 func TestMaxReplaysNever(t *testing.T) {
 	for n, want := range map[int]int{-1: -1, 0: -1, 1: 1, 1000: 1000} {
-		d := handler.Define[string, string]("k", handler.NoRetry(), handler.MaxReplays(n))
+		d := handler.Define[string, string]("k", flowfabric.Retries(0), handler.MaxReplays(n))
 		if p := d.Info().Policy; d.Err() != nil || p.MaxReplays != want || valid.PackPolicy(p) == "" {
 			t.Errorf("MaxReplays(%d): %+v, packed %q, %v", n, p, valid.PackPolicy(p), d.Err())
 		}

@@ -34,7 +34,7 @@ func (t *Task) FrameBytes(ctx context.Context, f stream.Frame) error {
 }
 
 // Flush returns once every frame appended before is stored. The end of the handler and of every step flush by
-// themselves. An error wraps flowfabric.ErrUnflushed, ErrLeaseLost, or the context's cause.
+// themselves. An error has code unflushed, or wraps flowfabric.ErrLeaseLost, or the context's cause.
 func (t *Task) Flush(ctx context.Context) error {
 	if t.cfg.Frames == nil {
 		return nil

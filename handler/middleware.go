@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"time"
+
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
 // Handler makes one run of a task. [Binding.Run] is one.
@@ -60,7 +62,7 @@ func (t *Task) rescue(ctx context.Context, out *Outcome) {
 	} else {
 		err = fmt.Errorf("panic: %v", value)
 	}
-	*out = plainFailure(CategoryPanic, err)
+	*out = plainFailure(codes.CategoryPanic, err)
 }
 
 // Logging logs the start of every run (debug) and its end: failures as warnings, everything else as info, with

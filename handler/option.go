@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
-// DefineOption is one default of a [Definition]: [Retry], [NoRetry], [RetryPolicy], [MaxReclaims], [MaxReplays], [StreamFrames] and
+// DefineOption is one default of a [Definition]: [Retry], [RetryPolicy], [MaxReclaims], [MaxReplays], [StreamFrames] and
 // [WithCodec]; of package flowfabric Priority, Lane, Timeout, Deadline, Retries, Retention, Capabilities, Tags, Budgets and Quotas. A later
 // option wins over an earlier one of the same name.
 type DefineOption interface{ DefineOption() }
@@ -89,7 +89,7 @@ func (s *settings) bound(field string, d, limit time.Duration) {
 // to limit, and vary by ±20 %. initial and limit are 0 or 1 ms..168 h; initial 0 retries at once, limit 0 means the
 // larger of initial and 60 s.
 //
-// Default: [flowfabric.DefaultRetry], which is Retry(3, time.Second, time.Minute).
+// Default: Retry(3, time.Second, time.Minute). To make the first failure the last, say flowfabric.Retries(0).
 func Retry(n int, initial, limit time.Duration) DefineOption {
 	return definer(func(s *settings) {
 		s.bound("Retry initial", initial, limits.MaxBackoff)
@@ -97,14 +97,8 @@ func Retry(n int, initial, limit time.Duration) DefineOption {
 		if limit != 0 && limit < initial {
 			s.refuse(fmt.Errorf("%w: Retry limit %v is below initial %v", flowfabric.ErrInvalidInput, limit, initial))
 		}
-		s.item.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: n, Type: flowfabric.BackoffExponential,
-			Initial: initial, Max: limit, Multiplier: 2, Jitter: true}
+		s.item.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: n, Initial: initial, Max: limit, Multiplier: 2, Jitter: true}
 	})
-}
-
-// NoRetry makes the first failure the last.
-func NoRetry() DefineOption {
-	return definer(func(s *settings) { s.item.Policy.Retry = flowfabric.RetryPolicy{} })
 }
 
 // RetryPolicy sets every detail of the retry policy; its zero fields have the defaults stated there, which means
@@ -153,7 +147,7 @@ func MaxReclaims(n int) DefineOption {
 }
 
 // MaxReplays sets how often an execution that has ended may be replayed: 0..1000, where 0 and -1 mean never. Default
-// 10. A replay above it answers [flowfabric.ErrReplaysExhausted].
+// 10. A replay above it answers [flowfabric.ErrLimit].
 func MaxReplays(n int) DefineOption {
 	return definer(func(s *settings) {
 		if n == 0 { // in a policy it would mean the default

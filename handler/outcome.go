@@ -7,29 +7,13 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
-)
-
-// Failure categories given by this package and by package runtime.
-//
-// Others that a stored failure, a history or a metric may show: permanent (never retried, see [Category]); frames_lost
-// (the server no longer has frames it acknowledged, after a failover; retried like any failure); execution_deadline
-// (the deadline passed, the end); suspension_timeout (a wait lasted too long, the end); lease_expired and lease_revoked (the worker died or was relieved of an attempt, which
-// consumes no retry); max_reclaims_exceeded (that happened more often than [MaxReclaims] allows, the end).
-const (
-	CategoryHandlerError = "handler_error"            // the handler returned an error
-	CategoryPanic        = "handler_panic"            // the handler panicked
-	CategoryDecode       = "extractor_payload_decode" // the input, or a recorded step, does not decode
-	CategoryNoHandler    = "runtime_no_handler"       // no handler for the kind in this worker
-	CategoryTimeout      = "attempt_timeout"          // the attempt ran longer than its Timeout
-	CategoryAwaitIgnored = "await_ignored"            // the handler completed although it had asked to wait
-	CategorySuspend      = "suspend_refused"          // what the handler wants to wait for cannot be waited for
-	CategoryChild        = "child_failed"             // the handler returned that a child has no result
-	CategoryOverBudget   = "budget_exceeded"          // a hard limit of a budget stopped the handler, or the handler returned that
 )
 
 // OutcomeKind is what one run of a handler leads to. The zero value is none of them.
@@ -83,7 +67,22 @@ type Outcome struct {
 
 // Failure is how an attempt ends that failed.
 type Failure struct {
-	Category   string         // 1..64 bytes; see [CategoryHandlerError] and the others
+	// Category is 1..64 bytes: one of the handler's own (see [Category]), or
+	//   - handler_error: the handler returned an error
+	//   - handler_panic: the handler panicked
+	//   - extractor_payload_decode: the input, or a recorded step, does not decode
+	//   - runtime_no_handler: this worker has no handler for the kind
+	//   - attempt_timeout: the attempt ran longer than its Timeout
+	//   - await_ignored: the handler completed although it had asked to wait
+	//   - suspend_refused: what the handler wants to wait for cannot be waited for
+	//   - child_failed: the handler returned that a child has no result
+	//   - budget_exceeded: a hard limit of a budget stopped the handler, or the handler returned that
+	//
+	// A stored failure, a history or a metric may also show permanent (never retried, see [Category]); frames_lost (the server no longer has
+	// frames that it acknowledged, after a failover; retried like any failure); execution_deadline (the deadline passed, the end);
+	// suspension_timeout (a wait lasted too long, the end); lease_expired and lease_revoked (the worker died or was relieved of an attempt,
+	// which uses up no retry); max_reclaims_exceeded (that happened more often than [MaxReclaims] allows, the end).
+	Category   string
 	Reason     string         // cut to 1 KiB
 	Permanent  bool           // no retry whatever the policy says
 	RetryAfter *time.Duration // replaces the policy's pause, not its count
@@ -137,12 +136,12 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 		return waitsForChildren(t, wanted, err)
 	}
 	if is[*waithook.Undecodable](err) {
-		return failed(CategoryDecode, Permanent(err))
+		return failed(codes.CategoryDecode, Permanent(err))
 	}
 	if errors.Is(err, flowfabric.ErrOverBudget) {
-		return failed(CategoryOverBudget, err)
+		return failed(codes.CategoryOverBudget, err)
 	}
-	return failed(CategoryHandlerError, err)
+	return failed(codes.CategoryHandlerError, err)
 }
 
 // continued is the outcome of a handler that goes on with another input.
@@ -151,7 +150,7 @@ func (t *Task) continued(input any, err error) Outcome {
 	codec, takes := t.codec, t.takes
 	t.mu.Unlock()
 	if takes != nil && !takes(input) {
-		return failed(CategoryHandlerError, Permanent(fmt.Errorf("continue: %w: the input is a %T, not what the definition takes", flowfabric.ErrInvalidInput, input)))
+		return failed(codes.CategoryHandlerError, Permanent(fmt.Errorf("continue: %w: the input is a %T, not what the definition takes", flowfabric.ErrInvalidInput, input)))
 	}
 	data, bad := codec.Encode(input)
 	if bad == nil && len(data) > limits.MaxPayload {
@@ -162,7 +161,7 @@ func (t *Task) continued(input any, err error) Outcome {
 		if !is[*cipherError](bad) {
 			bad = Permanent(bad)
 		}
-		return failed(CategoryHandlerError, bad)
+		return failed(codes.CategoryHandlerError, bad)
 	}
 	return Outcome{Kind: OutcomeContinue, Input: data, Err: err}
 }
@@ -171,7 +170,7 @@ func (t *Task) continued(input any, err error) Outcome {
 func suspended(t *Task, wanted *waithook.Wanted, err error) Outcome {
 	q, bad := t.ownWaits().Suspension(wanted)
 	if bad != nil {
-		return failed(CategorySuspend, final(fmt.Errorf("wait %s: %w", wanted.Name, bad)))
+		return failed(codes.CategorySuspend, final(fmt.Errorf("wait %s: %w", wanted.Name, bad)))
 	}
 	return Outcome{Kind: OutcomeSuspend, Wait: &q, Err: err}
 }
@@ -204,11 +203,11 @@ func interrupted(cause, err error) (Outcome, bool) {
 	case errors.Is(cause, flowfabric.ErrDeadline):
 		return Outcome{Kind: OutcomeAbandon, Err: cause}, true
 	case errors.Is(cause, flowfabric.ErrAttemptTimeout):
-		return plainFailure(CategoryTimeout, err), true
+		return plainFailure(codes.CategoryTimeout, err), true
 	case errors.Is(cause, flowfabric.ErrOverBudget):
-		return plainFailure(CategoryOverBudget, err), true
+		return plainFailure(codes.CategoryOverBudget, err), true
 	case errors.Is(cause, context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded):
-		return plainFailure(CategoryTimeout, err), true
+		return plainFailure(codes.CategoryTimeout, err), true
 	}
 	return Outcome{}, false
 }
@@ -226,7 +225,7 @@ func plainFailure(category string, err error) Outcome {
 func failed(category string, err error) Outcome {
 	out := plainFailure(category, err)
 	// What a wait was answered is kept, so that the next attempt would be told the same; and a condition that makes no sense makes none then.
-	answered := errors.Is(err, flowfabric.ErrNoSignal) || errors.Is(err, flowfabric.ErrWaitTimeout) || errors.Is(err, flowfabric.ErrCondition)
+	answered := errors.Is(err, flowfabric.ErrNoSignal) || errors.Is(err, flowfabric.ErrWaitTimeout) || errors.Is(err, denied.Condition)
 	out.Failure.Permanent = is[*permanentError](err) || answered
 	if named, ok := errors.AsType[*categoryError](err); ok {
 		if bad := valid.Category(named.category); bad != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -14,7 +15,7 @@ import (
 // for every item; for output that must not be lost there are frames.
 //
 // Errors: flowfabric.ErrInvalidInput before any call; what took the lease away (ErrLeaseLost, ErrCancelled), also as
-// the answer of the server, and the handler's context ends then; ErrTaskConsumed after the handler returned;
+// the answer of the server, and the handler's context ends then; code task_consumed after the handler returned;
 // ErrTransport, which may be ignored; the context's cause.
 func (t *Task) Progress(ctx context.Context, percent int, message string) error {
 	if percent < -1 || percent > 100 {
@@ -33,7 +34,7 @@ func (t *Task) Progress(ctx context.Context, percent int, message string) error 
 	ended := t.ended
 	t.mu.Unlock()
 	if ended {
-		return fmt.Errorf("progress: %w: the handler has returned", flowfabric.ErrTaskConsumed)
+		return fmt.Errorf("progress: %w: the handler has returned", denied.TaskConsumed)
 	}
 	if t.cfg.Progress == nil {
 		return nil

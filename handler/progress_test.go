@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
@@ -54,7 +55,7 @@ func TestProgress(t *testing.T) {
 		{name: "lease lost", lease: fixedLease{flowfabric.ErrLeaseLost}, want: flowfabric.ErrLeaseLost},
 		{name: "loss known to the context alone", ctx: ended(flowfabric.ErrLeaseLost), want: flowfabric.ErrLeaseLost},
 		{name: "context ended", ctx: ended(why), want: why},
-		{name: "refused", refused: flowfabric.NewError("fake", "stale_lease"), want: flowfabric.ErrLeaseLost, told: true},
+		{name: "refused", refused: denied.New("fake", "stale_lease"), want: flowfabric.ErrLeaseLost, told: true},
 		{name: "unanswered", refused: flowfabric.ErrTransport, want: flowfabric.ErrTransport, told: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -95,7 +96,7 @@ func TestProgressAfterTheHandlerReturned(t *testing.T) {
 	if out := b.Run(context.Background(), newTask(taskhook.Config{Progress: g})); out.Kind != handler.OutcomeComplete || len(g.told) != 1 {
 		t.Fatalf("%s, told %q", show(out), g.told)
 	}
-	if err := leaked.Progress(context.Background(), 60, ""); !errors.Is(err, flowfabric.ErrTaskConsumed) || len(g.told) != 1 {
+	if err := leaked.Progress(context.Background(), 60, ""); !errors.Is(err, denied.TaskConsumed) || len(g.told) != 1 {
 		t.Errorf("%v, told %q", err, g.told)
 	}
 	if err := newTask(taskhook.Config{}).Progress(context.Background(), 1, ""); err != nil {

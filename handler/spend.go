@@ -12,6 +12,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -81,9 +83,9 @@ func (t *Task) Spend(ctx context.Context, dimension string, n int64) error {
 // Spends are counted even if the context has ended or the lease was lost, since the resources are gone: the budget marks them as
 // late then. They are counted once, however often the report must be sent.
 //
-// Errors, the first three of which are permanent when the handler returns them, see [Permanent]: flowfabric.ErrInvalidDelta (an amount below 0 or above 2^53-1) and ErrInvalidInput (name or number of dimensions, at
-// most 64), before any call; ErrUnknownDimension, when no budget knows one; ErrOverBudget; ErrBudgetNotFound, when one was removed;
-// ErrTaskConsumed after the handler returned. In all these cases nothing was counted. ErrTransport, or another error of class
+// Errors, the first three of which are permanent when the handler returns them, see [Permanent]: flowfabric.ErrInvalidInput (an amount below 0 or above 2^53-1) and ErrInvalidInput (name or number of dimensions, at
+// most 64), before any call; ErrInvalidInput, when no budget knows one; ErrOverBudget; ErrNotFound, when one was removed;
+// code task_consumed after the handler returned. In all these cases nothing was counted. ErrTransport, or another error of class
 // retry: it is not known whether it was counted, and the task reports it again before its next spend and when the handler
 // returns. So do not repeat such a spend; it would count twice. If it is refused then, the next Spend returns that, and counts
 // nothing of its own.
@@ -96,7 +98,7 @@ func (t *Task) SpendAll(ctx context.Context, amounts map[string]int64) (err erro
 	ended := t.ended
 	t.mu.Unlock()
 	if ended {
-		return fmt.Errorf("spend: %w: the handler has returned", flowfabric.ErrTaskConsumed)
+		return fmt.Errorf("spend: %w: the handler has returned", denied.TaskConsumed)
 	}
 	s := t.spending
 	if s == nil && len(amounts) > 0 && t.cfg.Spender != nil && unbudgeted.now(t.Kind()) {
@@ -109,7 +111,7 @@ func (t *Task) SpendAll(ctx context.Context, amounts map[string]int64) (err erro
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
 	if s.closed {
-		return fmt.Errorf("spend: %w: the handler has returned", flowfabric.ErrTaskConsumed)
+		return fmt.Errorf("spend: %w: the handler has returned", denied.TaskConsumed)
 	}
 	ctx, cancel := outlive(ctx, spendGrace)
 	defer cancel()
@@ -159,7 +161,7 @@ func validateAmounts(amounts map[string]int64) error {
 			return err
 		}
 		if n := amounts[dim]; n < 0 || n > maxAmount {
-			return fmt.Errorf("%w: %d %s, want 0..%d", flowfabric.ErrInvalidDelta, n, dim, int64(maxAmount))
+			return fmt.Errorf("%w: %d %s, want 0..%d", denied.Delta, n, dim, int64(maxAmount))
 		}
 	}
 	return nil
@@ -252,7 +254,7 @@ func (s *spending) report(ctx context.Context, o *spend) (again bool, err error)
 		o.sent = nil
 		s.undo(ctx, o)
 		return false, s.task.over(ctx, &OverBudgetError{Budget: name, Breaches: hard(r.Breaches), Action: r.Action, Left: r.Left, Amounts: sent.Amounts})
-	case errors.Is(err, flowfabric.ErrUnknownDimension):
+	case errors.Is(err, denied.Dimension):
 		o.sent = nil
 		for _, dim := range strangers(err, sent.Amounts) {
 			s.strange[counter{name, dim}] = time.Now().Add(strangeFor)
@@ -292,7 +294,7 @@ func (s *spending) known(ctx context.Context, o *spend) error {
 	for _, dim := range slices.Sorted(maps.Keys(o.amounts)) {
 		if !slices.ContainsFunc(o.counted, func(u admission.Usage) bool { _, ok := u.Amounts[dim]; return ok }) {
 			s.undo(ctx, o)
-			return fmt.Errorf("%w: %s, in budget %s", flowfabric.ErrUnknownDimension, dim, strings.Join(s.budgets, ", "))
+			return fmt.Errorf("%w: %s, in budget %s", denied.Dimension, dim, strings.Join(s.budgets, ", "))
 		}
 	}
 	return nil
@@ -380,7 +382,7 @@ func (t *Task) charged(ctx context.Context, out Outcome) Outcome {
 		return out
 	}
 	if stopped.err.Action == admission.HardFail {
-		return failed(CategoryOverBudget, Permanent(stopped.err))
+		return failed(codes.CategoryOverBudget, Permanent(stopped.err))
 	}
 	pause := blockedAtMost
 	if left := stopped.err.Left; left > 0 {

@@ -15,6 +15,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
@@ -68,7 +69,7 @@ func (b *till) ReportUsage(ctx context.Context, u admission.Usage) (admission.Re
 func (b *till) count(u admission.Usage) (r admission.Reported, err error) {
 	p := b.purses[u.Budget]
 	if p == nil {
-		return r, flowfabric.NewError("fake", "budget_not_found", u.Budget)
+		return r, denied.New("fake", "budget_not_found", u.Budget)
 	}
 	if u.Sequence == p.sequence {
 		return p.reply, nil
@@ -83,7 +84,7 @@ func (b *till) count(u admission.Usage) (r admission.Reported, err error) {
 		}
 	}
 	if strange != nil {
-		return r, flowfabric.NewError("fake", "unknown_dimension", strange...)
+		return r, denied.New("fake", "unknown_dimension", strange...)
 	}
 	r = admission.Reported{Verdict: admission.WithinBudget, Applied: true, Action: p.OnHard, Left: p.left}
 	for dim, n := range u.Amounts {
@@ -176,7 +177,7 @@ func TestSpend(t *testing.T) {
 		amounts map[string]int64
 		want    error
 	}{
-		{map[string]int64{"tokens": -1}, flowfabric.ErrInvalidDelta}, {map[string]int64{"tokens": 1 << 53}, flowfabric.ErrInvalidDelta},
+		{map[string]int64{"tokens": -1}, denied.Delta}, {map[string]int64{"tokens": 1 << 53}, denied.Delta},
 		{map[string]int64{"Tokens": 1}, flowfabric.ErrInvalidInput}, {nil, nil},
 	} {
 		if err := task.SpendAll(ctx, tc.amounts); !errors.Is(err, tc.want) || tc.want == nil && err != nil {
@@ -197,7 +198,7 @@ func TestSpend(t *testing.T) {
 	if err := errors.Join(alone.Spend(ctx, "tokens", 1), newTask(taskhook.Config{Spender: b}).Spend(ctx, "tokens", 1)); err != nil || len(b.calls) != 4 {
 		t.Errorf("without budgets, or alone: %v, %v", err, b.calls)
 	}
-	if err := alone.Spend(ctx, "tokens", -1); !errors.Is(err, flowfabric.ErrInvalidDelta) {
+	if err := alone.Spend(ctx, "tokens", -1); !errors.Is(err, denied.Delta) {
 		t.Errorf("alone, negative: %v", err)
 	}
 }
@@ -314,7 +315,7 @@ func TestSpendWithoutALease(t *testing.T) {
 	if first != nil || !errors.Is(second, flowfabric.ErrOverBudget) || b.spent() != "a 4" || out.Kind != handler.OutcomeAbandon {
 		t.Errorf("%v, %v, %s, %s", first, second, b.spent(), show(out))
 	}
-	if err := task.Spend(ctx, "tokens", 1); !errors.Is(err, flowfabric.ErrTaskConsumed) || b.spent() != "a 4" {
+	if err := task.Spend(ctx, "tokens", 1); !errors.Is(err, denied.TaskConsumed) || b.spent() != "a 4" {
 		t.Errorf("after the handler has returned: %v, %s", err, b.spent())
 	}
 }
@@ -335,10 +336,10 @@ func TestSpendOfUnknownDimensions(t *testing.T) {
 			t.Errorf("%v, want %v", b.calls, want)
 		}
 		err := task.SpendAll(ctx, map[string]int64{"tokens": 2, "images": 1})
-		if !errors.Is(err, flowfabric.ErrUnknownDimension) || !strings.Contains(err.Error(), "images, in budget a, b") {
+		if !errors.Is(err, denied.Dimension) || !strings.Contains(err.Error(), "images, in budget a, b") {
 			t.Error(err)
 		}
-		if err := task.Spend(ctx, "images", 1); !errors.Is(err, flowfabric.ErrUnknownDimension) {
+		if err := task.Spend(ctx, "images", 1); !errors.Is(err, denied.Dimension) {
 			t.Error(err)
 		}
 		if b.purses["a"].used["tokens"] != 4 || b.purses["b"].used["cost"] != 6 {
@@ -357,7 +358,7 @@ func TestSpendFromNoBudget(t *testing.T) {
 	b := newTill(purseOf("a", 0, ""), purseOf("b", 0, ""))
 	task, ctx := b.task(nil)
 	delete(b.purses, "b")
-	if err := task.Spend(ctx, "tokens", 1); !errors.Is(err, flowfabric.ErrBudgetNotFound) || b.spent() != "a 0" {
+	if err := task.Spend(ctx, "tokens", 1); !errors.Is(err, denied.NoBudget) || b.spent() != "a 0" {
 		t.Errorf("%v, %s", err, b.spent())
 	}
 }
@@ -496,10 +497,10 @@ func TestRefusedArgumentsOfASpendArePermanent(t *testing.T) {
 		want      error
 		permanent bool
 	}{
-		"a negative amount":       {"tokens", -1, flowfabric.ErrInvalidDelta, true},
-		"too large an amount":     {"tokens", 1 << 53, flowfabric.ErrInvalidDelta, true},
+		"a negative amount":       {"tokens", -1, denied.Delta, true},
+		"too large an amount":     {"tokens", 1 << 53, denied.Delta, true},
 		"no name of a dimension":  {"To kens", 1, flowfabric.ErrInvalidInput, true},
-		"a dimension of nobody's": {"apples", 1, flowfabric.ErrUnknownDimension, true},
+		"a dimension of nobody's": {"apples", 1, denied.Dimension, true},
 		"more than is left":       {"tokens", 101, flowfabric.ErrOverBudget, false},
 	} {
 		out := newTill(strict).run(t, func(ctx context.Context, t *handler.Task) error {
@@ -514,7 +515,7 @@ func TestRefusedArgumentsOfASpendArePermanent(t *testing.T) {
 		delete(b.purses, "a")
 		return t.Spend(ctx, "tokens", 1)
 	})
-	if !errors.Is(out.Err, flowfabric.ErrBudgetNotFound) || out.Failure.Permanent {
+	if !errors.Is(out.Err, denied.NoBudget) || out.Failure.Permanent {
 		t.Errorf("a budget that is gone: %+v", out)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -36,8 +37,8 @@ const (
 // execution has at most 1,000 steps and 8 MiB of them. Steps may run concurrently in goroutines of the handler,
 // under different names, but not inside one another.
 //
-// Errors: flowfabric.ErrInvalidInput (name, duplicate, step inside a step); ErrPayloadTooLarge, ErrStepLimit,
-// which are permanent failures if the handler returns them, as is a value that does not encode; ErrStepConflict; ErrUnflushed; ErrLeaseLost; ErrTransport (not known to be recorded); ErrTaskConsumed after the
+// Errors: flowfabric.ErrInvalidInput (name, duplicate, step inside a step); ErrPayloadTooLarge, ErrLimit,
+// which are permanent failures if the handler returns them, as is a value that does not encode; ErrConflict; code unflushed; ErrLeaseLost; ErrTransport (not known to be recorded); code task_consumed after the
 // handler returned; the context's cause when it has ended before fn. A recorded value that does not decode into T
 // is a permanent failure of category extractor_payload_decode.
 func Step[T any](ctx context.Context, t *Task, name string, fn func(ctx context.Context) (T, error)) (T, error) {
@@ -127,7 +128,7 @@ func (t *Task) ask(ctx context.Context, name string) (recorded []byte, found boo
 	defer t.mu.Unlock()
 	switch {
 	case t.ended:
-		return nil, false, fmt.Errorf("step %s: %w: the handler has returned", name, flowfabric.ErrTaskConsumed)
+		return nil, false, fmt.Errorf("step %s: %w: the handler has returned", name, denied.TaskConsumed)
 	case t.barred != nil:
 		return nil, false, fmt.Errorf("step %s: %w", name, t.barred)
 	}
@@ -211,8 +212,8 @@ func (t *Task) record(ctx context.Context, name string, value any, took time.Dur
 func (t *Task) refuse(err error) error {
 	gone := false
 	for _, sentinel := range []error{
-		flowfabric.ErrLeaseLost, flowfabric.ErrLeaseExpired, flowfabric.ErrLeaseRevoked, flowfabric.ErrStaleLease,
-		flowfabric.ErrNotActive, flowfabric.ErrNotFound,
+		flowfabric.ErrLeaseLost, denied.LeaseExpired, denied.LeaseRevoked, denied.StaleLease,
+		denied.NotActive, denied.NoExecution,
 	} {
 		gone = gone || errors.Is(err, sentinel)
 	}

@@ -14,6 +14,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
@@ -149,7 +151,7 @@ func TestStepOfAnotherType(t *testing.T) {
 	task := newTask(taskhook.Config{Claim: &engine.Claim{Steps: map[string][]byte{"a": []byte(`"text"`)}}})
 	_, err := handler.Step(context.Background(), task, "a", func(context.Context) (int, error) { panic("not called") })
 	out := handler.Classify(context.Background(), task, err)
-	if !out.Failure.Permanent || out.Failure.Category != handler.CategoryDecode || !strings.Contains(out.Failure.Reason, "step a: recorded value does not decode into int") {
+	if !out.Failure.Permanent || out.Failure.Category != codes.CategoryDecode || !strings.Contains(out.Failure.Reason, "step a: recorded value does not decode into int") {
 		t.Fatalf("got %s", show(out))
 	}
 }
@@ -194,8 +196,8 @@ func TestStepFlushesFirst(t *testing.T) {
 	if _, err := handler.Step(context.Background(), task, "say", say); err != nil {
 		t.Fatal(err)
 	}
-	frames.flushErr = flowfabric.ErrUnflushed
-	if _, err := handler.Step(context.Background(), task, "again", say); !errors.Is(err, flowfabric.ErrUnflushed) || steps.calls != 1 {
+	frames.flushErr = denied.Unflushed
+	if _, err := handler.Step(context.Background(), task, "again", say); !errors.Is(err, denied.Unflushed) || steps.calls != 1 {
 		t.Fatalf("got %v after %d records", err, steps.calls)
 	}
 }
@@ -241,7 +243,7 @@ func TestStepWithoutLease(t *testing.T) {
 	if !errors.Is(err, flowfabric.ErrLeaseLost) || steps.calls != 0 {
 		t.Fatalf("got %v after %d records", err, steps.calls)
 	}
-	for _, answer := range []error{flowfabric.ErrStaleLease, flowfabric.ErrNotActive, flowfabric.ErrLeaseExpired} {
+	for _, answer := range []error{denied.StaleLease, denied.NotActive, denied.LeaseExpired} {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		task := newTask(taskhook.Config{Cancel: cancel,
 			Steps: &recorder{before: func(context.Context) error { return answer }}})
@@ -253,8 +255,8 @@ func TestStepWithoutLease(t *testing.T) {
 			t.Errorf("got %s", show(out))
 		}
 	}
-	full := newTask(taskhook.Config{Steps: &recorder{before: func(context.Context) error { return flowfabric.ErrStepLimit }}})
-	if _, err := handler.Step(context.Background(), full, "a", value(1)); !errors.Is(err, flowfabric.ErrStepLimit) || !full.LeaseHealthy() {
+	full := newTask(taskhook.Config{Steps: &recorder{before: func(context.Context) error { return denied.StepLimit }}})
+	if _, err := handler.Step(context.Background(), full, "a", value(1)); !errors.Is(err, denied.StepLimit) || !full.LeaseHealthy() {
 		t.Errorf("got %v", err)
 	}
 }
@@ -283,7 +285,7 @@ func TestConcurrentSteps(t *testing.T) {
 func TestStepAfterTheHandlerReturned(t *testing.T) {
 	task := newTask(taskhook.Config{})
 	handler.Bind(handler.Define[struct{}, int]("k"), handler.Plain(func(context.Context, struct{}) (int, error) { return 1, nil })).Run(context.Background(), task)
-	if _, err := handler.Step(context.Background(), task, "late", value(1)); !errors.Is(err, flowfabric.ErrTaskConsumed) {
+	if _, err := handler.Step(context.Background(), task, "late", value(1)); !errors.Is(err, denied.TaskConsumed) {
 		t.Fatalf("got %v", err)
 	}
 }

@@ -20,7 +20,7 @@ import (
 // Like [Task.Frame] it returns when the patch is queued, in order with the frames; patches that wait together may be
 // merged into one. A new attempt begins with no document; after [Delay] or a suspension the attempt's own goes on.
 //
-// Errors: flowfabric.ErrInvalidInput, ErrPayloadTooLarge, and ErrSummaryTooLarge for a document over 256 KiB, which leave
+// Errors: flowfabric.ErrInvalidInput, and ErrPayloadTooLarge for a patch over 64 KiB or a document over 256 KiB, which leave
 // the document and other frames as they are, and are permanent failures if the handler returns them; ErrLeaseLost; the context's cause.
 func (t *Task) Summary(ctx context.Context, patch any) error {
 	text, err := patchText(patch)

@@ -14,6 +14,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
@@ -83,31 +85,31 @@ func TestWaitRefusals(t *testing.T) {
 		category string
 		reason   string
 	}{
-		"no keys": {nil, await, handler.CategorySuspend, suspend.EnvTokenKeys},
+		"no keys": {nil, await, codes.CategorySuspend, suspend.EnvTokenKeys},
 		"ignored": {tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 			_, _ = await(ctx, task)
 			return "done", nil
-		}, handler.CategoryAwaitIgnored, "wait go"},
+		}, codes.CategoryAwaitIgnored, "wait go"},
 		"inside a step": {tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 			return handler.Step(ctx, task, "s", func(ctx context.Context) (string, error) { return await(ctx, task) })
-		}, handler.CategoryHandlerError, "wait go is inside step s"},
+		}, codes.CategoryHandlerError, "wait go is inside step s"},
 		"pending inside a step": {tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 			return handler.Step(ctx, task, "s", func(ctx context.Context) (string, error) {
 				_, err := suspend.Pending(ctx, task, "go", time.Hour)
 				return "", err
 			})
-		}, handler.CategoryHandlerError, "waitpoint go is inside step s"},
+		}, codes.CategoryHandlerError, "waitpoint go is inside step s"},
 		"twice": {tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 			_, _ = await(ctx, task)
 			return await(ctx, task)
-		}, handler.CategoryHandlerError, "already used"},
+		}, codes.CategoryHandlerError, "already used"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := runOn(t, engine.Claim{}, c.keyring, c.fn)
 			if out.Kind != handler.OutcomeFail || out.Failure.Category != c.category || !strings.Contains(out.Failure.Reason, c.reason) {
 				t.Errorf("got %s: %s %s", show(out), out.Failure.Category, out.Failure.Reason)
 			}
-			if permanent := c.category == handler.CategoryAwaitIgnored; out.Failure.Permanent != permanent {
+			if permanent := c.category == codes.CategoryAwaitIgnored; out.Failure.Permanent != permanent {
 				t.Errorf("permanent %t, want %t", out.Failure.Permanent, permanent)
 			}
 		})
@@ -168,10 +170,10 @@ func TestWaitAfterTheHandler(t *testing.T) {
 				late = task
 				return "", nil
 			})
-			if _, err := suspend.Await[string](t.Context(), late, "go"); !errors.Is(err, flowfabric.ErrTaskConsumed) {
+			if _, err := suspend.Await[string](t.Context(), late, "go"); !errors.Is(err, denied.TaskConsumed) {
 				t.Errorf("await: %v", err)
 			}
-			if _, err := suspend.Pending(t.Context(), late, "go", time.Hour); !errors.Is(err, flowfabric.ErrTaskConsumed) {
+			if _, err := suspend.Pending(t.Context(), late, "go", time.Hour); !errors.Is(err, denied.TaskConsumed) {
 				t.Errorf("pending: %v", err)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -122,7 +123,7 @@ func waitpointOf(r suspend.Record, which string) (found suspend.Waitpoint) {
 		if w.ID.String() == which {
 			return w
 		}
-		if w.Key == which && (found.Key == "" || w.State.Open() || !found.State.Open() && w.ClosedAt.After(found.ClosedAt)) {
+		if w.Key == which && (found.Key == "" || w.Open() || !found.Open() && w.ClosedAt.After(found.ClosedAt)) {
 			found = w
 		}
 	}
@@ -132,7 +133,7 @@ func waitpointOf(r suspend.Record, which string) (found suspend.Waitpoint) {
 // judge refuses an answer that is none of the choices of the question that is open. The wait would ignore it, too, and nobody would notice.
 func judge(r suspend.Record, which, name string) error {
 	w := waitpointOf(r, which)
-	if r.Question == nil || !r.ClosedAt.IsZero() || !w.State.Open() || w.Suspension != r.ID {
+	if r.Question == nil || !r.ClosedAt.IsZero() || !w.Open() || w.Suspension != r.ID {
 		return nil
 	}
 	var names []string
@@ -148,7 +149,7 @@ func judge(r suspend.Record, which, name string) error {
 // answered says who was first, if that is why an answer came too late; else it returns err as it is. It is waitpoint_closed also when the
 // execution has ended since.
 func (c *call) answered(id flowfabric.ExecutionID, which string, err error) error {
-	if !errors.Is(err, flowfabric.ErrWaitpointClosed) && !errors.Is(err, flowfabric.ErrNotSignalable) {
+	if !errors.Is(err, denied.WaitpointClosed) && !errors.Is(err, denied.NotSignalable) {
 		return err
 	}
 	r, failed := c.h.client.Suspension(c.ctx(), id)

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -111,7 +112,7 @@ func (s *submission) options(c *call) (*handler.Definition[[]byte, []byte], []cl
 		add(flowfabric.Deadline(ms(s.DeadlineMs)))
 	}
 	for outcome, seconds := range s.RetentionS {
-		add(flowfabric.RetentionOf(flowfabric.PublicState(outcome), times(seconds, time.Second)))
+		add(flowfabric.Retention(times(seconds, time.Second), flowfabric.PublicState(outcome)))
 	}
 	for _, l := range s.Limits {
 		add(flowfabric.LimitKey(l.Key, flowfabric.Limit{Concurrency: l.Concurrency, Rate: l.Rate, Per: ms(l.PerMs)}))
@@ -383,7 +384,7 @@ func (c *call) result() error {
 	} else {
 		raw, err = c.h.client.RawResultNow(c.ctx(), id)
 	}
-	if errors.Is(err, flowfabric.ErrNotTerminal) {
+	if errors.Is(err, denied.NotTerminal) {
 		s, err := c.h.client.Get(c.ctx(), id)
 		if err != nil {
 			return err

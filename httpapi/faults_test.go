@@ -18,6 +18,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 // Whatever is wrong with a request is refused with its place, and nothing is made.
@@ -292,9 +293,9 @@ func TestStoreAway(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	for err, want := range map[error]int{
-		flowfabric.ErrNotFound: 404, flowfabric.ErrResultPurged: 410, flowfabric.ErrIdempotencyConflict: 409, flowfabric.ErrOutOfMemory: 503,
+		flowfabric.ErrNotFound: 404, flowfabric.ErrResultPurged: 410, denied.Idempotency: 409, flowfabric.ErrOutOfMemory: 503,
 		flowfabric.ErrInvalidInput: 400, flowfabric.ErrPayloadTooLarge: 413, flowfabric.ErrTerminal: 409, flowfabric.ErrPartitionFrozen: 503,
-		flowfabric.ErrCorrupt: 500, flowfabric.ErrKeyTaken: 409, flowfabric.ErrInvalidToken: 403, errors.New("bug"): 500, io.ErrUnexpectedEOF: 500,
+		flowfabric.ErrCorrupt: 500, denied.KeyTaken: 409, flowfabric.ErrInvalidToken: 403, errors.New("bug"): 500, io.ErrUnexpectedEOF: 500,
 	} {
 		if p := problemOf(fmt.Errorf("x: %w", err)); p.Status != want {
 			t.Errorf("%v: %d, want %d", err, p.Status, want)

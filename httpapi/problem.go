@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 // problem is a problem document (RFC 9457), and the error that leads to it.
@@ -40,16 +41,16 @@ var statuses = []struct {
 	err    error
 	status int
 }{
-	{flowfabric.ErrNotFound, http.StatusNotFound}, {flowfabric.ErrFlowNotFound, http.StatusNotFound}, {flowfabric.ErrScheduleNotFound, http.StatusNotFound},
-	{flowfabric.ErrBudgetNotFound, http.StatusNotFound}, {flowfabric.ErrQuotaNotFound, http.StatusNotFound}, {flowfabric.ErrWorkerNotFound, http.StatusNotFound},
-	{flowfabric.ErrSessionNotFound, http.StatusNotFound}, {flowfabric.ErrWaitpointNotFound, http.StatusNotFound},
+	{denied.NoExecution, http.StatusNotFound}, {denied.NoFlow, http.StatusNotFound}, {denied.NoSchedule, http.StatusNotFound},
+	{denied.NoBudget, http.StatusNotFound}, {denied.NoQuota, http.StatusNotFound}, {denied.NoWorker, http.StatusNotFound},
+	{denied.NoSession, http.StatusNotFound}, {denied.NoWaitpoint, http.StatusNotFound},
 	{flowfabric.ErrResultPurged, http.StatusGone}, {flowfabric.ErrTokenExpired, http.StatusGone},
-	{flowfabric.ErrInvalidToken, http.StatusForbidden},
-	{flowfabric.ErrPayloadTooLarge, http.StatusRequestEntityTooLarge}, {flowfabric.ErrSummaryTooLarge, http.StatusRequestEntityTooLarge},
-	{flowfabric.ErrIdempotencyConflict, http.StatusConflict}, {flowfabric.ErrReplayNotAllowed, http.StatusConflict}, {flowfabric.ErrFlowConflict, http.StatusConflict},
-	{flowfabric.ErrBudgetConflict, http.StatusConflict}, {flowfabric.ErrQuotaConflict, http.StatusConflict}, {flowfabric.ErrStepConflict, http.StatusConflict},
+	{denied.Token, http.StatusForbidden},
+	{denied.PayloadTooLarge, http.StatusRequestEntityTooLarge}, {denied.SummaryTooLarge, http.StatusRequestEntityTooLarge},
+	{denied.Idempotency, http.StatusConflict}, {denied.ReplayNotAllowed, http.StatusConflict}, {denied.FlowConflict, http.StatusConflict},
+	{denied.BudgetConflict, http.StatusConflict}, {denied.QuotaConflict, http.StatusConflict}, {denied.StepConflict, http.StatusConflict},
 	{flowfabric.ErrAuth, http.StatusServiceUnavailable}, {flowfabric.ErrDraining, http.StatusServiceUnavailable}, {flowfabric.ErrTransport, http.StatusServiceUnavailable}, {client.ErrClosed, http.StatusServiceUnavailable},
-	{flowfabric.ErrOutOfMemory, http.StatusServiceUnavailable}, {flowfabric.ErrTooManyRoutes, http.StatusConflict},
+	{flowfabric.ErrOutOfMemory, http.StatusServiceUnavailable}, {denied.TooManyRoutes, http.StatusConflict},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable},
 }
 

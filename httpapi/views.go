@@ -278,7 +278,7 @@ func newEvent(e stream.TailEvent) event {
 func newWaiting(r *suspend.Record) *waiting {
 	w := &waiting{Name: r.Name, Reason: r.Reason, TimeoutAt: utc(r.TimeoutAt), Waitpoints: []string{}}
 	for _, p := range r.Waitpoints {
-		if p.State.Open() {
+		if p.Open() {
 			w.Waitpoints = append(w.Waitpoints, p.Key)
 		}
 	}

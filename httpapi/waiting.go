@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
@@ -133,12 +134,12 @@ func (c *call) signing(partition uint16, make func() error) error {
 		}
 		refusal, ok := errors.AsType[*flowfabric.Error](err)
 		switch {
-		case errors.Is(err, flowfabric.ErrNoTokenKeys):
+		case errors.Is(err, denied.NoTokenKeys):
 			if err := ring.Seed(c.ctx(), c.h.conn.Engine); err != nil {
 				return err
 			}
-		case ok && errors.Is(err, flowfabric.ErrKidNotCurrent) && ring.Has(refusal.Slot(0)):
-			ring.Use(partition, refusal.Slot(0))
+		case ok && errors.Is(err, denied.KidNotCurrent) && ring.Has(denied.Slot(refusal, 0)):
+			ring.Use(partition, denied.Slot(refusal, 0))
 		default:
 			return err
 		}
@@ -186,7 +187,7 @@ func (c *call) closeWaitpoint(f flowfabric.Fence, b *closeWaitpointBody) (*alrea
 	id, open := uuid.New(), false // of nobody: the server judges the lease first
 	for _, w := range r.Waitpoints {
 		if w.Key == b.Key && !open {
-			id, open = w.ID, w.State.Open()
+			id, open = w.ID, w.Open()
 		}
 	}
 	before, err := c.h.conn.Engine.CloseWaitpoint(c.ctx(), f, id)
@@ -394,7 +395,7 @@ func (c *call) pending(f flowfabric.Fence, keys []string) (map[string]uuid.UUID,
 	}
 	pending := map[string]uuid.UUID{}
 	for _, w := range r.Waitpoints {
-		if w.State == suspend.WaitpointPending {
+		if w.State == "pending" {
 			pending[w.Key] = w.ID
 		}
 	}
@@ -496,7 +497,7 @@ func (b *childrenBody) until() (*waithook.Wanted, error) {
 			return nil, err
 		}
 	}
-	s := suspendBody{Reason: cmp.Or(b.Reason, string(suspend.ReasonChildren)), WithinMs: b.WithinMs, OnTimeout: b.OnTimeout, ResumeAfterMs: b.ResumeAfterMs}
+	s := suspendBody{Reason: cmp.Or(b.Reason, string("waiting_for_children")), WithinMs: b.WithinMs, OnTimeout: b.OnTimeout, ResumeAfterMs: b.ResumeAfterMs}
 	w, err := s.on(b.Wait, cond)
 	if err == nil {
 		w.Condition = waithook.ChildrenOr(w.Condition)

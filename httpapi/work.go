@@ -10,7 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
-	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -285,7 +285,7 @@ func (c *call) complete(f flowfabric.Fence, b *completeBody) (*already, error) {
 
 func (c *call) failWork(f flowfabric.Fence, b *failBody) (*failAnswer, error) {
 	if b.Category == "" {
-		b.Category = handler.CategoryHandlerError
+		b.Category = codes.CategoryHandlerError
 	}
 	failure := engine.Failure{Category: b.Category, Reason: b.Message, Permanent: b.Permanent}
 	if b.RetryAfterMs != nil {

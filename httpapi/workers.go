@@ -19,6 +19,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/gateway"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
@@ -310,7 +311,7 @@ func (c *call) session(inFlight int) (*workerSession, error) {
 	}
 	r, err := c.h.conn.Engine.RegisterWorker(c.ctx(), s.registration(max(0, inFlight)))
 	switch {
-	case errors.Is(err, flowfabric.ErrInstanceInUse):
+	case errors.Is(err, denied.InstanceInUse):
 		return nil, gone
 	case err != nil:
 		return nil, err
@@ -479,7 +480,7 @@ func (s *workerSession) fence(field, lease string) (flowfabric.Fence, error) {
 	case !ok:
 		return f, invalid(field, "it is no lease: it came with the execution, and is passed on as it is")
 	case ids.Worker(f.Session) != s.id:
-		return f, &problem{Status: http.StatusConflict, Code: flowfabric.CodeOf(flowfabric.ErrStaleLease), Field: field, Detail: "the lease is another session's"}
+		return f, &problem{Status: http.StatusConflict, Code: flowfabric.CodeOf(denied.StaleLease), Field: field, Detail: "the lease is another session's"}
 	}
 	return f, nil
 }

@@ -12,7 +12,7 @@
 //     a tenth of it (at least 50 ms). Both clocks of the machine are asked, the wall clock and the monotonic one, and the one that ran faster counts: a machine that
 //     slept and a wall clock that was set back do not prolong a lease.
 //   - Its handlers hear of it. When trust ends, when the server says that the session is gone, or when somebody cancels, revokes or expires
-//     the execution, the handler's context ends, and context.Cause says why: flowfabric.ErrLeaseLost (with ErrLeaseRevoked if an operator
+//     the execution, the handler's context ends, and context.Cause says why: flowfabric.ErrLeaseLost (with code lease_revoked if an operator
 //     took it), ErrCancelled, ErrDeadline, ErrAttemptTimeout or ErrOverBudget.
 //   - Work is not lost. What a dead session held is queued again; this costs no retry, but counts as a reclaim, of which there is a maximum.
 //

@@ -17,7 +17,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -112,7 +112,7 @@ func (s *Server) submit(ctx context.Context, who caller, k *Kind, arguments json
 	switch {
 	case err == nil:
 		return id, nil, nil
-	case errors.Is(err, errArguments), errors.Is(err, flowfabric.ErrPayloadTooLarge), errors.Is(err, flowfabric.ErrIdempotencyConflict):
+	case errors.Is(err, errArguments), errors.Is(err, flowfabric.ErrPayloadTooLarge), errors.Is(err, flowfabric.ErrConflict):
 		return id, toolError(id, cmp.Or(flowfabric.CodeOf(err), "invalid_arguments"), err.Error()), nil
 	}
 	return id, nil, s.internal("submit "+k.kind, err)
@@ -229,7 +229,7 @@ func (f *asking) stop() {
 }
 
 // faults are failures of our machinery and not of what the tool does. The protocol has an error of its own for them.
-var faults = []string{handler.CategoryPanic, handler.CategoryDecode, handler.CategoryNoHandler, handler.CategoryAwaitIgnored, handler.CategorySuspend,
+var faults = []string{codes.CategoryPanic, codes.CategoryDecode, codes.CategoryNoHandler, codes.CategoryAwaitIgnored, codes.CategorySuspend,
 	"frames_lost", "max_reclaims_exceeded"}
 
 // result is what an execution that has ended answers. An error is a *jsonrpc.Error.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/httpapi"
 	"github.com/flowfabric/flowfabric-go/mcp"
@@ -25,25 +26,25 @@ type confirmed struct {
 }
 
 func conformanceKinds() (bindings []handler.Binding, kinds []mcp.Kind) {
-	simple := handler.Define[struct{}, string]("test_simple_text", handler.NoRetry())
-	fails := handler.Define[struct{}, string]("test_error_handling", handler.NoRetry())
-	progress := handler.Define[struct{}, string]("test_tool_with_progress", handler.NoRetry())
+	simple := handler.Define[struct{}, string]("test_simple_text", flowfabric.Retries(0))
+	fails := handler.Define[struct{}, string]("test_error_handling", flowfabric.Retries(0))
+	progress := handler.Define[struct{}, string]("test_tool_with_progress", flowfabric.Retries(0))
 	type name struct {
 		Name string `json:"name"`
 	}
-	greet := handler.Define[name, string]("greet", handler.NoRetry())
+	greet := handler.Define[name, string]("greet", flowfabric.Retries(0))
 	type seconds struct {
 		Seconds float64 `json:"seconds"`
 		Label   string  `json:"label,omitempty"`
 	}
-	slow := handler.Define[seconds, string]("slow_compute", handler.NoRetry())
-	failing := handler.Define[struct{}, string]("failing_job", handler.NoRetry())
-	protocol := handler.Define[struct{}, string]("protocol_error_job", handler.NoRetry())
+	slow := handler.Define[seconds, string]("slow_compute", flowfabric.Retries(0))
+	failing := handler.Define[struct{}, string]("failing_job", flowfabric.Retries(0))
+	protocol := handler.Define[struct{}, string]("protocol_error_job", flowfabric.Retries(0))
 	type file struct {
 		Filename string `json:"filename"`
 	}
-	remove := handler.Define[file, string]("confirm_delete", handler.NoRetry())
-	multi := handler.Define[struct{}, string]("multi_input", handler.NoRetry())
+	remove := handler.Define[file, string]("confirm_delete", flowfabric.Retries(0))
+	multi := handler.Define[struct{}, string]("multi_input", flowfabric.Retries(0))
 	type hello struct {
 		Name string `json:"name"`
 	}
@@ -53,16 +54,16 @@ func conformanceKinds() (bindings []handler.Binding, kinds []mcp.Kind) {
 	type paint struct {
 		Color string `json:"color"`
 	}
-	elicit := handler.Define[struct{}, string]("test_input_required_result_elicitation", handler.NoRetry())
-	state := handler.Define[struct{}, string]("test_input_required_result_request_state", handler.NoRetry())
-	tampered := handler.Define[struct{}, string]("test_input_required_result_tampered_state", handler.NoRetry())
-	rounds := handler.Define[struct{}, string]("test_input_required_result_multi_round", handler.NoRetry())
+	elicit := handler.Define[struct{}, string]("test_input_required_result_elicitation", flowfabric.Retries(0))
+	state := handler.Define[struct{}, string]("test_input_required_result_request_state", flowfabric.Retries(0))
+	tampered := handler.Define[struct{}, string]("test_input_required_result_tampered_state", flowfabric.Retries(0))
+	rounds := handler.Define[struct{}, string]("test_input_required_result_multi_round", flowfabric.Retries(0))
 	waits := func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
 		answer, err := suspend.Await[okay](ctx, t, "ok")
 		return fmt.Sprintf("ok: %v", answer.OK), err
 	}
-	region := handler.Define[json.RawMessage, string]("test_region", handler.NoRetry())
-	schema := handler.Define[json.RawMessage, string]("json_schema_2020_12_tool", handler.NoRetry())
+	region := handler.Define[json.RawMessage, string]("test_region", flowfabric.Retries(0))
+	schema := handler.Define[json.RawMessage, string]("json_schema_2020_12_tool", flowfabric.Retries(0))
 
 	plain := func(text string) func(context.Context, struct{}) (string, error) {
 		return func(context.Context, struct{}) (string, error) { return text, nil }

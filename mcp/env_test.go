@@ -13,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/sourcegraph/conc"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/httpapi"
@@ -39,15 +40,15 @@ type Sign struct {
 }
 
 var (
-	write   = handler.Define[Topic, Article]("write-article", handler.NoRetry())
-	shout   = handler.Define[string, string]("shout.loud", handler.NoRetry())
-	publish = handler.Define[Topic, string]("publish", handler.NoRetry())
-	sign    = handler.Define[struct{}, Sign]("sign", handler.NoRetry())
-	duo     = handler.Define[struct{}, []string]("duo", handler.NoRetry())
-	note    = handler.Define[struct{}, string]("note", handler.NoRetry())
-	broken  = handler.Define[string, string]("broken", handler.NoRetry())
-	chat    = handler.Define[struct{}, string]("chat", handler.NoRetry())
-	stuck   = handler.Define[struct{}, string]("stuck", handler.NoRetry())
+	write   = handler.Define[Topic, Article]("write-article", flowfabric.Retries(0))
+	shout   = handler.Define[string, string]("shout.loud", flowfabric.Retries(0))
+	publish = handler.Define[Topic, string]("publish", flowfabric.Retries(0))
+	sign    = handler.Define[struct{}, Sign]("sign", flowfabric.Retries(0))
+	duo     = handler.Define[struct{}, []string]("duo", flowfabric.Retries(0))
+	note    = handler.Define[struct{}, string]("note", flowfabric.Retries(0))
+	broken  = handler.Define[string, string]("broken", flowfabric.Retries(0))
+	chat    = handler.Define[struct{}, string]("chat", flowfabric.Retries(0))
+	stuck   = handler.Define[struct{}, string]("stuck", flowfabric.Retries(0))
 )
 
 var errBroken = errors.New("the printer is out of paper")

@@ -113,7 +113,7 @@ func (k *Kind) questions(who caller, r suspend.Record) map[string]asked {
 		return open
 	}
 	for _, w := range r.Waitpoints {
-		if w.State.Open() && w.Suspension == r.ID && w.Matched == 0 {
+		if w.Open() && w.Suspension == r.ID && w.Matched == 0 {
 			key := w.ID.String()
 			open[key] = asked{to: address{waitpoint: w.ID, once: key}, question: r.Question, form: k.form(w.Key, "an answer")}
 		}
@@ -233,7 +233,7 @@ func (s *Server) deliver(ctx context.Context, who caller, id flowfabric.Executio
 			err = s.approve(ctx, who, id, d, payload)
 		}
 		switch {
-		case err == nil, errors.Is(err, flowfabric.ErrWaitpointClosed), errors.Is(err, flowfabric.ErrNotSignalable), errors.Is(err, flowfabric.ErrWaitpointNotFound):
+		case err == nil, errors.Is(err, flowfabric.ErrWaitpointClosed), errors.Is(err, flowfabric.ErrTerminal), errors.Is(err, flowfabric.ErrNotFound):
 		default:
 			return err
 		}

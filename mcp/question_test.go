@@ -270,7 +270,7 @@ func TestMessages(t *testing.T) {
 func TestADisconnectEndsTheCallAlone(t *testing.T) {
 	started := make(chan flowfabric.ExecutionID, 1)
 	release := make(chan struct{})
-	slow := handler.Define[struct{}, string]("slow", handler.NoRetry())
+	slow := handler.Define[struct{}, string]("slow", flowfabric.Retries(0))
 	e := start(t, handler.Bind(slow, func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
 		started <- t.ID()
 		select {

@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -241,7 +242,7 @@ func (s *Server) describe(who caller, x flowfabric.Snapshot) *task {
 	if t.LastUpdatedAt.Before(t.CreatedAt) {
 		t.LastUpdatedAt = t.CreatedAt
 	}
-	if kept := x.Policy.Retention.Of(x.State.Public); x.State.Public.Terminal() && kept > 0 {
+	if kept := valid.RetentionOf(x.Policy.Retention, x.State.Public); x.State.Public.Terminal() && kept > 0 {
 		ms := (x.CompletedAt.Sub(x.CreatedAt) + kept).Milliseconds()
 		t.TTLMs = &ms
 	}

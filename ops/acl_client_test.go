@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
@@ -263,7 +264,7 @@ var methods = []method{
 	}},
 	{"Admin.RevokeFrom", false, func(s *stage, c *client.Client) error {
 		err := admin.New(c).RevokeFrom(s.ctx, s.active().ID(), "nobody~1")
-		if errors.Is(err, flowfabric.ErrStaleLease) {
+		if errors.Is(err, denied.StaleLease) {
 			return nil // it looked who holds it
 		}
 		return err
@@ -295,7 +296,7 @@ var methods = []method{
 	{"Admin.RunNow", false, func(s *stage, c *client.Client) error { return admin.New(c).RunNow(s.ctx, s.waiting().ID()) }},
 	{"Admin.SetDelay", false, func(s *stage, c *client.Client) error {
 		err := admin.New(c).SetDelay(s.ctx, s.waiting().ID(), time.Hour)
-		if errors.Is(err, flowfabric.ErrNotEligible) { // it waits for no time
+		if errors.Is(err, denied.NotEligible) { // it waits for no time
 			return nil
 		}
 		return err
@@ -345,7 +346,7 @@ var methods = []method{
 	{"Admin.Workers", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Workers(s.ctx)) }},
 	{"Admin.MarkWorkerDead", false, func(s *stage, c *client.Client) error {
 		_, err := admin.New(c).MarkWorkerDead(s.ctx, "nobody", flowfabric.Reason("why"))
-		if errors.Is(err, flowfabric.ErrWorkerNotFound) {
+		if errors.Is(err, denied.NoWorker) {
 			return nil // it looked for it
 		}
 		return err
@@ -355,7 +356,7 @@ var methods = []method{
 	}},
 	{"Admin.Lanes", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Lanes(s.ctx, "")) }},
 	{"Admin.SetLane", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).SetLane(s.ctx, "other", admin.LaneChange{State: admin.LaneActive, Retention: admin.EveryOutcome(time.Hour), Ageing: new(time.Minute)})
+		return admin.New(c).SetLane(s.ctx, "other", admin.LaneChange{State: admin.LaneActive, Retention: everyOutcome(time.Hour), Ageing: new(time.Minute)})
 	}},
 	{"Admin.SetLane weight", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).SetLane(s.ctx, "other", admin.LaneChange{Namespace: "acme", Weight: new(3)})
@@ -555,4 +556,9 @@ func TestEveryClientMethodIsSomebodysJob(t *testing.T) {
 			}
 		}
 	})
+}
+
+// everyOutcome is a retention of d for all outcomes.
+func everyOutcome(d time.Duration) map[flowfabric.PublicState]time.Duration {
+	return map[flowfabric.PublicState]time.Duration{flowfabric.Completed: d, flowfabric.Failed: d, flowfabric.Cancelled: d, flowfabric.Expired: d}
 }

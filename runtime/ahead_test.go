@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // aheadEnv is an embedded server of one partition, and workers of two slots that claim two executions ahead of them.
@@ -129,7 +130,7 @@ func (e *aheadEnv) submit(n int) (ids []flowfabric.ExecutionID) {
 	items := make([]engine.NewExecution, n)
 	for i := range items {
 		items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k", Payload: []byte(`"x"`),
-			Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}}
+			Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}
 		ids = append(ids, items[i].ID)
 	}
 	for batch := range slices.Chunk(items, limits.MaxBatch) {

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -28,7 +29,7 @@ func (c *choosy) CompleteExecutions(ctx context.Context, p uint16, items []engin
 	}
 	settled, reply, err := c.store.CompleteExecutions(ctx, p, items[:1], next)
 	for range items[1:] {
-		settled = append(settled, engine.Settled{Err: flowfabric.NewError("ff_complete_execution", flowfabric.CodeOf(flowfabric.ErrOutOfMemory))})
+		settled = append(settled, engine.Settled{Err: denied.New("ff_complete_execution", flowfabric.CodeOf(flowfabric.ErrOutOfMemory))})
 	}
 	return settled, reply, err
 }

@@ -6,6 +6,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -38,18 +40,18 @@ func (j *job) children(outcome *handler.Outcome, task *handler.Task, resume **su
 		return j.suspend(outcome, task, resume) && j.outcomes(outcome, task, q.Name)
 	case err == nil:
 		*outcome = handler.Outcome{Kind: handler.OutcomeChildren, Err: outcome.Err}
-	case errors.Is(err, flowfabric.ErrFlowCancelled): // whatever its policy says of those that run: it lets nobody wait
+	case errors.Is(err, denied.FlowCancelled): // whatever its policy says of those that run: it lets nobody wait
 		*outcome = handler.Outcome{Kind: handler.OutcomeCancel, Reason: "wait for children: the flow was cancelled", Err: err}
 	case turnedAway(err): // by what an operator may change
 		*outcome = refusedOutcome("wait for children", err)
-		outcome.Failure.Category, outcome.Failure.Permanent = handler.CategorySuspend, false
+		outcome.Failure.Category, outcome.Failure.Permanent = codes.CategorySuspend, false
 	case j.held.Check() != nil || notOurs(err) || flowfabric.ClassOf(err) == flowfabric.ClassRetry:
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
 	default:
 		j.logger().Error("flowfabric: the server refuses to wait for children; the attempt fails", "error", err)
 		refused := refusedOutcome("wait for children", err)
-		refused.Failure.Category = handler.CategorySuspend
-		if errors.Is(err, flowfabric.ErrIdempotencyConflict) {
+		refused.Failure.Category = codes.CategorySuspend
+		if errors.Is(err, denied.Idempotency) {
 			refused.Failure.Reason += " (a child was made before with another input: inputs must be the same in every run, compute them in a step)"
 		}
 		*outcome = refused
@@ -95,5 +97,5 @@ func (j *job) waited(q engine.ChildWait) (reply engine.ChildrenReply, err error)
 
 // turnedAway reports that children were refused for a reason that may pass.
 func turnedAway(err error) bool {
-	return errors.Is(err, flowfabric.ErrLaneClosed) || errors.Is(err, flowfabric.ErrTooManyRoutes)
+	return errors.Is(err, flowfabric.ErrLaneClosed) || errors.Is(err, denied.TooManyRoutes)
 }

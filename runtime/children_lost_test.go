@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -126,7 +127,7 @@ func TestLostBetweenMakingAndWaiting(t *testing.T) {
 		if err != nil || r.Members != 101 {
 			t.Errorf("%d members before the wait, %v", r.Members, err)
 		}
-		if _, err := b.engine.RevokeLease(ctx, b.id, "", "test", ""); err != nil && !errors.Is(err, flowfabric.ErrNotActive) {
+		if _, err := b.engine.RevokeLease(ctx, b.id, "", "test", ""); err != nil && !errors.Is(err, denied.NotActive) {
 			t.Error(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -18,7 +19,7 @@ import (
 
 // slow is a kind whose handler runs until it is cancelled.
 func slow(cancelled *atomic.Int32) handler.Binding {
-	return handler.Bind(handler.Define[string, string]("slow", handler.NoRetry()), func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
+	return handler.Bind(handler.Define[string, string]("slow", flowfabric.Retries(0)), func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
 		<-ctx.Done()
 		if errors.Is(context.Cause(ctx), flowfabric.ErrCancelled) {
 			cancelled.Add(1)
@@ -27,7 +28,7 @@ func slow(cancelled *atomic.Int32) handler.Binding {
 	})
 }
 
-var slowly = handler.Define[string, string]("slow", handler.NoRetry())
+var slowly = handler.Define[string, string]("slow", flowfabric.Retries(0))
 
 // Fail-fast: the parent goes on when one child has failed, and the other is cancelled, of which its handler hears.
 func TestChildrenFailFast(t *testing.T) {
@@ -42,7 +43,7 @@ func TestChildrenFailFast(t *testing.T) {
 			}
 			_, failed := bad.Result(ctx, task)
 			_, never := open.Result(ctx, task)
-			if !errors.Is(failed, flowfabric.ErrFailed) || !errors.Is(never, flowfabric.ErrNotTerminal) {
+			if !errors.Is(failed, flowfabric.ErrFailed) || !errors.Is(never, denied.NotTerminal) {
 				return "", fmt.Errorf("%w, %w", failed, never)
 			}
 			return fmt.Sprint(good.Outcome(task), " ", bad.Outcome(task)), nil

@@ -149,7 +149,7 @@ func (c *claimer) completeBatch(partition uint16, items []engine.Completion, dep
 		settled, _, err = c.store.CompleteExecutions(c.ctx, partition, items, nil)
 	}
 	if err == nil && len(settled) != len(items) {
-		err = flowfabric.NewError("ff_complete_execution", "parse", "an item has no answer")
+		err = denied.New("ff_complete_execution", "parse", "an item has no answer")
 	}
 	return settled, err
 }

@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
@@ -67,7 +68,7 @@ func TestNewRefusesHandlers(t *testing.T) {
 	if _, err := runtime.New(cfg); !errors.Is(err, flowfabric.ErrConfig) {
 		t.Errorf("no handler: %v", err)
 	}
-	if _, err := runtime.New(cfg, greetBinding(), greetBinding()); !errors.Is(err, flowfabric.ErrDuplicateHandler) || !strings.Contains(err.Error(), "greet") {
+	if _, err := runtime.New(cfg, greetBinding(), greetBinding()); !errors.Is(err, denied.DuplicateHandler) || !strings.Contains(err.Error(), "greet") {
 		t.Errorf("two handlers of a kind: %v", err)
 	}
 }

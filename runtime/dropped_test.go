@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 func TestDroppedSaysWhy(t *testing.T) {
 	refused := func(code string, slots ...string) error {
-		return endedAs(fmt.Errorf("settle: %w", flowfabric.NewError("ff_complete_execution", code, slots...)))
+		return endedAs(fmt.Errorf("settle: %w", denied.New("ff_complete_execution", code, slots...)))
 	}
 	for _, x := range []struct {
 		cause error

@@ -106,7 +106,7 @@ func (w *env) submit(in any, change ...func(*engine.NewExecution)) flowfabric.Ex
 
 func retries(n int) func(*engine.NewExecution) {
 	return func(x *engine.NewExecution) {
-		x.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: n, Type: flowfabric.BackoffFixed, Initial: time.Millisecond, Max: time.Second}
+		x.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: n, Fixed: true, Initial: time.Millisecond, Max: time.Second}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
@@ -63,8 +64,8 @@ func (w *env) snapshot(id flowfabric.ExecutionID) engine.Snapshot {
 var (
 	echo   = handler.Define[string, string]("echo")
 	nobody = handler.Define[string, []byte]("nobody")
-	broken = handler.Define[string, string]("broken", handler.NoRetry())
-	parent = handler.Define[string, string]("parent", handler.NoRetry())
+	broken = handler.Define[string, string]("broken", flowfabric.Retries(0))
+	parent = handler.Define[string, string]("parent", flowfabric.Retries(0))
 
 	left  = flow.NewInput[string]("left")
 	right = flow.NewInput[string]("right")
@@ -93,7 +94,7 @@ func TestFlowDiamond(t *testing.T) {
 				r, rok, rerr := right.Get(t)
 				e, eok, eerr := empty.Get(t)
 				_, other, oerr := flow.NewInput[string]("other").Get(t)
-				if _, _, err := flow.NewInput[int]("left").Get(t); err == nil || handler.Classify(context.Background(), t, err).Failure.Category != handler.CategoryDecode {
+				if _, _, err := flow.NewInput[int]("left").Get(t); err == nil || handler.Classify(context.Background(), t, err).Failure.Category != codes.CategoryDecode {
 					return "", fmt.Errorf("a string decodes into an int: %w", err)
 				}
 				return fmt.Sprintf("%s %s %d %v %v %v %v %v %s %v", l, r, len(e), lok, rok, eok, other, t.Inputs(), t.Node(), t.Flow().IsZero()), errors.Join(lerr, rerr, eerr, oerr)
@@ -118,7 +119,7 @@ func TestFlowDiamond(t *testing.T) {
 // A race: as soon as one provider has answered the others are cancelled, and their handlers hear of it.
 func TestFlowRace(t *testing.T) {
 	servers(t, func(w *env) {
-		racer := handler.Define[string, string]("racer", handler.NoRetry())
+		racer := handler.Define[string, string]("racer", flowfabric.Retries(0))
 		join := handler.Define[string, string]("join")
 		var mu sync.Mutex
 		causes := map[string]error{}
@@ -329,7 +330,7 @@ func TestChildrenFirst(t *testing.T) {
 				if err := set.Wait(ctx, task); err != nil {
 					return "", err
 				}
-				if _, err := slow.Result(ctx, task); !errors.Is(err, flowfabric.ErrNotTerminal) || slow.Outcome(task) != "" {
+				if _, err := slow.Result(ctx, task); !errors.Is(err, denied.NotTerminal) || slow.Outcome(task) != "" {
 					return "", fmt.Errorf("an open child: %q, %w", slow.Outcome(task), err)
 				}
 				if in == "first" {
@@ -391,7 +392,7 @@ func TestChildrenOfACancelledParent(t *testing.T) {
 func TestChildrenInAFlow(t *testing.T) {
 	servers(t, func(w *env) {
 		var repaired atomic.Bool
-		flaky := handler.Define[string, string]("flaky", handler.NoRetry())
+		flaky := handler.Define[string, string]("flaky", flowfabric.Retries(0))
 		w.start(runtime.Config{},
 			handler.Bind(flaky, func(_ context.Context, _ *handler.Task, in string) (string, error) {
 				if !repaired.Load() {
@@ -413,11 +414,11 @@ func TestChildrenInAFlow(t *testing.T) {
 		b := flow.Add(growing, "b", adult, "b")
 		one, two := w.submitFlow(sealed), w.submitFlow(growing)
 		w.flowEnds(one)
-		if s := w.snapshot(a.ID(one)); s.FailureCategory != handler.CategorySuspend || s.Attempts != 1 || !strings.Contains(s.FailureReason, "flow.Growing") {
+		if s := w.snapshot(a.ID(one)); s.FailureCategory != codes.CategorySuspend || s.Attempts != 1 || !strings.Contains(s.FailureReason, "flow.Growing") {
 			t.Errorf("sealed: %s %s after %d", s.FailureCategory, s.FailureReason, s.Attempts)
 		}
 		r := w.flowEnds(two)
-		if s := w.snapshot(b.ID(two)); r.State != flowfabric.FlowFailed || r.Members != 2 || s.FailureCategory != handler.CategoryChild || s.Attempts != 1 {
+		if s := w.snapshot(b.ID(two)); r.State != flowfabric.FlowFailed || r.Members != 2 || s.FailureCategory != codes.CategoryChild || s.Attempts != 1 {
 			t.Errorf("growing: %s, %s %s after %d", r.State, s.FailureCategory, s.FailureReason, s.Attempts)
 		}
 		repaired.Store(true)
@@ -425,7 +426,7 @@ func TestChildrenInAFlow(t *testing.T) {
 		for _, id := range []flowfabric.ExecutionID{child, b.ID(two)} {
 			w.eventually("nothing is left of the end", func() bool {
 				_, err := w.engine.ReplayExecution(w.ctx, id, engine.Replay{})
-				if err != nil && !errors.Is(err, flowfabric.ErrResolutionPending) {
+				if err != nil && !errors.Is(err, denied.ResolutionPending) {
 					t.Fatal(err)
 				}
 				return err == nil
@@ -474,7 +475,7 @@ func TestChildrenRefused(t *testing.T) {
 		a := flow.Add(f, "a", adult, "a")
 		id := w.submitFlow(f)
 		r := w.flowEnds(id)
-		if s := w.snapshot(a.ID(id)); r.State != flowfabric.FlowCompleted || s.Attempts != 3 || s.Retries != 2 || s.AttemptLog[0].Category != handler.CategorySuspend {
+		if s := w.snapshot(a.ID(id)); r.State != flowfabric.FlowCompleted || s.Attempts != 3 || s.Retries != 2 || s.AttemptLog[0].Category != codes.CategorySuspend {
 			t.Errorf("%s, %d attempts: %+v", r.State, s.Attempts, s.AttemptLog)
 		}
 		g := flow.New("g", flow.Growing())
@@ -529,12 +530,12 @@ func TestChildrenMisuse(t *testing.T) {
 		return "", nil
 	})
 	for in, want := range map[string][2]string{
-		"twice":   {handler.CategoryHandlerError, "already used in this run"},
-		"step":    {handler.CategoryHandlerError, "inside step s"},
-		"early":   {handler.CategoryHandlerError, "when the wait is over"},
-		"ignored": {handler.CategoryAwaitIgnored, "children w had asked to suspend"},
-		"mistake": {handler.CategoryHandlerError, "node d: invalid_input: a value is not valid: AnyOf without an edge"},
-		"changed": {handler.CategorySuspend, "compute them in a step"},
+		"twice":   {codes.CategoryHandlerError, "already used in this run"},
+		"step":    {codes.CategoryHandlerError, "inside step s"},
+		"early":   {codes.CategoryHandlerError, "when the wait is over"},
+		"ignored": {codes.CategoryAwaitIgnored, "children w had asked to suspend"},
+		"mistake": {codes.CategoryHandlerError, "node d: invalid_input: a value is not valid: AnyOf without an edge"},
+		"changed": {codes.CategorySuspend, "compute them in a step"},
 	} {
 		s := w.reach(w.submitKind("parent", in), codes.Failed)
 		if s.FailureCategory != want[0] || !strings.Contains(s.FailureReason, want[1]) {

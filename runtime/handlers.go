@@ -8,13 +8,14 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 // handlers finds the binding of a kind. It never changes and may be used concurrently.
 type handlers map[string]handler.Binding
 
 // newHandlers collects bindings, one per kind. It reports everything that is wrong at once: what handler.Binding.Err says of each, and
-// flowfabric.ErrDuplicateHandler with the kind that two bindings share.
+// flowfabric.ErrConfig with the kind that two bindings share.
 func newHandlers(all []handler.Binding) (handlers, error) {
 	out := make(handlers, len(all))
 	var errs []error
@@ -24,7 +25,7 @@ func newHandlers(all []handler.Binding) (handlers, error) {
 			continue
 		}
 		if _, taken := out[b.Info().Kind]; taken {
-			errs = append(errs, fmt.Errorf("binding %d: %w: %q", i, flowfabric.ErrDuplicateHandler, b.Info().Kind))
+			errs = append(errs, fmt.Errorf("binding %d: %w: %q", i, denied.DuplicateHandler, b.Info().Kind))
 			continue
 		}
 		out[b.Info().Kind] = b

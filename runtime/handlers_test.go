@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 func TestHandlers(t *testing.T) {
@@ -23,7 +24,7 @@ func TestHandlers(t *testing.T) {
 	var none *handler.Definition[string, string]
 	_, err = newHandlers([]handler.Binding{bind("a"), bind("a"), {}, handler.Bind(none, echo),
 		handler.Bind(handler.Define[string, string]("n"), handler.Plain[string, string](nil))})
-	if !errors.Is(err, flowfabric.ErrDuplicateHandler) {
+	if !errors.Is(err, denied.DuplicateHandler) {
 		t.Fatalf("got %v", err)
 	}
 	for _, part := range []string{`"a"`, "binding is empty", "definition is nil", "function for kind n is nil"} {

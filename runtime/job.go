@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
@@ -62,10 +63,10 @@ func (j *job) work() {
 		j.lost(held.Check(), "none")
 		return
 	case j.kind == nil: // its route would not be in our subscription
-		j.settle(hopeless(handler.CategoryNoHandler, "no handler for kind "+route.Kind))
+		j.settle(hopeless(codes.CategoryNoHandler, "no handler for kind "+route.Kind))
 		return
 	case held.Claim().InputLost:
-		j.settle(hopeless(handler.CategoryDecode, "the stored input is gone: its key was deleted"))
+		j.settle(hopeless(codes.CategoryDecode, "the stored input is gone: its key was deleted"))
 		return
 	}
 	ctx, cancel := j.context()
@@ -75,7 +76,7 @@ func (j *job) work() {
 	defer func() {
 		if !settled { // runtime.Goexit: a handler that ends its goroutine, as a test's FailNow does, must not keep the hold
 			j.settle(handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{
-				Category: handler.CategoryPanic, Reason: "the handler ended its goroutine (runtime.Goexit)"}})
+				Category: codes.CategoryPanic, Reason: "the handler ended its goroutine (runtime.Goexit)"}})
 		}
 	}()
 	task := taskhook.New(taskhook.Config{

@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -125,8 +126,8 @@ func (m *metrics) renewed(_ uint16, err error) {
 }
 
 func (m *metrics) leaseLost(_ flowfabric.ExecutionID, cause error) {
-	if errors.Is(cause, flowfabric.ErrLeaseRevoked) { // it matches ErrLeaseLost, too
-		cause = flowfabric.ErrLeaseRevoked
+	if errors.Is(cause, denied.LeaseRevoked) { // it matches ErrLeaseLost, too
+		cause = denied.LeaseRevoked
 	}
 	m.lost.WithLabelValues(flowfabric.CodeOf(cause)).Inc()
 }

@@ -8,6 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -19,7 +20,7 @@ type outrun struct {
 }
 
 func (o outrun) AppendFrames(context.Context, flowfabric.Fence, uint64, []stream.Frame) (engine.Appended, error) {
-	return engine.Appended{}, flowfabric.NewError("ff_append_frames", "stream_closed", string(o.state))
+	return engine.Appended{}, denied.New("ff_append_frames", "stream_closed", string(o.state))
 }
 
 // A handler whose frames are refused because the execution was cancelled is told so, and not that its lease was lost.

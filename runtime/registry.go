@@ -12,7 +12,7 @@ import (
 
 	"github.com/sourcegraph/conc"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -76,7 +76,7 @@ func (g *membership) enter(ctx context.Context) error {
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, flowfabric.ErrInstanceInUse):
+		case errors.Is(err, denied.InstanceInUse):
 			if first.IsZero() {
 				first = until
 				g.log.Warn("flowfabric: another process is registered under this instance name; if it has crashed its registration runs out, which is waited for",
@@ -185,7 +185,7 @@ func (g *membership) report(ctx context.Context, err error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch taken := errors.Is(err, flowfabric.ErrInstanceInUse); {
+	switch taken := errors.Is(err, denied.InstanceInUse); {
 	case taken && !g.taken:
 		g.taken, g.entered = true, false
 		g.log.Error("flowfabric: another process has this worker's instance name, which it took while this one was cut off; it keeps working, since leases are fenced, but the two share what is sent to the name: give every process its own Config.Instance",

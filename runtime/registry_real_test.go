@@ -9,9 +9,9 @@ import (
 	"github.com/sourcegraph/conc"
 	"go.uber.org/fx"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
@@ -82,7 +82,7 @@ func TestDuplicateInstanceEndsTheApplication(t *testing.T) {
 	provide := runtime.Provide(greet, func() *greeter { return &greeter{"hi "} })
 	var both conc.WaitGroup
 	both.Go(func() {
-		if err := runtime.Run(w.ctx, cfg, provide); !errors.Is(err, flowfabric.ErrInstanceInUse) {
+		if err := runtime.Run(w.ctx, cfg, provide); !errors.Is(err, denied.InstanceInUse) {
 			t.Errorf("Run: %v", err)
 		}
 	})
@@ -99,7 +99,7 @@ func TestDuplicateInstanceEndsTheApplication(t *testing.T) {
 		if signal := <-app.Wait(); signal.ExitCode != 1 {
 			t.Errorf("exit code %d", signal.ExitCode)
 		}
-		if err := app.Stop(w.ctx); !errors.Is(err, flowfabric.ErrInstanceInUse) {
+		if err := app.Stop(w.ctx); !errors.Is(err, denied.InstanceInUse) {
 			t.Errorf("stop: %v", err)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 // lines keeps what was logged, for tests that ask whether somebody was told, and how often.
@@ -174,7 +175,7 @@ func TestDuplicateInstanceIsRefused(t *testing.T) {
 		first := join(t, s, idle)
 		second := join(t, s, idle)
 		elapse(ttl/3 + ttl/6 + time.Second)
-		if !second.over || !errors.Is(second.err, flowfabric.ErrInstanceInUse) || second.serves() {
+		if !second.over || !errors.Is(second.err, denied.InstanceInUse) || second.serves() {
 			t.Fatalf("over %v: %v", second.over, second.err)
 		}
 		for _, part := range []string{`"w"`, "Config.Instance"} {

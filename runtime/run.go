@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
@@ -149,7 +150,7 @@ func (r *run) awaitDoorbell(ctx context.Context) {
 // fatal ends the worker on an error for which no retry can help, and reports whether it was one.
 func (r *run) fatal(err error) bool {
 	_, recounted := errors.AsType[*engine.CountsError](err)
-	if recounted || errors.Is(err, flowfabric.ErrProtocol) || errors.Is(err, flowfabric.ErrAuth) {
+	if recounted || errors.Is(err, denied.Protocol) || errors.Is(err, flowfabric.ErrAuth) {
 		r.stop(err)
 		return true
 	}

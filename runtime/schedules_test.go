@@ -20,7 +20,7 @@ import (
 // members once, and no work starts before the start of its instant.
 func TestWorkersFireSchedulesThatEnd(t *testing.T) {
 	w := newEnv(t)
-	work := handler.Define[string, string]("scheduled", handler.NoRetry())
+	work := handler.Define[string, string]("scheduled", flowfabric.Retries(0))
 	var mu sync.Mutex
 	runs := map[string]int{} // by schedule, instant and what was done
 	ended := make(chan struct{}, 100)

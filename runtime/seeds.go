@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 )
 
@@ -24,7 +24,7 @@ type tokenSeeds struct {
 func (s *tokenSeeds) signing(ctx context.Context, call func() error) error {
 	seeds := s.count.Load()
 	err := call()
-	if s.keyring == nil || !errors.Is(err, flowfabric.ErrNoTokenKeys) {
+	if s.keyring == nil || !errors.Is(err, denied.NoTokenKeys) {
 		return err
 	}
 	if again := s.again(ctx, seeds); again != nil {

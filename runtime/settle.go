@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
@@ -141,7 +142,7 @@ func (j *job) completeAndWait(result []byte) error {
 // refusedOutcome is what becomes of something that the server will never accept.
 func refusedOutcome(what string, err error) handler.Outcome {
 	return handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{
-		Category: handler.CategoryHandlerError, Reason: what + " refused: " + err.Error(), Permanent: true}}
+		Category: codes.CategoryHandlerError, Reason: what + " refused: " + err.Error(), Permanent: true}}
 }
 
 // dropped is how loudly, and in which words, the loss of a hold is told: what somebody asked for is no surprise. A nil
@@ -163,7 +164,7 @@ func dropped(cause error) (slog.Level, string) {
 // endedAs reads the cause from a refusal that outran the notice of it: the state is in its first slot. Else nil.
 func endedAs(refusal error) error {
 	if e, ok := errors.AsType[*flowfabric.Error](refusal); ok {
-		switch state, _ := flowfabric.Project(flowfabric.Code(e.Slot(0))); state.Public {
+		switch state, _ := flowfabric.Project(flowfabric.Code(denied.Slot(e, 0))); state.Public {
 		case flowfabric.Cancelled:
 			return flowfabric.ErrCancelled
 		case flowfabric.Expired:
@@ -176,8 +177,8 @@ func endedAs(refusal error) error {
 // notOurs reports an answer that says the execution is no longer held under this fence.
 func notOurs(err error) bool {
 	for _, gone := range []error{
-		flowfabric.ErrNotActive, flowfabric.ErrStaleLease, flowfabric.ErrLeaseExpired, flowfabric.ErrLeaseRevoked,
-		flowfabric.ErrNotFound, flowfabric.ErrTerminal, denied.StaleAppend, flowfabric.ErrStreamClosed,
+		denied.NotActive, denied.StaleLease, denied.LeaseExpired, denied.LeaseRevoked,
+		denied.NoExecution, denied.Terminal, denied.StaleAppend, denied.StreamClosed,
 	} {
 		if errors.Is(err, gone) {
 			return true

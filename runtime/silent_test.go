@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -225,7 +226,7 @@ func (s *silent) RegisterWorker(ctx context.Context, q engine.Registration) (eng
 	now, old := time.Now(), s.names[q.Instance]
 	alive := old.expires.After(now)
 	if alive && old.token != q.Token {
-		return engine.Registered{}, flowfabric.NewError("ff_register_worker", "instance_in_use",
+		return engine.Registered{}, denied.New("ff_register_worker", "instance_in_use",
 			strconv.FormatInt(old.expires.UnixMilli(), 10), strconv.FormatInt(old.expires.Sub(now).Milliseconds(), 10))
 	}
 	s.names[q.Instance] = enrolled{q.Token, now.Add(q.TTL)}

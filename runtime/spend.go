@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -48,7 +49,7 @@ func (j *job) shut(ctx context.Context, fence flowfabric.Fence, over *handler.Ov
 			_, err = j.jobs.store.OpenRoutes(ctx, partition, []uint64{j.route.ID})
 		}
 	}
-	if errors.Is(err, flowfabric.ErrBudgetNotFound) {
+	if errors.Is(err, denied.NoBudget) {
 		return nil // the gate finds out
 	}
 	return err

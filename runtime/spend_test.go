@@ -93,7 +93,7 @@ func (y *treasury) work(wrap func(store) store, log io.Writer, handle func(ctx c
 func (y *treasury) submit(namespace, in string, budgets ...string) flowfabric.ExecutionID {
 	y.Helper()
 	x := engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: namespace, Lane: "default", Kind: "k", Payload: []byte(`"` + in + `"`)}
-	x.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 3, Type: flowfabric.BackoffFixed, Initial: time.Millisecond, Max: time.Second}
+	x.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 3, Fixed: true, Initial: time.Millisecond, Max: time.Second}
 	for _, name := range budgets {
 		x.Gates = append(x.Gates, flowfabric.BudgetGate(name))
 	}
@@ -174,7 +174,7 @@ func TestHardBreachFailsTheExecution(t *testing.T) {
 	y.work(nil, io.Discard, spree)
 	id := y.submit("acme", "", "b")
 	s := y.reach(id, codes.Failed)
-	if s.FailureCategory != handler.CategoryOverBudget || s.Attempts != 1 || s.Retries != 0 || !strings.Contains(s.FailureReason, "budget b: 10 more tokens do not fit, 40 of 45 used") {
+	if s.FailureCategory != codes.CategoryOverBudget || s.Attempts != 1 || s.Retries != 0 || !strings.Contains(s.FailureReason, "budget b: 10 more tokens do not fit, 40 of 45 used") {
 		t.Errorf("%s after %d attempts, %d retries: %s", s.FailureCategory, s.Attempts, s.Retries, s.FailureReason)
 	}
 	frames, err := y.engine.ReadFrames(y.ctx, id, 0, stream.Cursor{}, 100)
@@ -252,7 +252,7 @@ func TestHardBreachForEver(t *testing.T) {
 	y.work(nil, io.Discard, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 		return "", task.Spend(ctx, "tokens", 46)
 	})
-	if s := y.reach(y.submit("acme", "", "b"), codes.Failed); s.FailureCategory != handler.CategoryOverBudget {
+	if s := y.reach(y.submit("acme", "", "b"), codes.Failed); s.FailureCategory != codes.CategoryOverBudget {
 		t.Errorf("it failed of %q", s.FailureCategory)
 	}
 }
@@ -431,7 +431,7 @@ func TestSharedBudget(t *testing.T) {
 	<-half
 	stopped, other := y.submit("acme", "spree", "shared"), y.submit("globex", "spree", "own")
 	s := y.reach(stopped, codes.Failed)
-	if s.FailureCategory != handler.CategoryOverBudget || !strings.Contains(s.FailureReason, "10 more tokens do not fit, 150 of 155 used") {
+	if s.FailureCategory != codes.CategoryOverBudget || !strings.Contains(s.FailureReason, "10 more tokens do not fit, 150 of 155 used") {
 		t.Errorf("%s: %s", s.FailureCategory, s.FailureReason)
 	}
 	y.reach(other, codes.Completed)

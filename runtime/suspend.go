@@ -10,6 +10,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/internal/waits"
@@ -44,9 +46,9 @@ func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, resume **sus
 	default:
 		j.logger().Error("flowfabric: the server refuses to suspend; the attempt fails", "error", err)
 		refused := refusedOutcome("suspend", err)
-		refused.Failure.Category = handler.CategorySuspend
+		refused.Failure.Category = codes.CategorySuspend
 		// Keys are configuration, which somebody may repair before the next attempt.
-		refused.Failure.Permanent = !errors.Is(err, flowfabric.ErrNoTokenKeys) && !errors.Is(err, flowfabric.ErrKidNotCurrent)
+		refused.Failure.Permanent = !errors.Is(err, denied.NoTokenKeys) && !errors.Is(err, denied.KidNotCurrent)
 		*outcome = refused
 	}
 	return false
@@ -64,7 +66,7 @@ func (j *job) suspended(q *engine.Suspension, task *handler.Task) (reply engine.
 				return err
 			})
 		})
-		if try == 3 || !errors.Is(err, flowfabric.ErrKidNotCurrent) || !waitsOf(task).Remint(q, err) {
+		if try == 3 || !errors.Is(err, denied.KidNotCurrent) || !waitsOf(task).Remint(q, err) {
 			return reply, err
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
@@ -290,9 +291,9 @@ func TestWaitMistakes(t *testing.T) {
 		return handlers[in](ctx, task, in)
 	}))
 	for name, want := range map[string][2]string{
-		"ignored":   {handler.CategoryAwaitIgnored, "wait go had asked to suspend"},
-		"in a step": {handler.CategoryHandlerError, "wait go is inside step s"},
-		"closed":    {handler.CategorySuspend, "suspend refused"},
+		"ignored":   {codes.CategoryAwaitIgnored, "wait go had asked to suspend"},
+		"in a step": {codes.CategoryHandlerError, "wait go is inside step s"},
+		"closed":    {codes.CategorySuspend, "suspend refused"},
 	} {
 		got := w.reach(w.submit(name), codes.Failed)
 		if reason := got.AttemptLog[0].Reason; got.FailureCategory != want[0] || !strings.Contains(reason, want[1]) || got.Attempts != 1 {
@@ -316,7 +317,7 @@ func TestNoTokenKeys(t *testing.T) {
 		}
 		return suspend.Await[string](ctx, task, "go")
 	}))
-	for in, category := range map[string]string{"await": handler.CategorySuspend, "pending": handler.CategoryHandlerError} {
+	for in, category := range map[string]string{"await": codes.CategorySuspend, "pending": codes.CategoryHandlerError} {
 		got := w.reach(w.submit(in, retries(1)), codes.Failed)
 		if reason := got.AttemptLog[0].Reason; got.FailureCategory != category || got.Retries != 1 || !strings.Contains(reason, suspend.EnvTokenKeys) {
 			t.Errorf("%s: %d retries, category %s, %s", in, got.Retries, got.FailureCategory, reason)
@@ -377,7 +378,7 @@ func TestForeignKeyring(t *testing.T) {
 	if err := w.start(signing(), greetBinding()).stop(); err != nil {
 		t.Fatal(err)
 	}
-	for keys, want := range map[string]error{keyB: flowfabric.ErrConfig, "A:" + strings.Repeat("c3", 32): flowfabric.ErrKeyConflict} {
+	for keys, want := range map[string]error{keyB: flowfabric.ErrConfig, "A:" + strings.Repeat("c3", 32): denied.KidConflict} {
 		worker, err := runtime.New(runtime.Config{URL: w.url, TokenKeys: keys, Logger: quiet}, greetBinding())
 		if err != nil {
 			t.Fatal(err)

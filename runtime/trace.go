@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -23,7 +24,7 @@ func (j *job) runHandler(ctx context.Context, handle handler.Handler, task *hand
 		}
 		switch {
 		case !returned: // runtime.Goexit
-			span.End(handler.CategoryPanic, "the handler ended its goroutine")
+			span.End(codes.CategoryPanic, "the handler ended its goroutine")
 		case out.Kind == handler.OutcomeFail:
 			span.Set("flowfabric.outcome", out.Kind.String())
 			span.End(out.Failure.Category, out.Failure.Reason)

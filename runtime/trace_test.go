@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	states "github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -285,7 +286,7 @@ func TestTraceOfManyAndOfTokens(t *testing.T) {
 	if !slices.ContainsFunc(resumed.links, func(l trace.Link) bool { return l.SpanContext.SpanID() == signal.at.SpanID() }) {
 		t.Errorf("links %v, want the signal's", resumed.links)
 	}
-	if _, err := c.Signal(w.ctx, suspend.Token{}, "on"); !errors.Is(err, flowfabric.ErrMissingToken) {
+	if _, err := c.Signal(w.ctx, suspend.Token{}, "on"); !errors.Is(err, denied.NoToken) {
 		t.Errorf("%v", err)
 	}
 }

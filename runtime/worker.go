@@ -37,7 +37,7 @@ type Worker struct {
 // New checks the configuration and the bindings (see [handler.Bind]) and builds a worker. Nothing is dialled.
 // Unlike the function [Run], [Worker.Run] handles no signals: give it a context of signal.NotifyContext for SIGINT and SIGTERM, as the
 // example does, or the process ends without a drain.
-// Errors wrap [flowfabric.ErrConfig], or [flowfabric.ErrDuplicateHandler] with the kind that has two handlers.
+// Errors wrap [flowfabric.ErrConfig]; one for two bindings of a kind names it.
 func New(cfg Config, bound ...handler.Binding) (*Worker, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -96,13 +96,13 @@ func both(first, second func(string, time.Duration, error)) func(string, time.Du
 //
 // The worker registers under Config.Instance before it takes work and renews that with its leases. If another process is
 // registered under the name, it waits until that registration runs out, as it does when the other has crashed; if it is
-// renewed instead, Run returns an error that wraps [flowfabric.ErrInstanceInUse]. Any other trouble with the registration
+// renewed instead, Run returns an error that wraps [flowfabric.ErrConfig]. Any other trouble with the registration
 // is logged and stops nothing: no lease depends on it.
 //
 // A store that is flushed, or comes back without its data, is booted again, and the worker goes on: it has lost all leases, declares its
 // token keys again, and takes what is submitted from then on.
 //
-// An error at the start wraps flowfabric.ErrConfig, ErrTransport, ErrAuth, ErrServerVersion or ErrProtocol; an error later wraps [flowfabric.ErrProtocol],
+// An error at the start wraps flowfabric.ErrConfig, ErrTransport, ErrAuth, ErrProtocol; an error later wraps [flowfabric.ErrProtocol],
 // [flowfabric.ErrAuth] or, when the store was made anew with other partition counts, flowfabric.ErrConfig, for which no retry can help.
 // A worker runs once.
 func (w *Worker) Run(ctx context.Context) (err error) {

@@ -17,6 +17,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -87,7 +88,7 @@ func TestFailureCategories(t *testing.T) {
 		}
 		return "", errors.New("no")
 	}))
-	for in, want := range map[any]string{"panic": handler.CategoryPanic, "goexit": handler.CategoryPanic, "error": handler.CategoryHandlerError, 7: handler.CategoryDecode} {
+	for in, want := range map[any]string{"panic": codes.CategoryPanic, "goexit": codes.CategoryPanic, "error": codes.CategoryHandlerError, 7: codes.CategoryDecode} {
 		got := w.reach(w.submit(in), codes.Failed)
 		if got.FailureCategory != want {
 			t.Errorf("%v: category %q, want %q", in, got.FailureCategory, want)
@@ -156,7 +157,7 @@ func TestAttemptTimeout(t *testing.T) {
 	if cause := <-causes; !errors.Is(cause, flowfabric.ErrAttemptTimeout) {
 		t.Errorf("cause %v", cause)
 	}
-	if got := w.reach(id, codes.Failed, codes.Expired); got.FailureCategory != handler.CategoryTimeout {
+	if got := w.reach(id, codes.Failed, codes.Expired); got.FailureCategory != codes.CategoryTimeout {
 		t.Errorf("category %q", got.FailureCategory)
 	}
 }
@@ -208,7 +209,7 @@ func TestFrameAfterTheHandler(t *testing.T) {
 	}))
 	id := w.submit("x")
 	w.reach(id, codes.Completed)
-	if err := (<-tasks).Frame(t.Context(), "token", "late"); !errors.Is(err, flowfabric.ErrTaskConsumed) {
+	if err := (<-tasks).Frame(t.Context(), "token", "late"); !errors.Is(err, denied.TaskConsumed) {
 		t.Errorf("a frame after the handler: %v, want ErrTaskConsumed", err)
 	}
 	if frames, err := w.engine.ReadFrames(w.ctx, id, 0, stream.Cursor{}, 10); err != nil || len(frames) > 0 {
@@ -257,7 +258,7 @@ func TestMiddleware(t *testing.T) {
 	}}, greetBinding())
 	ok, bad := w.submit("x"), w.submit("panic")
 	w.reach(ok, codes.Completed)
-	if got := w.reach(bad, codes.Failed); got.FailureCategory != handler.CategoryPanic {
+	if got := w.reach(bad, codes.Failed); got.FailureCategory != codes.CategoryPanic {
 		t.Errorf("category %q", got.FailureCategory)
 	}
 	if err := worker.stop(); err != nil {

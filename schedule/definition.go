@@ -7,7 +7,6 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
-	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // CatchUp says what happens to instants that nobody fired in time, because no process maintained the store.
@@ -60,13 +59,10 @@ type Definition struct {
 	Overlap Overlap       // default OverlapAllow
 	Until   time.Time     // no instant comes after it; zero: without end; 1970..9999, in whole milliseconds
 	Runs    uint64        // it is over once so many instants were submitted since its creation; 0: without end
-	Jitter  time.Duration // what an instant submits starts up to so much later, see [Definition.Start]; at most [MaxJitter], in whole milliseconds
+	Jitter  time.Duration // what an instant submits starts up to so much later, see [Definition.Start]; at most 24 h, in whole milliseconds
 	Owner   string        // who declares it, see client.Client.SyncSchedules; at most 64 bytes of printable ASCII without braces; empty: nobody
 	Item    Item
 }
-
-// MaxJitter bounds [Definition.Jitter].
-const MaxJitter = limits.MaxJitter
 
 // Next is the first instant after t; the zero time when there is none, or none before Until has passed.
 func (d Definition) Next(t time.Time) time.Time {

@@ -55,10 +55,12 @@ type TailEvent struct {
 	Trimmed uint64 // TailGap: durable frames that the server dropped
 	Missed  uint64 // TailGap: other frames that were not stored any more when this tail had fallen behind
 
-	// Reason is why the attempt ended, with TailAttemptEnd: [AttemptSucceeded] and the constants beside it; "" when unknown.
+	// Reason is why the attempt ended, with TailAttemptEnd: attempt_success, attempt_failure, attempt_cancelled, expired (its timeout
+	// or the deadline of the execution), lease_expired (its worker died or lost the lease), lease_revoked (an operator took the lease away),
+	// suspension_timeout (nothing answered in time); "" when unknown.
 	Reason string
 	// Category and Message say what went wrong, with TailAttemptEnd, TailRetry and TailEnd: the category of the failure (what the
-	// handler chose, or one of handler.CategoryPanic and the constants beside it) and its text, at most 1 KiB. With a TailEnd of one that was cancelled Message is the reason that was
+	// handler chose, or one of handler_panic and the constants beside it) and its text, at most 1 KiB. With a TailEnd of one that was cancelled Message is the reason that was
 	// given, and By says who cancelled.
 	Category, Message, By string
 	// Recorded is, with TailAttemptEnd, the sequence of the attempt's last frame that a recorded step covers: a later attempt

@@ -8,7 +8,9 @@ package stream
 type Resumption struct {
 	Run   uint32 // its number, 2 or more
 	Epoch uint64 // of its claim; two runs share one if a wait was answered before it began
-	// Reason says why the run before it stopped: [RunReleased] and the constants beside it; "" when unknown.
+	// Reason says why the run before it stopped: released (its worker handed it back, as a drain does), delayed (the
+	// handler asked for a delay), suspended (it waited, or the answer was there already), children (it waited for children, or they had ended
+	// already); "" when unknown.
 	Reason string
 	First  Cursor // its first frame
 	// Recorded is the sequence of the last frame that a recorded step covers, 0 for none. The steps of one run must run one after the other for that to

@@ -31,7 +31,7 @@ const (
 // A tail that knows the document of version n and gets the delta of version n+1 has the document of n+1.
 //
 // Errors: [flowfabric.ErrInvalidInput] for what is not one JSON object, has over 16 levels of objects, a number beyond
-// float64's range or bytes that are not UTF-8; [flowfabric.ErrSummaryTooLarge] for a new document over 256 KiB.
+// float64's range or bytes that are not UTF-8; [flowfabric.ErrPayloadTooLarge] for a new document over 256 KiB.
 func MergeSummary(document, delta []byte) ([]byte, error) {
 	return mergepatch.Apply(document, delta)
 }

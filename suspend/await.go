@@ -11,11 +11,13 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
-// Reason says why an execution waits, as dashboards show it.
+// Reason says why an execution waits, as dashboards show it: one of the constants, or paused_by_policy, paused_by_budget, step_boundary,
+// manual_pause, or waiting_for_children, which is the default of waits for children.
 type Reason string
 
 // The reasons. The default is ReasonSignal.
@@ -25,11 +27,6 @@ const (
 	ReasonCallback   Reason = "waiting_for_callback"
 	ReasonToolResult Reason = "waiting_for_tool_result"
 	ReasonReview     Reason = "waiting_for_operator_review"
-	ReasonPolicy     Reason = "paused_by_policy"
-	ReasonBudget     Reason = "paused_by_budget"
-	ReasonStep       Reason = "step_boundary"
-	ReasonPause      Reason = "manual_pause"
-	ReasonChildren   Reason = "waiting_for_children" // the default of waits for children, see package flow
 )
 
 // Behaviour is what happens when a wait lasts longer than [Within] allows. No retry policy applies.
@@ -118,8 +115,8 @@ func waitsOf(t Task) (waits, error) {
 // top, and this Await returns the answer. name is 1..128 bytes of printable ASCII, unique within a run.
 //
 // Errors: flowfabric.ErrWaitTimeout after [Within] with OnTimeout([Resume]); ErrNoSignal when an operator resumed the
-// execution without one; ErrInvalidInput for a name, key or option out of bounds, a duplicate, or a wait inside a step;
-// ErrCondition; ErrTaskConsumed after the handler returned; the context's cause. On a worker without token keys the execution
+// execution without one; ErrInvalidInput for a name, key or option out of bounds, a duplicate, a condition that cannot
+// be met, or a wait inside a step; code task_consumed after the handler returned; the context's cause. On a worker without token keys the execution
 // fails for good, category suspend_refused (flowfabric.ErrNoTokenKeys). A payload that does not decode is returned as
 // such each time; what to do about it is the handler's decision.
 func Await[T any](ctx context.Context, t Task, name string, opts ...Option) (T, error) {
@@ -223,8 +220,8 @@ func Resumed(t Task) (r Result, ok bool) {
 // with OnTimeout([Remind]) and wait on its key again. key is 1..128 bytes of printable ASCII. The token of a waitpoint that is closed
 // is the zero Token if its key is no longer configured: nobody needs it.
 //
-// Errors: flowfabric.ErrNoTokenKeys when no token key is configured, or not the one that signed a waitpoint that is still open; ErrWaitpointLimit beyond 64 open ones; ErrInvalidInput;
-// ErrStepLimit; ErrLeaseLost; ErrTransport; the context's cause.
+// Errors: flowfabric.ErrNoTokenKeys when no token key is configured, or not the one that signed a waitpoint that is still open; ErrLimit beyond 64 open ones, and when
+// the execution has recorded all steps that it may; ErrInvalidInput; ErrLeaseLost; ErrTransport; the context's cause.
 func Pending(ctx context.Context, t Task, key string, life time.Duration) (Token, error) {
 	p, err := waitsOf(t)
 	if err != nil {
@@ -243,7 +240,7 @@ func Pending(ctx context.Context, t Task, key string, life time.Duration) (Token
 // flowfabric.ErrWaitpointClosed. What had come is not used. The waitpoint's step records it, so in later runs Close does nothing. Pending keeps returning the token,
 // and a wait on the key fails the execution for good, category suspend_refused. Closing what an answered wait has closed is no error.
 //
-// Errors: flowfabric.ErrInvalidInput for a key that Pending has not opened in this execution, or inside a step; ErrLeaseLost; ErrTransport; ErrTaskConsumed after the
+// Errors: flowfabric.ErrInvalidInput for a key that Pending has not opened in this execution, or inside a step; ErrLeaseLost; ErrTransport; code task_consumed after the
 // handler returned; the context's cause.
 func Close(ctx context.Context, t Task, key string) error {
 	p, err := waitsOf(t)
@@ -308,7 +305,7 @@ func want(name string, cond Condition, o options) (*waithook.Wanted, error) {
 	case o.named != "":
 		return nil, fmt.Errorf("%w: the option Named is for Await; narrow a condition with Condition.Named", flowfabric.ErrInvalidInput)
 	case cond.op == 'T' && o.within <= 0:
-		return nil, fmt.Errorf("%w: timeout_only_without_deadline: Timeout needs Within", flowfabric.ErrCondition)
+		return nil, fmt.Errorf("%w: timeout_only_without_deadline: Timeout needs Within", denied.Condition)
 	case o.within < 0 || o.within > limits.MaxDelay:
 		return nil, fmt.Errorf("%w: Within is %v, want 1ms to ten years, or 0 for ever", flowfabric.ErrInvalidInput, o.within)
 	case o.delay < 0 || o.delay > limits.MaxResumeDelay:
@@ -320,7 +317,7 @@ func want(name string, cond Condition, o options) (*waithook.Wanted, error) {
 		return nil, fmt.Errorf("%w: OnTimeout is %q, want Fail, Cancel, Expire, Resume, Remind, Notice or Escalate", flowfabric.ErrInvalidInput, string(o.behaviour))
 	}
 	switch o.reason {
-	case ReasonSignal, ReasonApproval, ReasonCallback, ReasonToolResult, ReasonReview, ReasonPolicy, ReasonBudget, ReasonStep, ReasonPause, ReasonChildren:
+	case ReasonSignal, ReasonApproval, ReasonCallback, ReasonToolResult, ReasonReview, "paused_by_policy", "paused_by_budget", "step_boundary", "manual_pause", "waiting_for_children":
 	default:
 		return nil, fmt.Errorf("%w: Because is %q, want one of the Reason constants", flowfabric.ErrInvalidInput, string(o.reason))
 	}

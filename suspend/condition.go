@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -91,7 +92,7 @@ const (
 	maxSlots        = 256 // names of all lists together
 )
 
-// compile checks a condition and writes it in the form of lua/lib/condition.lua. The error wraps ErrCondition and names the
+// compile checks a condition and writes it in the form of lua/lib/condition.lua. The error wraps ErrInvalidInput and names the
 // part by its path.
 func (c Condition) compile() (text string, keys []string, err error) {
 	if c.op == 'O' || c.op == 'T' {
@@ -114,7 +115,7 @@ func (c Condition) compile() (text string, keys []string, err error) {
 }
 
 func bad(path, format string, args ...any) error {
-	return fmt.Errorf("%w: %s: %s", flowfabric.ErrCondition, path, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s: %s", denied.Condition, path, fmt.Sprintf(format, args...))
 }
 
 // add writes one part after its members and returns its number.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -97,7 +98,7 @@ func TestConditionsThatAreRefused(t *testing.T) {
 		"key with separator":   {Signal("a\x1e"), "waitpoint key has control character 0x1e at 1"},
 	} {
 		text, keys, err := x.cond.compile()
-		if !errors.Is(err, flowfabric.ErrCondition) || !strings.Contains(err.Error(), x.says) || text != "" || keys != nil {
+		if !errors.Is(err, denied.Condition) || !strings.Contains(err.Error(), x.says) || text != "" || keys != nil {
 			t.Errorf("%s: %q %v, %.300v; want %q", what, text, keys, err, x.says)
 		}
 	}
@@ -121,16 +122,16 @@ func TestOptionsOfAWait(t *testing.T) {
 		says string
 	}{
 		"defaults":             {Signal("a"), nil, nil, ""},
-		"ten years":            {Signal("a"), []Option{Within(limits.MaxDelay), OnTimeout(Escalate), Because(ReasonPause), ResumeAfter(limits.MaxResumeDelay)}, nil, ""},
+		"ten years":            {Signal("a"), []Option{Within(limits.MaxDelay), OnTimeout(Escalate), Because("manual_pause"), ResumeAfter(limits.MaxResumeDelay)}, nil, ""},
 		"timeout":              {Timeout(), []Option{Within(1)}, nil, ""},
-		"timeout without":      {Timeout(), nil, flowfabric.ErrCondition, "timeout_only_without_deadline"},
+		"timeout without":      {Timeout(), nil, denied.Condition, "timeout_only_without_deadline"},
 		"negative":             {Signal("a"), []Option{Within(-1)}, flowfabric.ErrInvalidInput, "Within is -1ns"},
 		"more than ten years":  {Signal("a"), []Option{Within(limits.MaxDelay + 1)}, flowfabric.ErrInvalidInput, "want 1ms to ten years"},
 		"delay negative":       {Signal("a"), []Option{ResumeAfter(-1)}, flowfabric.ErrInvalidInput, "ResumeAfter is -1ns"},
 		"delay of 31 days":     {Signal("a"), []Option{ResumeAfter(31 * 24 * time.Hour)}, flowfabric.ErrInvalidInput, "want 0..30 days"},
 		"unknown behaviour":    {Signal("a"), []Option{OnTimeout("explode")}, flowfabric.ErrInvalidInput, `OnTimeout is "explode"`},
 		"unknown reason":       {Signal("a"), []Option{Because("unknown")}, flowfabric.ErrInvalidInput, `Because is "unknown"`},
-		"the condition itself": {AllOf(), nil, flowfabric.ErrCondition, "allof_empty_members"},
+		"the condition itself": {AllOf(), nil, denied.Condition, "allof_empty_members"},
 	} {
 		w, err := want("w", x.cond, applied(x.opts))
 		if !errors.Is(err, x.want) || (err == nil) != (w != nil) || err != nil && !strings.Contains(err.Error(), x.says) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 // What is accepted is the one text of its token; what is refused is not repeated.
@@ -22,7 +23,7 @@ func FuzzParseToken(f *testing.F) {
 			t.Errorf("%q reads as %q", text, token.Reveal())
 		case err == nil && (token.IsZero() || token.Waitpoint() == [16]byte{} && !strings.Contains(text, "00000000-0000-0000-0000-000000000000")):
 			t.Errorf("%q reads as nothing", text)
-		case err != nil && err != flowfabric.ErrInvalidToken && err != flowfabric.ErrMissingToken:
+		case err != nil && err != flowfabric.ErrInvalidToken && err != denied.NoToken:
 			t.Errorf("%q: %v", text, err)
 		}
 		if again, err2 := ParseToken(token.Reveal()); err == nil && (err2 != nil || again != token) {

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
@@ -212,7 +213,7 @@ func TestTextsAreComplete(t *testing.T) {
 	see(postForm(with(&desk{effect: waithook.EffectUnmatched}), form("choice", "reject"), "text/html"))
 	see(postJSON(h, asJSON(t, "token", token.Reveal(), "payload", 1), "Accept", "text/html"))
 	for _, code := range []string{"token_expired", "waitpoint_closed", "signal_limit_exceeded", "payload_too_large", "corrupt", "transport"} {
-		see(postForm(with(&desk{err: flowfabric.NewError("fake", code)}), form("choice", "approve"), "text/html"))
+		see(postForm(with(&desk{err: denied.New("fake", code)}), form("choice", "approve"), "text/html"))
 	}
 	see(get.to(with(&clerk{d, token, Asked{Answer: stored("approve", "", Answer{"approve", "c", "b"})}})))
 	for _, err := range []error{nil, ErrSignIn, errors.New("no")} {

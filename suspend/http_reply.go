@@ -10,6 +10,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 // reply is an answer, for people and for programs.
@@ -141,12 +142,12 @@ func (x *exchange) deliver(t Token, s SentSignal) (Delivered, *reply) {
 	if err == nil {
 		return d, nil
 	}
-	if errors.Is(err, flowfabric.ErrInvalidInput) {
+	if errors.Is(err, denied.Input) {
 		// The signal was checked before it was sent. So the server says what this waitpoint wants of it, or the caller in between
 		// says that there is no such partition, which only a token that opens nothing can name.
 		if answer, ok := errors.AsType[*flowfabric.Error](err); ok {
 			x.h.log(t, http.StatusBadRequest, err)
-			return d, x.invalid(answer.Slot(0))
+			return d, x.invalid(denied.Slot(answer, 0))
 		}
 		err = flowfabric.ErrInvalidToken
 	}
@@ -165,17 +166,17 @@ func (x *exchange) failed(t Token, err error) *reply {
 	}
 	var a *reply
 	switch {
-	case is(flowfabric.ErrInvalidToken, flowfabric.ErrMissingToken):
+	case is(denied.Token, denied.NoToken):
 		a = x.unauthorized()
 	case is(flowfabric.ErrTokenExpired):
 		a = x.refused(http.StatusUnauthorized, flowfabric.CodeOf(err), func(t Texts) (string, string) { return t.ExpiredLink, t.AskForNew })
-	case is(flowfabric.ErrWaitpointClosed, flowfabric.ErrNotSignalable):
+	case is(denied.WaitpointClosed, denied.NotSignalable):
 		a = x.closed(x.h.cfg.ClosedStatus)
-	case is(flowfabric.ErrSignalLimit):
+	case is(denied.SignalLimit):
 		a = x.refused(http.StatusTooManyRequests, flowfabric.CodeOf(err), func(t Texts) (string, string) { return t.TooManyAnswers, t.NothingMore })
-	case is(flowfabric.ErrPayloadTooLarge):
+	case is(denied.PayloadTooLarge):
 		a = x.tooLarge()
-	case is(flowfabric.ErrInvalidInput):
+	case is(denied.Input):
 		a = x.invalid(strings.TrimPrefix(err.Error(), flowfabric.ErrInvalidInput.Error()+": "))
 	case flowfabric.ClassOf(err) == flowfabric.ClassBug:
 		a = x.refused(http.StatusInternalServerError, "internal", func(t Texts) (string, string) { return t.Wrong, t.TryLater })

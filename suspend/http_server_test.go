@@ -28,7 +28,7 @@ import (
 
 const keys = "k1:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
-var release = handler.Define[string, suspend.Answer]("release", handler.NoRetry())
+var release = handler.Define[string, suspend.Answer]("release", flowfabric.Retries(0))
 
 // desk is a worker that asks for a release, a client, and the web server where people answer.
 type desk struct {

@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
@@ -231,7 +232,7 @@ func TestHeadersOfEveryAnswer(t *testing.T) {
 func TestRefusalsAreByteIdentical(t *testing.T) {
 	token := aToken(t)
 	other := strings.Replace(token.Reveal(), "1.", "63.", 1)
-	refusal := func(code string) *desk { return &desk{err: flowfabric.NewError("fake", code)} }
+	refusal := func(code string) *desk { return &desk{err: denied.New("fake", code)} }
 	never := func() *desk { return &desk{err: errors.New("the store was asked")} }
 	far := &desk{err: fmt.Errorf("ff_deliver_signal: %w: partition 63 of 4", flowfabric.ErrInvalidInput)}
 	for _, accept := range []string{"text/html", typeJSON} {
@@ -306,7 +307,7 @@ func TestStatusOfEachError(t *testing.T) {
 				detail = "source: this waitpoint wants one"
 			}
 			var log bytes.Buffer
-			h := HTTPHandler(HTTPConfig{Deliver: &desk{err: fmt.Errorf("signal %s: %w", token.Execution(), flowfabric.NewError("fake", code, detail))},
+			h := HTTPHandler(HTTPConfig{Deliver: &desk{err: fmt.Errorf("signal %s: %w", token.Execution(), denied.New("fake", code, detail))},
 				Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 			v := postJSON(h, asJSON(t, "token", token.Reveal(), "payload", 1), "Accept", accept)
 			says := want.body
@@ -328,7 +329,7 @@ func TestStatusOfEachError(t *testing.T) {
 			}
 		}
 	}
-	h := HTTPHandler(HTTPConfig{Deliver: &desk{err: flowfabric.NewError("fake", "waitpoint_closed", "resumed", "1000")}, ClosedStatus: 409, Logger: quiet})
+	h := HTTPHandler(HTTPConfig{Deliver: &desk{err: denied.New("fake", "waitpoint_closed", "resumed", "1000")}, ClosedStatus: 409, Logger: quiet})
 	if v := postJSON(h, asJSON(t, "token", token.Reveal(), "payload", 1)); v.Code != 409 || v.body != `{"status":"closed"}`+"\n" {
 		t.Errorf("with ClosedStatus: %d %s", v.Code, v.body)
 	}
@@ -681,7 +682,7 @@ func TestRefusedTokensAreTold(t *testing.T) {
 	if postJSON(h, body); log.Len() > 0 {
 		t.Errorf("a good token: %s", log.String())
 	}
-	d.err = flowfabric.NewError("fake", "invalid_token")
+	d.err = denied.New("fake", "invalid_token")
 	for range 5 {
 		postJSON(h, body)
 	}

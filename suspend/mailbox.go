@@ -91,8 +91,8 @@ func receive(ctx context.Context, t Task, mailbox string, o options) (Message, e
 // Drain takes what is in a mailbox now, up to 100 messages and 128 KiB of them, the first that came first, without waiting; none is no error.
 // It is a receipt like [Receive], and what it returned is kept, also that there was nothing: later runs get the same.
 //
-// Errors: flowfabric.ErrInvalidInput for the mailbox, or inside a step; ErrStepLimit; ErrUnflushed; ErrLeaseLost; ErrTransport;
-// ErrTaskConsumed after the handler returned; the context's cause.
+// Errors: flowfabric.ErrInvalidInput for the mailbox, or inside a step; ErrLimit; code unflushed; ErrLeaseLost; ErrTransport;
+// code task_consumed after the handler returned; the context's cause.
 func Drain(ctx context.Context, t Task, mailbox string) ([]Message, error) {
 	p, name, _, err := receipt(ctx, t, mailbox)
 	var messages []Message

@@ -8,25 +8,11 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// WaitpointState is where a waitpoint is in its life.
-type WaitpointState string
-
-// The states of a waitpoint.
-const (
-	WaitpointPending WaitpointState = "pending"
-	WaitpointActive  WaitpointState = "active"
-	WaitpointClosed  WaitpointState = "closed"
-	WaitpointExpired WaitpointState = "expired"
-)
-
-// Open reports whether the waitpoint takes signals.
-func (s WaitpointState) Open() bool { return s == WaitpointPending || s == WaitpointActive }
-
 // Waitpoint is a waitpoint as anybody may see it: never its token, nor what would do in its stead.
 type Waitpoint struct {
 	ID           uuid.UUID
 	Key          string
-	State        WaitpointState
+	State        string // pending (opened before its wait), active, closed or expired
 	Kid          string // of the key its token is signed with
 	Fingerprint  string // of the token, 16 hex digits
 	CreatedAt    time.Time
@@ -40,6 +26,9 @@ type Waitpoint struct {
 	CloseReason  string
 	RefusedAt    time.Time // the second in which a token was last refused for it; zero: not lately. A partition remembers its last 256
 }
+
+// Open reports whether the waitpoint takes signals.
+func (w Waitpoint) Open() bool { return w.State == "pending" || w.State == "active" }
 
 // Record is the current suspension of an execution, or its last one.
 type Record struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
@@ -43,11 +44,11 @@ func (t Token) text() string {
 // macDigits is how long the MAC of a token is in hex.
 const macDigits = 2 * sha256.Size
 
-// ParseToken reads what [Token.Reveal] gave. flowfabric.ErrMissingToken for an empty text, ErrInvalidToken for one that no
+// ParseToken reads what [Token.Reveal] gave. flowfabric.ErrInvalidToken for an empty text, ErrInvalidToken for one that no
 // token has; neither error contains the text.
 func ParseToken(text string) (Token, error) {
 	if text == "" {
-		return Token{}, flowfabric.ErrMissingToken
+		return Token{}, denied.NoToken
 	}
 	parts := strings.SplitN(text, ".", 4)
 	if len(parts) != 4 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 func TestATokenReadsBack(t *testing.T) {
@@ -55,7 +56,7 @@ func TestTokensThatAreNone(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := ParseToken(""); err != flowfabric.ErrMissingToken {
+	if _, err := ParseToken(""); err != denied.NoToken {
 		t.Errorf("empty: %v", err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 // Names are looked through for every signal, so that there is a limit to all of them together.
@@ -20,7 +20,7 @@ func TestNamesOfAllLists(t *testing.T) {
 	if _, _, err := lists(4).compile(); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := lists(5).compile(); !errors.Is(err, flowfabric.ErrCondition) || !strings.Contains(err.Error(), "256") {
+	if _, _, err := lists(5).compile(); !errors.Is(err, denied.Condition) || !strings.Contains(err.Error(), "256") {
 		t.Error(err)
 	}
 }

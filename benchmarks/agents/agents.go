@@ -40,9 +40,9 @@ type size struct{ Turns, Deltas int }
 // The kinds of executions: an agent, the handler beside it, and an agent whose handler runs twice, the second time without doing anything. The result of the last is
 // how many nanoseconds the second run took.
 var (
-	looping  = handler.Define[size, int64]("looping", handler.NoRetry())
-	bare     = handler.Define[size, int64]("bare", handler.NoRetry())
-	recalled = handler.Define[size, int64]("recalled", handler.NoRetry())
+	looping  = handler.Define[size, int64]("looping", flowfabric.Retries(0))
+	bare     = handler.Define[size, int64]("bare", flowfabric.Retries(0))
+	recalled = handler.Define[size, int64]("recalled", flowfabric.Retries(0))
 )
 
 // Run measures and writes a table.

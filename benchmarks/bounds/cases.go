@@ -282,7 +282,7 @@ func dense(b *bench) {
 			b.no(err)
 			var again []flowfabric.ExecutionID
 			for i, a := range answers {
-				if errors.Is(a.Err, flowfabric.ErrResolutionPending) {
+				if errors.Is(a.Err, flowfabric.ErrState) {
 					again = append(again, left[i])
 				} else {
 					b.no(a.Err)

@@ -6,9 +6,11 @@ import (
 	"slices"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // graph is a flow that is put together.
@@ -25,12 +27,12 @@ func (b *bench) flow() *graph {
 
 func (b *bench) item(id flowfabric.ExecutionID) engine.NewExecution {
 	return engine.NewExecution{ID: id, Namespace: "default", Lane: "default", Kind: "bench",
-		Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry(), MaxReplays: 10}, Payload: []byte("0123456789abcdef")}
+		Policy: flowfabric.Policy{Retry: valid.DefaultRetry(), MaxReplays: 10}, Payload: []byte("0123456789abcdef")}
 }
 
 type option func(*engine.FlowMember)
 
-func anyOf(m *engine.FlowMember)      { m.Policy = flowfabric.AnyOf }
+func anyOf(m *engine.FlowMember)      { m.Policy = codes.AnyOf }
 func cancelRest(m *engine.FlowMember) { m.CancelRest = true }
 
 // named gives every edge an input.

@@ -26,6 +26,7 @@ import (
 
 	"github.com/sourcegraph/conc"
 
+	"github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -43,7 +44,7 @@ type Options struct {
 	Idle    int    // workers that wait for work
 }
 
-var talks = handler.Define[int, string]("talks", handler.NoRetry())
+var talks = handler.Define[int, string]("talks", flowfabric.Retries(0))
 
 type bench struct {
 	ctx    context.Context

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // The partitions lie on the primaries of a real cluster as the model says, and so do their calls.
@@ -50,7 +51,7 @@ func TestPartitionsLieWhereAClusterPutsThem(t *testing.T) {
 			before := calls()
 			for p := range partitions {
 				if _, err := e.CreateExecutions(t.Context(), uint16(p), []engine.NewExecution{{ID: flowfabric.NewExecutionID(uint16(p)),
-					Namespace: "default", Lane: "default", Kind: "bench", Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}}}); err != nil {
+					Namespace: "default", Lane: "default", Kind: "bench", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -19,6 +19,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // many is how many of each are made.
@@ -314,7 +315,7 @@ func (m *constants) create(ctx context.Context, n int) error {
 		all = all[len(part):]
 		for i := range part {
 			part[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "bench",
-				Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}, Payload: make([]byte, 256)}
+				Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}, Payload: make([]byte, 256)}
 		}
 		out, err := m.e.CreateExecutions(ctx, 0, part)
 		if err != nil {

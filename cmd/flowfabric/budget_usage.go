@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 // reported is an admission.Reported for --json.
@@ -210,7 +211,7 @@ detach it first, or what is created there waits too.`,
 			return a.removeGate(ctx, flowfabric.BudgetGate(args[0]), force, func(o *admin.Admin) error {
 				removed, err := o.RemoveBudget(ctx, args[0])
 				if err == nil && !removed {
-					err = fmt.Errorf("remove budget %q: %w", args[0], flowfabric.ErrBudgetNotFound)
+					err = fmt.Errorf("remove budget %q: %w", args[0], denied.NoBudget)
 				}
 				return err
 			})

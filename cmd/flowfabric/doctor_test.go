@@ -116,9 +116,9 @@ func TestExitCodeOf(t *testing.T) {
 	}{
 		{nil, exitOK}, {errors.New("disk"), exitFailed}, {flowfabric.ErrCorrupt, exitFailed}, {denied.Reply, exitFailed},
 		{usage("x"), exitUsage}, {flowfabric.ErrConfig, exitUsage}, {flowfabric.ErrInvalidInput, exitUsage}, {flowfabric.ErrPayloadTooLarge, exitUsage},
-		{flowfabric.ErrNotFound, exitNotFound}, {flowfabric.ErrScheduleNotFound, exitNotFound}, {flowfabric.ErrWorkerNotFound, exitNotFound},
+		{flowfabric.ErrNotFound, exitNotFound}, {denied.NoSchedule, exitNotFound}, {denied.NoWorker, exitNotFound},
 		{flowfabric.ErrTerminal, exitRefused}, {flowfabric.ErrLaneClosed, exitRefused}, {flowfabric.ErrPartitionFrozen, exitRefused},
-		{flowfabric.ErrIdempotencyConflict, exitRefused}, {flowfabric.ErrReplaysExhausted, exitRefused}, {flowfabric.ErrOutOfMemory, exitRefused},
+		{denied.Idempotency, exitRefused}, {denied.ReplaysExhausted, exitRefused}, {flowfabric.ErrOutOfMemory, exitRefused},
 		{flowfabric.ErrTransport, exitUnreachable}, {flowfabric.ErrAuth, exitDenied}, {flowfabric.ErrFailed, exitOutcome},
 		{flowfabric.ErrProtocol, exitFailed}, {errUnhealthy, exitFailed},
 		{&commandError{flowfabric.ErrTransport, errTimeout}, exitTimeout}, {&commandError{flowfabric.ErrTransport, errInterrupted}, exitInterrupted},

@@ -49,9 +49,9 @@ type env struct {
 }
 
 var (
-	echo   = handler.Define[map[string]any, map[string]any]("echo", handler.NoRetry())
-	broken = handler.Define[map[string]any, map[string]any]("broken", handler.NoRetry())
-	ask    = handler.Define[map[string]any, suspend.Answer]("ask", handler.NoRetry())
+	echo   = handler.Define[map[string]any, map[string]any]("echo", flowfabric.Retries(0))
+	broken = handler.Define[map[string]any, map[string]any]("broken", flowfabric.Retries(0))
+	ask    = handler.Define[map[string]any, suspend.Answer]("ask", flowfabric.Retries(0))
 )
 
 // newEnv boots a store of four partitions and fills it.

@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 // Exit codes. They are part of the interface: scripts depend on them.
@@ -47,16 +48,14 @@ var exits = []exit{
 	{exitDenied, "the server refused user name, password or permission", []error{flowfabric.ErrAuth}},
 	{exitUnreachable, "the server could not be reached or did not answer", []error{flowfabric.ErrTransport}},
 	{exitNotFound, "there is no such execution, flow, waitpoint, worker, schedule, budget or quota (any more)",
-		[]error{flowfabric.ErrNotFound, flowfabric.ErrResultPurged, flowfabric.ErrWaitpointNotFound, flowfabric.ErrSessionNotFound,
-			flowfabric.ErrWorkerNotFound, flowfabric.ErrScheduleNotFound, flowfabric.ErrFlowNotFound,
-			flowfabric.ErrBudgetNotFound, flowfabric.ErrQuotaNotFound}},
+		[]error{flowfabric.ErrNotFound, flowfabric.ErrResultPurged}},
 	{exitRefused, "refused: its state does not allow it",
-		[]error{flowfabric.ErrIdempotencyConflict, flowfabric.ErrReplayNotAllowed, flowfabric.ErrKeyConflict, flowfabric.ErrGraceTooShort,
-			flowfabric.ErrKidNotCurrent, flowfabric.ErrInvalidToken, flowfabric.ErrTokenExpired, flowfabric.ErrFlowCancelled, flowfabric.ErrFlowSealed,
-			flowfabric.ErrBudgetConflict, flowfabric.ErrQuotaConflict, errAttached}},
+		[]error{denied.Idempotency, denied.ReplayNotAllowed, denied.KidConflict, denied.GraceTooShort,
+			denied.KidNotCurrent, flowfabric.ErrInvalidToken, flowfabric.ErrTokenExpired, denied.FlowCancelled, denied.FlowSealed,
+			denied.BudgetConflict, denied.QuotaConflict, errAttached}},
 	{exitUsage, "called or configured wrongly", []error{errUsage, flowfabric.ErrConfig}},
 	{exitFailed, "failed for another reason; doctor and audit: something is wrong; some partitions failed",
-		[]error{errUnhealthy, client.ErrPartiallyCancelled, flowfabric.ErrProtocol, flowfabric.ErrServerVersion, flowfabric.ErrNoTokenKeys}},
+		[]error{errUnhealthy, client.ErrPartiallyCancelled, flowfabric.ErrProtocol, denied.ServerVersion, flowfabric.ErrNoTokenKeys}},
 }
 
 // errUsage marks a command line that makes no sense; errTimeout and errInterrupted say that the command's own context ended;

@@ -208,7 +208,7 @@ type flowNode struct {
 	FailureCategory string                 `json:"failure_category,omitempty"`
 	StartedAt       time.Time              `json:"started_at,omitzero"`
 	EndedAt         time.Time              `json:"ended_at,omitzero"`
-	Policy          flowfabric.GroupPolicy `json:"policy,omitempty"`
+	Policy          string                 `json:"policy,omitempty"`
 	K               int                    `json:"k,omitempty"`
 	Edges           []flowEdge             `json:"edges,omitempty"`
 }

@@ -130,7 +130,7 @@ func init() {
 // graphs submits two flows: <open>, of which nothing runs, and <broken>, whose first node has failed.
 func (w *env) graphs() {
 	w.Helper()
-	report := handler.Define[map[string]any, map[string]any]("report", handler.NoRetry())
+	report := handler.Define[map[string]any, map[string]any]("report", flowfabric.Retries(0))
 	for _, name := range []string{"open", "broken"} {
 		f := flow.New("report", flow.Unsealed(), flowfabric.Tags(map[string]string{"team.name": "sea"}))
 		a := flow.Add(f, "a", report, map[string]any{"n": 1})

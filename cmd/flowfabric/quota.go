@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -369,7 +370,7 @@ what is created there waits too.`,
 			return a.removeGate(ctx, flowfabric.QuotaGate(args[0]), force, func(o *admin.Admin) error {
 				removed, err := o.RemoveQuota(ctx, args[0])
 				if err == nil && !removed {
-					err = fmt.Errorf("remove quota %q: %w", args[0], flowfabric.ErrQuotaNotFound)
+					err = fmt.Errorf("remove quota %q: %w", args[0], denied.NoQuota)
 				}
 				return err
 			})

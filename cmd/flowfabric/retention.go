@@ -5,6 +5,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // outcomes are the ends that have a retention of their own, in the order in which they are shown.
@@ -38,7 +39,7 @@ func parseRetention(values []string) (map[flowfabric.PublicState]time.Duration, 
 // retentions puts what was parsed into a policy.
 func retentions(said map[flowfabric.PublicState]time.Duration) (r flowfabric.Retentions, err error) {
 	for outcome, d := range said {
-		kept, ok := r.With(outcome, d)
+		kept, ok := valid.WithRetention(r, outcome, d)
 		if !ok {
 			return r, usage("retention of %q, want completed, failed, cancelled or expired", string(outcome))
 		}
@@ -50,8 +51,8 @@ func retentions(said map[flowfabric.PublicState]time.Duration) (r flowfabric.Ret
 // effective fills in the defaults.
 func effective(r flowfabric.Retentions) flowfabric.Retentions {
 	for _, outcome := range outcomes {
-		if r.Of(outcome) == 0 {
-			r, _ = r.With(outcome, usualRetention.Of(outcome))
+		if valid.RetentionOf(r, outcome) == 0 {
+			r, _ = valid.WithRetention(r, outcome, valid.RetentionOf(usualRetention, outcome))
 		}
 	}
 	return r
@@ -63,7 +64,7 @@ func keeps(r flowfabric.Retentions) string {
 	if all == usualRetention {
 		suffix = " (default)"
 	}
-	if all == flowfabric.RetainAll(all.Completed) {
+	if all == valid.RetainAll(all.Completed) {
 		return span(all.Completed) + suffix
 	}
 	if all.Failed == all.Cancelled && all.Failed == all.Expired {

@@ -13,7 +13,9 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
@@ -349,7 +351,7 @@ func (f putFlags) definition(namespace string) (schedule.Definition, error) {
 	if err != nil {
 		return d, err
 	}
-	retry := flowfabric.DefaultRetry()
+	retry := valid.DefaultRetry()
 	if retry.MaxRetries = f.retries; f.retries == 0 {
 		retry = flowfabric.RetryPolicy{}
 	}
@@ -394,7 +396,7 @@ func schedulesRemoveCommand(a *app) *cobra.Command {
 			return a.operate(ctx, func(o *admin.Admin) error {
 				removed, err := o.RemoveSchedule(ctx, args[0], nil)
 				if err == nil && !removed {
-					err = fmt.Errorf("remove schedule %q: %w", args[0], flowfabric.ErrScheduleNotFound)
+					err = fmt.Errorf("remove schedule %q: %w", args[0], denied.NoSchedule)
 				}
 				if err != nil {
 					return err

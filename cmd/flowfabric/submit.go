@@ -114,7 +114,7 @@ func (a *app) submit(ctx context.Context, cmd *cobra.Command, kind string, f sub
 	}
 	retry := handler.Retry(f.retries, time.Second, time.Minute)
 	if f.retries == 0 {
-		retry = handler.NoRetry()
+		retry = flowfabric.Retries(0)
 	}
 	definition := handler.Define[[]byte, []byte](kind, retry, flowfabric.Timeout(f.attempt))
 	c, err := a.client(ctx, mayBoot)
@@ -193,7 +193,7 @@ func (f submitFlags) options(cmd *cobra.Command) ([]client.SubmitOption, error) 
 		return nil, err
 	}
 	for outcome, d := range kept {
-		opts = append(opts, flowfabric.RetentionOf(outcome, d))
+		opts = append(opts, flowfabric.Retention(d, outcome))
 	}
 	if f.until != "" {
 		t, err := time.Parse(time.RFC3339, f.until)

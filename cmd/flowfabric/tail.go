@@ -121,7 +121,7 @@ type waitView struct {
 func newWaitView(r *suspend.Record) *waitView {
 	v := &waitView{Name: r.Name, Reason: r.Reason, TimeoutAt: utc(r.TimeoutAt)}
 	for _, w := range r.Waitpoints {
-		if w.State.Open() {
+		if w.Open() {
 			v.Waitpoints = append(v.Waitpoints, w.Key)
 		}
 	}

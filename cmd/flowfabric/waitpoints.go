@@ -42,7 +42,7 @@ with and a fingerprint are shown, never the token. What people are asked follows
 				rows := make([][]any, len(found))
 				for i, w := range found {
 					out[i] = newWaitpoint(w)
-					if w.Suspension == asked.ID && w.State.Open() {
+					if w.Suspension == asked.ID && w.Open() {
 						out[i].Question = q
 					}
 					rows[i] = []any{w.Key, w.State, w.ID, w.Signals, w.Matched, instant(w.CreatedAt), instant(w.ExpiresAt), instant(w.ClosedAt), w.CloseReason}
@@ -68,20 +68,20 @@ with and a fingerprint are shown, never the token. What people are asked follows
 
 // waitpoint is an suspend.Waitpoint for --json.
 type waitpoint struct {
-	ID           uuid.UUID              `json:"waitpoint"`
-	Key          string                 `json:"key"`
-	State        suspend.WaitpointState `json:"state"`
-	Kid          string                 `json:"kid,omitempty"`
-	Fingerprint  string                 `json:"token_fingerprint,omitempty"`
-	CreatedAt    time.Time              `json:"created_at,omitzero"`
-	ActivatedAt  time.Time              `json:"activated_at,omitzero"`
-	ExpiresAt    time.Time              `json:"expires_at,omitzero"`
-	Signals      int                    `json:"signals"`
-	Matched      int                    `json:"matched"`
-	LastSignalAt time.Time              `json:"last_signal_at,omitzero"`
-	ClosedAt     time.Time              `json:"closed_at,omitzero"`
-	CloseReason  string                 `json:"close_reason,omitempty"`
-	Question     *suspend.Question      `json:"question,omitempty"` // of an open one, if its wait has one
+	ID           uuid.UUID         `json:"waitpoint"`
+	Key          string            `json:"key"`
+	State        string            `json:"state"`
+	Kid          string            `json:"kid,omitempty"`
+	Fingerprint  string            `json:"token_fingerprint,omitempty"`
+	CreatedAt    time.Time         `json:"created_at,omitzero"`
+	ActivatedAt  time.Time         `json:"activated_at,omitzero"`
+	ExpiresAt    time.Time         `json:"expires_at,omitzero"`
+	Signals      int               `json:"signals"`
+	Matched      int               `json:"matched"`
+	LastSignalAt time.Time         `json:"last_signal_at,omitzero"`
+	ClosedAt     time.Time         `json:"closed_at,omitzero"`
+	CloseReason  string            `json:"close_reason,omitempty"`
+	Question     *suspend.Question `json:"question,omitempty"` // of an open one, if its wait has one
 }
 
 func newWaitpoint(w suspend.Waitpoint) waitpoint {

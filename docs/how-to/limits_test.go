@@ -64,7 +64,7 @@ func careful() []handler.Middleware {
 }
 
 func TestLocalLimits(t *testing.T) {
-	mail := handler.Define[Draft, Article]("mail", handler.NoRetry())
+	mail := handler.Define[Draft, Article]("mail", flowfabric.Retries(0))
 	ctx, c := start(t, runtime.Config{Middleware: careful()}, handler.Bind(mail, func(context.Context, *handler.Task, Draft) (Article, error) { return Article{"sent"}, nil }))
 	exec, err := client.Submit(ctx, c, mail, Draft{"tides"})
 	must(t, err)

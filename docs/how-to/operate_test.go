@@ -14,7 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
-var Print = handler.Define[int, string]("print", handler.NoRetry())
+var Print = handler.Define[int, string]("print", flowfabric.Retries(0))
 
 // replayFailed runs again what failed in the last hour for want of ink.
 func replayFailed(ctx context.Context, a *admin.Admin, lane string) (n int, err error) {

@@ -117,7 +117,7 @@ func Example() {
 	again, err := client.Submit(ctx, c, SendInvoice, in, InvoiceKey(in))
 	fmt.Println("the same one:", again.ID() == exec.ID(), again.Duplicate(), err)
 	_, err = client.Submit(ctx, c, SendInvoice, Invoice{Number: 17, To: "bert@example.com"}, InvoiceKey(in))
-	fmt.Println("another payload under its key:", errors.Is(err, flowfabric.ErrIdempotencyConflict))
+	fmt.Println("another payload under its key:", errors.Is(err, flowfabric.ErrConflict))
 
 	known, err := client.AttachKey(ctx, c, SendInvoice, "invoice-17") // whoever knows the key, as long as the execution is retained
 	if err != nil {
@@ -168,7 +168,7 @@ func TestSubmitInvoice(t *testing.T) {
 		}
 		w.Sleep(10 * time.Minute)
 		s, err := exec.Get(t.Context())
-		if err != nil || s.State.Public != flowfabric.Expired || s.Attempts != 6 || s.FailureCategory != handler.CategoryTimeout || s.Priority != 100 {
+		if err != nil || s.State.Public != flowfabric.Expired || s.Attempts != 6 || s.FailureCategory != "attempt_timeout" || s.Priority != 100 {
 			t.Errorf("%s after %d attempts, %s, priority %d: %v", s.State.Public, s.Attempts, s.FailureCategory, s.Priority, err)
 		}
 		if first := s.StartedAt.Sub(began); first < time.Minute || first > time.Minute+2*time.Second {

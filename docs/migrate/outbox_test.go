@@ -178,7 +178,7 @@ func TestRelayRefused(t *testing.T) {
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := Relay(ctx, db, c); n != 2 || !errors.Is(err, flowfabric.ErrIdempotencyConflict) {
+	if n, err := Relay(ctx, db, c); n != 2 || !errors.Is(err, flowfabric.ErrConflict) {
 		t.Errorf("relayed %d, %v", n, err)
 	}
 	if len(store.outbox) != 1 || store.outbox[0].key != "invoice-0" {

@@ -157,9 +157,9 @@ func (s *site) fail(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, flowfabric.ErrInvalidInput):
 		status = http.StatusBadRequest
-	case errors.Is(err, flowfabric.ErrNotFound), errors.Is(err, flowfabric.ErrBudgetNotFound):
+	case errors.Is(err, flowfabric.ErrNotFound), errors.Is(err, flowfabric.ErrNotFound):
 		status = http.StatusNotFound
-	case errors.Is(err, flowfabric.ErrBudgetConflict):
+	case errors.Is(err, flowfabric.ErrConflict):
 		status = http.StatusConflict
 	}
 	s.log.Warn("chat: a request failed", slog.Any("error", err))

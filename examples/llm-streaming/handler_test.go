@@ -80,7 +80,7 @@ func TestHandleRefusesBadPrompts(t *testing.T) {
 	for _, in := range []Prompt{{Text: " ", MaxTokens: 1}, {Text: "x"}, {Text: "x", MaxTokens: maxTokens + 1}} {
 		model := &counting{}
 		r := fftest.Run(t, Generate, NewGenerator(model).Handle, in)
-		r.WantFailure(handler.CategoryHandlerError)
+		r.WantFailure("handler_error")
 		r.WantAttempts(flowfabric.AttemptInitial)
 		if model.parts != 0 {
 			t.Errorf("%+v: the model was asked", in)

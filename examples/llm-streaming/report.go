@@ -20,11 +20,11 @@ func kept(shown *stream.Transcript) Kept {
 func lost(event stream.TailEvent) string {
 	attempt := fmt.Sprintf("attempt %d ", event.Attempt+1)
 	switch event.Reason {
-	case stream.AttemptSucceeded:
+	case "attempt_success":
 		return ""
-	case stream.AttemptLeaseExpired:
+	case "lease_expired":
 		return "the lease of " + attempt + "ran out; waiting for another worker"
-	case stream.AttemptFailed:
+	case "attempt_failure":
 		return attempt + "failed"
 	}
 	return attempt + "ended: " + event.Reason

@@ -11,7 +11,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/examples/corpus"
 	"github.com/flowfabric/flowfabric-go/fftest"
-	"github.com/flowfabric/flowfabric-go/handler"
 )
 
 // Every word of the corpus is in one part, and the parts are of about the same size.
@@ -55,7 +54,7 @@ func TestFlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	reduce, _ := s.Node(last.Name())
-	if s.Members != parts+1 || s.Edges != parts || reduce.Group.Policy != flowfabric.Quorum || reduce.Group.K != enough || !reduce.Group.CancelRest {
+	if s.Members != parts+1 || s.Edges != parts || reduce.Group.Policy != "quorum" || reduce.Group.K != enough || !reduce.Group.CancelRest {
 		t.Errorf("%d members, %d edges; the last is %+v", s.Members, s.Edges, reduce.Group)
 	}
 }
@@ -85,7 +84,7 @@ func TestFaults(t *testing.T) {
 	}
 	heard = nil
 	r = fftest.Run(t, CountWords, counter(&heard).Handle, Part{broken, "never"})
-	r.WantFailure(handler.CategoryHandlerError)
+	r.WantFailure("handler_error")
 	r.WantAttempts(flowfabric.AttemptInitial)
 	if len(heard) != 1 || !errors.Is(heard[0], errDamaged) {
 		t.Errorf("heard %v", heard)

@@ -177,7 +177,7 @@ func (j *job) takeBack(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_, err := j.flow.Cancel(ctx, flowfabric.CancelAll, flowfabric.Reason("the demo was interrupted"))
-	if errors.Is(err, flowfabric.ErrFlowTerminal) {
+	if errors.Is(err, flowfabric.ErrTerminal) {
 		return nil
 	}
 	return err

@@ -37,7 +37,7 @@ func TestFlow(t *testing.T) {
 		t.Errorf("nodes %q with %d edges", f.Nodes(), s.Edges)
 	}
 	last, _ := s.Node(publish.Name())
-	if last.Group.Policy != flowfabric.AnyOf || !last.Group.CancelRest || len(last.Edges) != 3 {
+	if last.Group.Policy != "any" || !last.Group.CancelRest || len(last.Edges) != 3 {
 		t.Errorf("the last node is %+v", last)
 	}
 }
@@ -50,7 +50,7 @@ func TestRacerStreams(t *testing.T) {
 	r.WantResult(Answer{Provider: "tortoise", Text: "Why should we live", Tokens: 4})
 	r.WantFrames(frameToken, "Why", " should", " we", " live")
 
-	fftest.Run(t, Ask, racer.Handle, Question{"How?", "fox", 4}).WantFailure(handler.CategoryHandlerError)
+	fftest.Run(t, Ask, racer.Handle, Question{"How?", "fox", 4}).WantFailure("handler_error")
 }
 
 // A racer that is cancelled in the middle of its answer hears of it where it is.
@@ -85,7 +85,7 @@ func TestRacerIsCutOff(t *testing.T) {
 
 func TestNothingToPublish(t *testing.T) {
 	r := fftest.Run(t, Publish, first, Headline{"How?"})
-	r.WantFailure(handler.CategoryHandlerError)
+	r.WantFailure("handler_error")
 	r.WantAttempts(flowfabric.AttemptInitial)
 }
 

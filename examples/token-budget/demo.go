@@ -255,7 +255,7 @@ func (d *show) takeBack(ctx context.Context, jobs []job) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	for _, j := range jobs {
-		if err := j.Cancel(ctx, flowfabric.Reason("the demo is over")); err != nil && !errors.Is(err, flowfabric.ErrTerminal) && !errors.Is(err, flowfabric.ErrNotActive) {
+		if err := j.Cancel(ctx, flowfabric.Reason("the demo is over")); err != nil && !errors.Is(err, flowfabric.ErrTerminal) && !errors.Is(err, flowfabric.ErrState) {
 			d.log.Warn("not cancelled", "execution", j.Execution.ID().String(), "error", err)
 		}
 	}

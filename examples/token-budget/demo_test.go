@@ -16,7 +16,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
-	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -139,7 +138,7 @@ func TestHandler(t *testing.T) {
 	budget := admission.Budget{Name: "b", OnHard: admission.HardFail, Limits: map[string]admission.Limit{dimension: {Hard: 7}}}
 	g := &Generator{pace: time.Second}
 	r := fftest.Run(t, Generate, g.Handle, Prompt{Book: "alice", Tokens: 20}, fftest.Budgets(budget))
-	r.WantFailure(handler.CategoryOverBudget)
+	r.WantFailure("budget_exceeded")
 	if got := r.Spent["b"][dimension]; got != 7 {
 		t.Errorf("%d %s spent, want 7", got, dimension)
 	}

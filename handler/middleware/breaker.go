@@ -13,6 +13,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
 // Breaker says when work is kept from a service that fails. The zero value is ready to use.
@@ -55,7 +56,7 @@ func Unwell(out handler.Outcome) bool {
 		return false
 	}
 	switch out.Failure.Category {
-	case handler.CategoryDecode, handler.CategoryNoHandler, handler.CategoryAwaitIgnored, handler.CategorySuspend, handler.CategoryChild, handler.CategoryOverBudget:
+	case codes.CategoryDecode, codes.CategoryNoHandler, codes.CategoryAwaitIgnored, codes.CategorySuspend, codes.CategoryChild, codes.CategoryOverBudget:
 		return false
 	}
 	return true

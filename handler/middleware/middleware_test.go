@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
@@ -214,7 +215,7 @@ func TestProbes(t *testing.T) {
 // A panic of middleware below counts, and goes on.
 func TestBreakerPanics(t *testing.T) {
 	h := CircuitBreaker(Breaker{Failures: 1, Logger: slog.New(slog.DiscardHandler)})(func(context.Context, *handler.Task) handler.Outcome { panic("boom") })
-	if out := handler.Recover()(h)(t.Context(), task("mail")); out.Kind != handler.OutcomeFail || out.Failure.Category != handler.CategoryPanic {
+	if out := handler.Recover()(h)(t.Context(), task("mail")); out.Kind != handler.OutcomeFail || out.Failure.Category != codes.CategoryPanic {
 		t.Errorf("%+v", out)
 	}
 	if out := h(t.Context(), task("mail")); out.Kind != handler.OutcomeDelay {
@@ -247,7 +248,7 @@ func TestWhatCountsAsAFailure(t *testing.T) {
 			t.Errorf("%v: %v, want %v", c.err, got, c.want)
 		}
 	}
-	for _, category := range []string{handler.CategoryDecode, handler.CategoryNoHandler, handler.CategoryAwaitIgnored, handler.CategorySuspend, handler.CategoryChild, handler.CategoryOverBudget} {
+	for _, category := range []string{codes.CategoryDecode, codes.CategoryNoHandler, codes.CategoryAwaitIgnored, codes.CategorySuspend, codes.CategoryChild, codes.CategoryOverBudget} {
 		if Unwell(handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{Category: category}}) {
 			t.Errorf("%s counts", category)
 		}

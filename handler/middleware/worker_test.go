@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/handler/middleware"
@@ -17,7 +18,7 @@ import (
 // On a real worker: never more starts in a window than allowed, everything is done in the end, and no retry is used up.
 func TestRateLimitOnAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		send := handler.Define[int, int]("send", handler.NoRetry())
+		send := handler.Define[int, int]("send", flowfabric.Retries(0))
 		starts := make(chan time.Time, 100)
 		asides := make(chan time.Duration, 1000)
 		w := fftest.New(t, runtime.Config{Middleware: []handler.Middleware{

@@ -11,6 +11,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -383,7 +384,7 @@ func (p *pass) checkHolds(ctx context.Context, by map[uint16][]engine.Hold) (tex
 // failed is a gate that is not there, or could not be asked: nothing runs. That the caller went away closes nothing.
 func failed(ctx context.Context, gate flowfabric.Gate, err error) Refusal {
 	switch {
-	case errors.Is(err, flowfabric.ErrBudgetNotFound) || errors.Is(err, flowfabric.ErrQuotaNotFound):
+	case errors.Is(err, denied.NoBudget) || errors.Is(err, denied.NoQuota):
 		return Refusal{Kind: RefusedNotFound, Gate: gate, For: missingPause}
 	case errors.Is(ctx.Err(), context.Canceled):
 		return Refusal{}

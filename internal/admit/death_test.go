@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -69,7 +70,7 @@ func (s *steps) live(p *process) error {
 		if s.done() {
 			return nil
 		}
-		if _, err := s.e.RenewSession(s.ctx, 0, k.session, leaseTTL, 0); err != nil && !errors.Is(err, flowfabric.ErrLeaseExpired) {
+		if _, err := s.e.RenewSession(s.ctx, 0, k.session, leaseTTL, 0); err != nil && !errors.Is(err, denied.LeaseExpired) {
 			return err
 		}
 		s.advance(3 * time.Second)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -148,7 +148,7 @@ func (d *delivery) releaseUsage(ctx context.Context, items []engine.Refund) (fai
 }
 
 // absent tells that there is no such partition, so nothing that could be told.
-func absent(err error) bool { return errors.Is(err, flowfabric.ErrPartitionMissing) }
+func absent(err error) bool { return errors.Is(err, denied.PartitionMissing) }
 
 // batches groups items by recipient, in order, at most a call's worth in each.
 func batches[T any](items []T, whose func(T) recipient) (out [][]T) {

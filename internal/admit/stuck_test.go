@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
@@ -22,7 +23,7 @@ type frozen struct {
 
 func (f frozen) ReleaseHolds(ctx context.Context, items []engine.Released) (int, []engine.Waiter, error) {
 	if items[0].Quota == f.quota {
-		return 0, nil, flowfabric.NewError("test", "partition_frozen", "")
+		return 0, nil, denied.New("test", "partition_frozen", "")
 	}
 	return f.Engine.ReleaseHolds(ctx, items)
 }

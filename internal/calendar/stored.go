@@ -89,7 +89,7 @@ func withDefaults(d schedule.Definition) schedule.Definition {
 }
 
 // Validate checks everything but what only the server knows. The errors wrap flowfabric.ErrInvalidInput,
-// ErrInvalidPolicy, ErrInvalidTagKey or ErrInvalidCapabilities and name the field.
+// denied.Policy, denied.TagKey or denied.Capabilities and name the field.
 func Validate(d schedule.Definition) error {
 	d = withDefaults(d)
 	if err := d.Spec.Err(); err != nil {
@@ -107,7 +107,7 @@ func Validate(d schedule.Definition) error {
 		return bad("until %s, want 1970 to 9999 in whole milliseconds", d.Until.Format(time.RFC3339Nano))
 	case d.Runs > maxRuns:
 		return bad("%d runs, want at most %d", d.Runs, uint64(maxRuns))
-	case d.Jitter < 0 || d.Jitter > schedule.MaxJitter || d.Jitter%time.Millisecond != 0:
+	case d.Jitter < 0 || d.Jitter > limits.MaxJitter || d.Jitter%time.Millisecond != 0:
 		return bad("jitter %s, want 0..24h in whole milliseconds", d.Jitter)
 	case x.Nodes < 0 || x.Nodes > maxNodes:
 		return bad("a flow of %d nodes, want at most %d", x.Nodes, maxNodes)

@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/calendar"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
@@ -18,7 +19,7 @@ func TestStoredForm(t *testing.T) {
 	full := item()
 	full.Capabilities, full.Priority, full.Deadline, full.Creator, full.Digest = []string{"b", "a", "b"}, 7, time.Hour, "me", "d"
 	full.Tags = map[string]string{"a.b": "c", "d.e": "f"}
-	full.Policy = flowfabric.Policy{Retry: flowfabric.DefaultRetry(), AttemptTimeout: time.Minute}
+	full.Policy = flowfabric.Policy{Retry: valid.DefaultRetry(), AttemptTimeout: time.Minute}
 	gated := item()
 	gated.Gates = []flowfabric.Gate{flowfabric.QuotaGate("gpu"), flowfabric.BudgetGate("acme"), flowfabric.QuotaGate("gpu")}
 	for _, d := range []schedule.Definition{

@@ -17,9 +17,10 @@ type Package struct {
 
 // levels is the spine: a package imports only from levels before its own.
 var levels = [][]string{
-	{"lua", "internal/limits", "internal/codes", "internal/option", "internal/ids", "internal/trail", "internal/prose"},
+	{"lua", "internal/fault", "internal/limits", "internal/codes", "internal/option", "internal/ids", "internal/trail", "internal/prose"},
 	{"."},
-	{"internal/valid", "internal/denied"},
+	{"internal/denied"},
+	{"internal/valid"},
 	{"internal/library", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "internal/mergepatch", "internal/tailpos", "internal/waithook", "schedule"},
 	{"suspend", "admission", "lease", "internal/calendar"},
 	{"stream"},

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -251,5 +252,23 @@ var Three engine.Claim
 	}
 	if got := surfaceBreaches(found, []byte("a 6\nb 1\nall 7\n")); len(got) != 6 {
 		t.Errorf("a package that grew: %q", got)
+	}
+	many := map[string]exports{"a": {count: most}, "b": {count: 1}}
+	if got := surfaceBreaches(many, written(many)); len(got) != 1 || !strings.Contains(got[0], strconv.Itoa(most+1)) {
+		t.Errorf("more than there may be: %q", got)
+	}
+}
+
+// Methods of interfaces of the standard library are not counted, in their exact form alone.
+func TestStandardMethodsAreNotCounted(t *testing.T) {
+	for method, want := range map[string]int{
+		"Error() string": 1, "Unwrap() error": 1, "Unwrap() []error": 1, "Is(target error) bool": 1, "String() string": 1, "MarshalText() ([]byte, error)": 1,
+		"MarshalText() (text []byte, err error)": 1, "UnmarshalText(text []byte) error": 1, "ServeHTTP(w http.ResponseWriter, q *http.Request)": 1, "LogValue() slog.Value": 1,
+		"Format(s fmt.State, verb rune)": 1, "String(width int) string": 2, "Is(other T) bool": 2, "Error() error": 2, "Close() error": 2,
+	} {
+		found, err := exported(fstest.MapFS{"a/a.go": {Data: []byte("package a\n\ntype T struct{}\n\nfunc (T) " + method + " { panic(0) }\n")}})
+		if err != nil || found["a"].count != want {
+			t.Errorf("%s: the type and its method count %d (%v), want %d", method, found["a"].count, err, want)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"go/types"
 	"io/fs"
 	"maps"
 	"path"
@@ -14,9 +15,59 @@ import (
 	"strings"
 )
 
-// surface says how many identifiers each public package exports. What users must learn grows only on purpose: `go run ./internal/check -exported`
-// writes the file, and a reviewer sees the number change.
+// surface says how many identifiers each public package exports: its functions, types, methods, constants and variables, but for methods of
+// the interfaces in standard, which nobody has to learn or calls by name. What users must learn grows only on purpose: `go run
+// ./internal/check -exported` writes the file, and a reviewer sees the number change.
 const surface = "internal/check/exported.txt"
+
+// most is how many identifiers all public packages may export together: see docs/adr/0062-how-many-names.md. It may fall, and must not grow.
+const most = 875
+
+// standard are the methods by which a type fits an interface of the standard library: error with errors.Is and errors.As, fmt, encoding,
+// log/slog and net/http. They do what that interface says, and the library or the language calls them. They are not counted when they have
+// exactly this form.
+var standard = map[string]string{
+	"Error":         "func() string",
+	"Is":            "func(error) bool",
+	"Unwrap":        "func() error",
+	"String":        "func() string",
+	"GoString":      "func() string",
+	"Format":        "func(fmt.State, rune)",
+	"MarshalText":   "func() ([]byte, error)",
+	"UnmarshalText": "func([]byte) error",
+	"MarshalJSON":   "func() ([]byte, error)",
+	"UnmarshalJSON": "func([]byte) error",
+	"LogValue":      "func() slog.Value",
+	"ServeHTTP":     "func(http.ResponseWriter, *http.Request)",
+}
+
+// fits tells whether a method is one of standard, or the Unwrap of several errors.
+func fits(method *ast.FuncDecl) bool {
+	form := shape(method.Type)
+	return standard[method.Name.Name] == form || method.Name.Name == "Unwrap" && form == "func() []error"
+}
+
+// shape is the type of a function without the names of parameters and results.
+func shape(f *ast.FuncType) string {
+	list := func(fields *ast.FieldList) (all []string) {
+		if fields == nil {
+			return nil
+		}
+		for _, field := range fields.List {
+			all = append(all, slices.Repeat([]string{types.ExprString(field.Type)}, max(1, len(field.Names)))...)
+		}
+		return all
+	}
+	results := list(f.Results)
+	text := "func(" + strings.Join(list(f.Params), ", ") + ")"
+	switch len(results) {
+	case 0:
+		return text
+	case 1:
+		return text + " " + results[0]
+	}
+	return text + " (" + strings.Join(results, ", ") + ")"
+}
 
 // exports are the exported names of a package, and those that mention a type of an internal package, which no user can name.
 type exports struct {
@@ -69,7 +120,7 @@ type scanner struct {
 func (s *scanner) declaration(d ast.Decl) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
-		if d.Name.IsExported() && (d.Recv == nil || receiver(d.Recv.List[0].Type).IsExported()) {
+		if d.Name.IsExported() && (d.Recv == nil || receiver(d.Recv.List[0].Type).IsExported() && !fits(d)) {
 			s.counted(d.Name, d.Type)
 		}
 	case *ast.GenDecl:
@@ -155,6 +206,13 @@ func written(found map[string]exports) []byte {
 func surfaceBreaches(found map[string]exports, file []byte) (breaches []string) {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		breaches = append(breaches, found[name].internal...)
+	}
+	sum := 0
+	for _, e := range found {
+		sum += e.count
+	}
+	if sum > most {
+		breaches = append(breaches, fmt.Sprintf("the public packages export %d identifiers, and may export %d: users must learn each of them", sum, most))
 	}
 	now := written(found)
 	if bytes.Equal(now, file) {

@@ -30,7 +30,7 @@ type Draft struct{ Topic string }
 
 type Verdict struct{ Text string }
 
-var Write = handler.Define[Draft, Verdict]("write-article", handler.NoRetry())
+var Write = handler.Define[Draft, Verdict]("write-article", flowfabric.Retries(0))
 
 // Open starts an embedded server of its own with a client and an engine for the worker's part.
 func Open(t *testing.T) (context.Context, *client.Client, *engine.Engine) {

@@ -50,7 +50,7 @@ type answer struct{ Index, Frames int }
 
 // streaming takes a durable step and then writes numbered frames for a tenth of a second. It has no retries, so a failure
 // of any kind shows.
-var streaming = handler.Define[job, answer]("cluster-stream", handler.NoRetry())
+var streaming = handler.Define[job, answer]("cluster-stream", flowfabric.Retries(0))
 
 // env is a cluster of one test, an engine and a client on it, and plain clients that look past them.
 type env struct {

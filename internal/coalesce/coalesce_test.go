@@ -14,6 +14,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/storetest"
@@ -173,7 +174,7 @@ func TestErrorsArePerItem(t *testing.T) {
 		f.Gate = make(chan struct{})
 		f.Refuse = func(x engine.NewExecution) error {
 			if string(x.Payload) == "bad" {
-				return flowfabric.NewError("fake", "too_many_routes")
+				return denied.New("fake", "too_many_routes")
 			}
 			return nil
 		}
@@ -187,7 +188,7 @@ func TestErrorsArePerItem(t *testing.T) {
 		if good.err != nil || also.err != nil {
 			t.Errorf("the neighbours of a refused item failed: %v, %v", good.err, also.err)
 		}
-		if !errors.Is(bad.err, flowfabric.ErrTooManyRoutes) {
+		if !errors.Is(bad.err, denied.TooManyRoutes) {
 			t.Errorf("refused item: %v, want ErrTooManyRoutes", bad.err)
 		}
 	})
@@ -319,7 +320,7 @@ func TestGivesUpAfterTheTimeout(t *testing.T) {
 
 func TestFinalErrorsAreNotRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
-		f.Fail = func(context.Context, int) error { return flowfabric.NewError("fake", "out_of_memory") }
+		f.Fail = func(context.Context, int) error { return denied.New("fake", "out_of_memory") }
 		_, err := c.Submit(t.Context(), sub("a"))
 		if _, unknown := errors.AsType[*unknownError](err); unknown || !errors.Is(err, flowfabric.ErrOutOfMemory) {
 			t.Errorf("error %v, want ErrOutOfMemory with a known outcome", err)
@@ -473,7 +474,7 @@ func TestKeyedSubmitsMeet(t *testing.T) {
 		if again.err != nil || again.ID != first.ID || !again.Duplicate {
 			t.Errorf("same payload: %+v, want a duplicate of %s", again, first.ID)
 		}
-		if !errors.Is(other.err, flowfabric.ErrIdempotencyConflict) {
+		if !errors.Is(other.err, denied.Idempotency) {
 			t.Errorf("different payload: %v, want ErrIdempotencyConflict", other.err)
 		}
 		if beside.err != nil || far.err != nil || plain.err != nil {

@@ -138,7 +138,7 @@ func itemError(sub *Submission, created engine.Created) error {
 	if err == nil {
 		return nil
 	}
-	if sub.Key != nil && errors.Is(err, flowfabric.ErrIdempotencyConflict) {
+	if sub.Key != nil && errors.Is(err, denied.Idempotency) {
 		err = link.InWords(fmt.Sprintf("idempotency_conflict: key %q names an execution with another payload", sub.Key.Text), err)
 	}
 	return fmt.Errorf("submit %s: %w", created.ID, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 )
@@ -406,7 +407,7 @@ var auditFlowScenarios = []scenario{
 					if n%2 == 0 {
 						_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "")
 						if err != nil && ctx.Err() == nil {
-							w.is(err, flowfabric.ErrFlowTerminal)
+							w.is(err, denied.FlowTerminal)
 						}
 					}
 					w.tickOnce()

@@ -333,7 +333,7 @@ var auditGateScenarios = []scenario{
 // auditAll audits the partitions of executions, budgets and quotas.
 func (g *gates) auditAll(repair bool) maintain.AuditReport {
 	g.Helper()
-	r, err := maintain.Audit(g.ctx, maintain.AuditConfig{Engine: g.e, Repair: repair})
+	r, err := maintain.Audit(g.ctx, maintain.AuditConfig{Engine: g.e, Repair: repair, Partitions: []uint16{g.p}, Gates: true})
 	g.no(err)
 	g.no(r.Gates.Err)
 	return r

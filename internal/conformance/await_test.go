@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
@@ -546,24 +547,24 @@ var awaitScenarios = []scenario{
 		_, err := other.e.PurgeExecution(other.ctx, purged, 24*time.Hour)
 		w.no(err)
 		w.refuses("purged", flowfabric.ErrResultPurged, purged.UUID().String(), func() error { return check(purged) })
-		w.is(check(x.id), flowfabric.ErrSelfEdge)
+		w.is(check(x.id), denied.SelfEdge)
 		w.is(check(flowfabric.MakeExecutionID(partitions, nobody.UUID())), flowfabric.ErrInvalidInput)
-		w.refuses("itself", flowfabric.ErrSelfEdge, "a", func() error {
+		w.refuses("itself", denied.SelfEdge, "a", func() error {
 			return w.e.WaitOthers(w.ctx, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Others: []engine.ChildOutcome{{ID: x.id, Node: "a", Attempt: -1}}})
 		})
 		there := other.waiter()
 		there.waits(engine.WaitAll, map[string]flowfabric.ExecutionID{"x": x.id})
-		w.is(check(there.id), flowfabric.ErrCycle)
+		w.is(check(there.id), denied.Cycle)
 		f := w.family()
 		f.wait(engine.WaitAll, true, "kid")
 		kid := f.child(f.parent, "wait", "kid").ID
 		_, err = w.e.CheckAwaited(w.ctx, kid, []flowfabric.ExecutionID{f.parent})
-		w.is(err, flowfabric.ErrCycle)
+		w.is(err, denied.Cycle)
 		var many []engine.ChildOutcome
 		for i := range 1001 {
 			many = append(many, engine.ChildOutcome{ID: flowfabric.NewExecutionID(other.p), Node: fmt.Sprint("n", i), Attempt: -1})
 		}
-		w.is(w.e.WaitOthers(w.ctx, x.fence, engine.ChildWait{Name: "many", Mode: engine.WaitAll, Others: many}), flowfabric.ErrFanIn)
+		w.is(w.e.WaitOthers(w.ctx, x.fence, engine.ChildWait{Name: "many", Mode: engine.WaitAll, Others: many}), denied.FanIn)
 		a := other.create(lane("popular"))
 		other.set("HSET", other.k.Core(a.UUID()), "aw", "1")
 		args := []string{"HSET", other.k.Awaiting(a.UUID())}
@@ -571,7 +572,7 @@ var awaitScenarios = []scenario{
 			args = append(args, "1."+flowfabric.NewExecutionID(1).UUID().String(), "1.0")
 		}
 		other.set(args...)
-		w.refuses("1,001 waiters", flowfabric.ErrFanIn, a.UUID().String()+" 1000 executions wait for it", func() error { return check(a) })
+		w.refuses("1,001 waiters", denied.FanIn, a.UUID().String()+" 1000 executions wait for it", func() error { return check(a) })
 		other.cancel(a)
 		same(w, "told all", len(other.hash(other.k.Awaiting(a.UUID()))), 0)
 		other.reset()

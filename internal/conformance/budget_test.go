@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
@@ -128,7 +129,7 @@ var budgetScenarios = []scenario{
 		strict := g.budget(func(b *admission.Budget) { b.StrictDimensions = true })
 		g.still(strict, "an unknown dimension", func() {
 			_, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: strict, Key: "k", Amounts: map[string]int64{"tokens": 1, "other": 1}})
-			w.is(err, flowfabric.ErrUnknownDimension)
+			w.is(err, denied.Dimension)
 		})
 	}},
 	{name: "of 200 concurrent reports against a limit of 100, exactly 100 are accepted", run: func(w *env) {
@@ -190,9 +191,9 @@ var budgetScenarios = []scenario{
 		same(w, "used once", g.spent(b, "tokens"), 50)
 		g.still(b, "a conflict", func() {
 			_, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k", Amounts: tokens(21)})
-			w.is(err, flowfabric.ErrIdempotencyConflict)
+			w.is(err, denied.Idempotency)
 			_, err = g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k", Amounts: tokens(20), Execution: flowfabric.NewExecutionID(w.p)})
-			w.is(err, flowfabric.ErrIdempotencyConflict)
+			w.is(err, denied.Idempotency)
 		})
 		g.advance(24*time.Hour - time.Minute)
 		same(w, "for a day", g.spend(b, "k", tokens(20)).Replayed, true)
@@ -254,9 +255,9 @@ var budgetScenarios = []scenario{
 		refuses("invalid_input", proto, "no name", "", "0", "0", "k", "1", "tokens", "1")
 		g.still(b, "negative amounts", func() {
 			_, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k", Amounts: tokens(-1)})
-			w.is(err, flowfabric.ErrInvalidDelta)
+			w.is(err, denied.Delta)
 			_, err = g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k", Amounts: tokens(1 << 53)})
-			w.is(err, flowfabric.ErrInvalidDelta)
+			w.is(err, denied.Delta)
 		})
 	}},
 	{name: "totals are exact up to 2^53-1, and larger ones are refused", run: func(w *env) {
@@ -264,7 +265,7 @@ var budgetScenarios = []scenario{
 		b := g.budget(func(b *admission.Budget) { b.Limits = hardLimit(0) })
 		g.still(b, "a larger total", func() {
 			_, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k", Amounts: tokens(123456789012345678)})
-			w.is(err, flowfabric.ErrInvalidDelta)
+			w.is(err, denied.Delta)
 		})
 		g.spend(b, "1", tokens(123456789012345))
 		g.spend(b, "2", tokens(1<<53-1-123456789012345))
@@ -273,9 +274,9 @@ var budgetScenarios = []scenario{
 		same(w, "stored", text, "9007199254740991")
 		same(w, "read", g.spent(b, "tokens"), 1<<53-1)
 		_, err = g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "3", Amounts: tokens(1)})
-		w.is(err, flowfabric.ErrInvalidDelta)
+		w.is(err, denied.Delta)
 		_, _, err = g.e.AdjustBudget(w.ctx, b, tokens(1), "op", "")
-		w.is(err, flowfabric.ErrInvalidDelta)
+		w.is(err, denied.Delta)
 	}},
 	{name: "calls on a missing budget or quota are refused and create nothing", run: func(w *env) {
 		g := newGates(w)
@@ -283,7 +284,7 @@ var budgetScenarios = []scenario{
 		for _, name := range []string{never, never + "2", b + "x"} {
 			about := func(what string, err error) {
 				w.Helper()
-				if !errors.Is(err, flowfabric.ErrBudgetNotFound) {
+				if !errors.Is(err, denied.NoBudget) {
 					w.Fatalf("%s: %v", what, err)
 				}
 			}
@@ -297,7 +298,7 @@ var budgetScenarios = []scenario{
 				_, err = g.e.ReadBudget(w.ctx, name, 1, 1)
 				about("read", err)
 				_, _, _, err = g.e.PutBudget(w.ctx, admission.Budget{Name: name, Limits: hardLimit(1)}, 7, "op")
-				if !errors.Is(err, flowfabric.ErrBudgetNotFound) {
+				if !errors.Is(err, denied.NoBudget) {
 					w.Fatalf("change: %v", err)
 				}
 				rooms, err := g.e.CheckBudgets(w.ctx, w.p, 1, []string{name})
@@ -311,11 +312,11 @@ var budgetScenarios = []scenario{
 		same(w, "the one that is there", g.record(b).Period, 0)
 		before := g.content(g.quotaRoot(never), g.quotaRoot(never).Quota(never))
 		_, err := g.e.Admit(w.ctx, never, w.p, 1, time.Second, []engine.Hold{{Execution: flowfabric.NewExecutionID(w.p), Epoch: 1}})
-		w.is(err, flowfabric.ErrQuotaNotFound)
+		w.is(err, denied.NoQuota)
 		_, err = g.e.ReadQuota(w.ctx, never, 1, 1)
-		w.is(err, flowfabric.ErrQuotaNotFound)
+		w.is(err, denied.NoQuota)
 		_, _, err = g.e.SettleHolds(w.ctx, never, time.Second, []string{"x:1"}, []engine.HoldState{engine.HoldGone})
-		w.is(err, flowfabric.ErrQuotaNotFound)
+		w.is(err, denied.NoQuota)
 		same(w, "quotas", g.content(g.quotaRoot(never), g.quotaRoot(never).Quota(never)), before)
 		same(w, "the one that is there", g.held(q), 0)
 	}},
@@ -339,19 +340,19 @@ var budgetScenarios = []scenario{
 				same(w, words(args), w.fcallOn([]string{root}, "ff_put_budget", args...).code, "invalid_budget_spec")
 			})
 			_, err := g.e.ReadBudget(w.ctx, name, 0, 0)
-			w.is(err, flowfabric.ErrBudgetNotFound)
+			w.is(err, denied.NoBudget)
 		}
 		for _, b := range []admission.Budget{{Name: name, Reset: time.Microsecond}, {Name: name, Reset: time.Millisecond}, {Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 1, Soft: 2}}},
 			{Name: name, Refund: []string{"completed"}}, {Name: name, OnHard: "explode"}, {Name: name, Limits: hardLimit(-1)}} {
 			_, _, _, err := g.e.PutBudget(w.ctx, b, 0, "op")
-			w.is(err, flowfabric.ErrBudgetSpec)
+			w.is(err, denied.BudgetSpec)
 		}
 		many := map[string]admission.Limit{}
 		for i := range 65 {
 			many["d"+strconv.Itoa(i)] = admission.Limit{Hard: 1}
 		}
 		_, _, _, err = g.e.PutBudget(w.ctx, admission.Budget{Name: name, Limits: many}, 0, "op")
-		w.is(err, flowfabric.ErrBudgetSpec)
+		w.is(err, denied.BudgetSpec)
 		delete(many, "d64")
 		_, _, _, err = g.e.PutBudget(w.ctx, admission.Budget{Name: name, Limits: many}, 0, "op")
 		w.no(err)
@@ -373,9 +374,9 @@ var budgetScenarios = []scenario{
 			same(w, "as it is", words(revision, already, wake), "1 true []")
 			b.Limits = hardLimit(101)
 			_, _, _, err = g.e.PutBudget(w.ctx, b, 0, "other")
-			w.is(err, flowfabric.ErrBudgetConflict)
+			w.is(err, denied.BudgetConflict)
 			_, _, _, err = g.e.PutBudget(w.ctx, b, 2, "other")
-			w.is(err, flowfabric.ErrBudgetConflict)
+			w.is(err, denied.BudgetConflict)
 		})
 		g.spend(name, "k", tokens(100))
 		revision, already, _, err := g.e.PutBudget(w.ctx, b, 1, "anna")
@@ -538,9 +539,9 @@ var budgetScenarios = []scenario{
 		rooms, err := g.e.CheckBudgets(w.ctx, w.p, list[0].Route, []string{b})
 		w.no(err)
 		same(w, "closed", rooms[0].Open, false)
-		w.is(rooms[0].Err, flowfabric.ErrBudgetNotFound)
+		w.is(rooms[0].Err, denied.NoBudget)
 		_, err = g.e.Admit(w.ctx, q, w.p, list[0].Route, 10*time.Second, []engine.Hold{{Execution: id, Epoch: list[0].Epoch}})
-		w.is(err, flowfabric.ErrQuotaNotFound)
+		w.is(err, denied.NoQuota)
 		g.refuse(k, false, 10*time.Second, "budget_not_found "+b, list...)
 		same(w, "told", g.closings()[0].Why, "budget_not_found "+b)
 		w.code(id, "R1f")
@@ -594,7 +595,7 @@ var budgetScenarios = []scenario{
 			_, _, err := g.e.AdjustBudget(w.ctx, b, tokens(1), "", "")
 			w.is(err, flowfabric.ErrInvalidInput)
 			_, _, err = g.e.AdjustBudget(w.ctx, b, tokens(math.MinInt64), "anna", "")
-			w.is(err, flowfabric.ErrInvalidDelta)
+			w.is(err, denied.Delta)
 		})
 	}},
 	{name: "usage is refunded once if the execution ends in a way that the budget refunds", run: func(w *env) {

@@ -51,7 +51,7 @@ var cancelScenarios = []scenario{
 		w.unchanged("no fence", func() { w.is(owner(nil), denied.FenceRequired) })
 		stale := x.fence
 		stale.Epoch--
-		w.unchanged("a stale fence", func() { w.is(owner(&stale), flowfabric.ErrStaleLease) })
+		w.unchanged("a stale fence", func() { w.is(owner(&stale), denied.StaleLease) })
 		partial := append([]string{proto}, fenceArgs(x.fence)...)
 		for i := 2; i < 6; i++ {
 			args := append([]string{}, partial...)
@@ -70,7 +70,7 @@ var cancelScenarios = []scenario{
 		}
 		w.reset()
 		x = w.state("A2")
-		w.unchanged("a lapsed owner", func() { w.is(owner(&x.fence), flowfabric.ErrLeaseExpired) })
+		w.unchanged("a lapsed owner", func() { w.is(owner(&x.fence), denied.LeaseExpired) })
 		w.cancel(x.id) // the operator may
 		w.reset()
 		x = w.state("A1")
@@ -90,9 +90,9 @@ var cancelScenarios = []scenario{
 			x = w.state(code)
 			w.unchanged("an ended one", func() {
 				_, err := w.e.CancelExecution(w.ctx, x.id, engine.Cancellation{Source: engine.CancelOperator})
-				w.is(err, flowfabric.ErrNotActive)
+				w.is(err, denied.NotActive)
 				coded, _ := errors.AsType[*flowfabric.Error](err)
-				same(w, "slot", coded.Slot(0), string(code))
+				same(w, "slot", denied.Slot(coded, 0), string(code))
 			})
 		}
 		w.unchanged("an unknown one", func() {

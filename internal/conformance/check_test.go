@@ -76,10 +76,7 @@ func (w *env) audited() {
 	if w.Failed() || w.Skipped() {
 		return
 	}
-	cfg := maintain.AuditConfig{Engine: w.e, Partitions: []uint16{w.p}}
-	if w.gated || len(w.roots) > 0 {
-		cfg.Partitions = nil
-	}
+	cfg := maintain.AuditConfig{Engine: w.e, Partitions: []uint16{w.p}, Gates: w.gated || len(w.roots) > 0}
 	r, err := maintain.Audit(w.ctx, cfg)
 	w.no(err)
 	for _, p := range r.Partitions {

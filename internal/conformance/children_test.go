@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -393,7 +394,7 @@ var childrenScenarios = []scenario{
 		refused := func(name string, opts ...suspending) {
 			w.unchanged(name, func() {
 				_, err := w.e.SuspendExecution(w.ctx, f.fence, suspension(append([]suspending{waitFor("K"), awaiting(name)}, opts...)...))
-				w.is(err, flowfabric.ErrCondition)
+				w.is(err, denied.Condition)
 			})
 		}
 		refused("wait")
@@ -406,10 +407,10 @@ var childrenScenarios = []scenario{
 		w.cancel(over.parent.Child("wait", "a"))
 		same(w, "over", over.of(failFast).Satisfied, true)
 		_, err := w.e.SuspendExecution(w.ctx, over.fence, suspension(waitFor("K"), awaiting("wait")))
-		w.is(err, flowfabric.ErrCondition)
+		w.is(err, denied.Condition)
 		f.until(allOf, nil)
 		_, err = w.e.SuspendExecution(w.ctx, f.fence, suspension(waitFor("K"), awaiting("wait"), func(q *engine.Suspension) { q.ID = uuid.New() }))
-		w.is(err, flowfabric.ErrNotActive)
+		w.is(err, denied.NotActive)
 	}},
 	{name: "a suspended parent that ends takes its children along, and a cancelled flow ends both", run: func(w *env) {
 		for _, leave := range []bool{false, true} {

@@ -407,9 +407,9 @@ var claimScenarios = []scenario{
 		w.check()
 		w.unchanged("one step more", func() {
 			_, err := w.e.RecordStep(w.ctx, f, "one more", nil, 0)
-			w.is(err, flowfabric.ErrStepLimit)
+			w.is(err, denied.StepLimit)
 			_, err = w.e.RecordStep(w.ctx, f, "s1", []byte("other"), 0)
-			w.is(err, flowfabric.ErrStepConflict)
+			w.is(err, denied.StepConflict)
 			_, err = w.e.RecordStep(w.ctx, f, "big", make([]byte, limits.MaxStepBytes+1), 0)
 			w.is(err, flowfabric.ErrPayloadTooLarge)
 			already, err := w.e.RecordStep(w.ctx, f, "s1", nil, 0)
@@ -424,7 +424,7 @@ var claimScenarios = []scenario{
 		}
 		w.unchanged("more than 8 MiB", func() {
 			_, err := w.e.RecordStep(w.ctx, f, "last", make([]byte, limits.MaxStepBytes), 0)
-			w.is(err, flowfabric.ErrStepLimit)
+			w.is(err, denied.StepLimit)
 		})
 	}},
 	{name: "a claim repairs queue entries that contradict the record", run: func(w *env) {

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 )
 
-func allEnded(m *engine.FlowMember)  { m.Policy = flowfabric.AllEnded }
-func anyFailed(m *engine.FlowMember) { m.Policy = flowfabric.AnyFailed }
+func allEnded(m *engine.FlowMember)  { m.Policy = codes.AllEnded }
+func anyFailed(m *engine.FlowMember) { m.Policy = codes.AnyFailed }
 
 // told is what a member reads of its upstreams, by node.
 func (g *graph) told(node string) string {
@@ -282,7 +283,7 @@ var cleanupScenarios = []scenario{
 		c := w.worker("parent").one(parent)
 		work := w.child(parent, "w", "work")
 		cleanup := w.child(parent, "w", "cleanup")
-		cleanup.Policy, cleanup.Edges = flowfabric.AllEnded, []engine.FlowEdge{{From: work.ID}}
+		cleanup.Policy, cleanup.Edges = codes.AllEnded, []engine.FlowEdge{{From: work.ID}}
 		_, err := w.e.WaitChildren(w.ctx, c.Fence, engine.ChildWait{Name: "w", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{work, cleanup}})
 		w.no(err)
 		g := &graph{env: w, id: flowfabric.FlowID(parent), w: w.worker("children")}

@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -49,7 +50,7 @@ var clockScenarios = []scenario{
 		same(w, "sessions", len(w.sessions()), 0)
 		n := w.worker("w2").one(id)
 		same(w, "claim", words(n.Type, n.Fence.Epoch > f.Epoch), "reclaim true")
-		w.is(w.complete(f, "").Err, flowfabric.ErrStaleLease)
+		w.is(w.complete(f, "").Err, denied.StaleLease)
 		w.no(w.complete(n.Fence, "").Err)
 	}},
 	{name: "the clock steps back: ticks alone do not keep a dead worker's session alive", run: func(w *env) {
@@ -168,7 +169,7 @@ var clockScenarios = []scenario{
 		same(w, "alive", words(rows[dead].Alive, rows[live].Alive), "false true")
 		same(w, "seen in the future", rows[dead].SeenAt.UnixMilli() > w.now()+1000, false)
 		_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: live, Token: "another", TTL: ttl})
-		w.is(err, flowfabric.ErrInstanceInUse)
+		w.is(err, denied.InstanceInUse)
 		_, err = w.e.RegisterWorker(w.ctx, engine.Registration{Instance: dead, Token: "another", TTL: ttl})
 		w.no(err)
 	}},
@@ -285,7 +286,7 @@ var clockScenarios = []scenario{
 		sum := pass(2*time.Minute + 2*ttl)
 		same(w, "came due", words(sum.Promoted, sum.TimedOut), "1 1")
 		w.code(late, "R1f")
-		w.is(w.complete(f, "").Err, flowfabric.ErrNotActive)
+		w.is(w.complete(f, "").Err, denied.NotActive)
 		same(w, "expired", pass(90*time.Minute).Expired, 1)
 		w.code(ending, "T4n")
 	}},
@@ -308,11 +309,11 @@ var clockScenarios = []scenario{
 		w.advance(step)
 		same(w, "overdue", w.overdue(), true)
 		_, err := w.e.RenewSession(w.ctx, w.p, k.session, ttl, 0)
-		w.is(err, flowfabric.ErrLeaseExpired)
+		w.is(err, denied.LeaseExpired)
 		sum := w.takeOver()
 		same(w, "tick", words(sum.Requeued, sum.Promoted), "2 1")
 		w.code(waits, "R1f")
-		w.is(w.complete(fences[0], "").Err, flowfabric.ErrNotActive)
+		w.is(w.complete(fences[0], "").Err, denied.NotActive)
 		two := w.worker("w1")
 		again := two.claim(3)
 		same(w, "claimed", len(again), 3)
@@ -345,7 +346,7 @@ var clockScenarios = []scenario{
 		g.advance(step)
 		w.tick() // the session is over, and so is what it held
 		g.deliver()
-		w.is(w.complete(c.Fence, "").Err, flowfabric.ErrNotActive)
+		w.is(w.complete(c.Fence, "").Err, denied.NotActive)
 		n := g.asker("w2")
 		list = n.grants(1)
 		g.admit(q, 1, list...)

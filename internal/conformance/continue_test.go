@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -73,12 +74,12 @@ var continueScenarios = []scenario{
 			"records": func() error { _, err := w.e.RecordStep(w.ctx, old, "s", nil, 0); return err },
 			"delays":  func() error { _, err := w.e.DelayExecution(w.ctx, old, time.Second); return err },
 		} {
-			w.unchanged(what, func() { same(w, what, errors.Is(call(), flowfabric.ErrStaleLease), true) })
+			w.unchanged(what, func() { same(w, what, errors.Is(call(), denied.StaleLease), true) })
 		}
 		w.goOn(f, "b")
 		w.unchanged("the old one", func() {
 			_, err := w.e.ContinueExecution(w.ctx, old, []byte("a"))
-			same(w, "refused", errors.Is(err, flowfabric.ErrNotActive), true)
+			same(w, "refused", errors.Is(err, denied.NotActive), true)
 		})
 		same(w, "links", w.read(id).Continues, 2)
 	}},

@@ -8,12 +8,13 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // Routes are counted from a partition's first boot on, lanes close and open exactly theirs, and purges have their price.
 var countingScenarios = []scenario{
 	{name: "the retention is stored beside the policy, not in it", run: func(w *env) {
-		policy := flowfabric.Policy{Retry: flowfabric.DefaultRetry(), StreamFrames: 77}
+		policy := flowfabric.Policy{Retry: valid.DefaultRetry(), StreamFrames: 77}
 		policy.Retry.Categories = []string{"a", "b"}
 		plain := w.create(func(x *engine.NewExecution) { x.Policy = policy })
 		kept := w.create(func(x *engine.NewExecution) { x.Policy = policy }, retention(90*time.Second))

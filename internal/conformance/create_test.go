@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -63,13 +64,13 @@ var createScenarios = []scenario{
 		c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x, again, other})
 		w.no(err)
 		same(w, "in one batch", words(c[0].Duplicate, c[1].Duplicate, c[2].Err != nil), "false true true")
-		w.is(c[2].Err, flowfabric.ErrIdempotencyConflict)
+		w.is(c[2].Err, denied.Idempotency)
 		w.unchanged("a duplicate", func() {
 			c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{again, other})
 			w.no(err)
 			same(w, "duplicate", c[0].Duplicate, true)
 			same(w, "state", c[0].State, flowfabric.Waiting)
-			w.is(c[1].Err, flowfabric.ErrIdempotencyConflict)
+			w.is(c[1].Err, denied.Idempotency)
 		})
 		same(w, "payload", string(w.worker("a").one(x.ID).Input), "first")
 		w.unchanged("a duplicate of an active one", func() {
@@ -110,7 +111,7 @@ var createScenarios = []scenario{
 		}
 		created, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item(func(y *engine.NewExecution) { y.ID = x.ID; y.Policy.Retry.MaxRetries = 1001 })})
 		w.no(err)
-		w.is(created[0].Err, flowfabric.ErrInvalidPolicy)
+		w.is(created[0].Err, denied.Policy)
 	}},
 	{name: "malformed delays, deadlines, timeouts and tags are refused and write nothing", run: func(w *env) {
 		for _, bad := range []string{"soon", "1.5", "-1", "+", "+-1", "+1.5", "nan", "315360000000000", "+315360000001", " 1", "01"} {
@@ -357,7 +358,7 @@ var createScenarios = []scenario{
 		w.unchanged("one route more", func() {
 			c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item(kind("one more"))})
 			w.no(err)
-			w.is(c[0].Err, flowfabric.ErrTooManyRoutes)
+			w.is(c[0].Err, denied.TooManyRoutes)
 		})
 		w.create(kind("k7"))
 		k := w.worker("a")
@@ -435,14 +436,14 @@ func capabilityTokens(w *env) {
 	for what, bad := range map[string][]string{"empty_token": {""}, "comma_in_token": {"a,b"}, "control_or_whitespace": {"a b"},
 		"too_many_tokens": tokens(257), "too_many_bytes": long(4097), "invalid_utf8": {"\xff"}} {
 		_, err := valid.Capabilities(bad)
-		w.is(err, flowfabric.ErrInvalidCapabilities)
+		w.is(err, denied.Capabilities)
 		if !strings.Contains(err.Error(), what) {
 			w.Fatalf("%v does not name %s", err, what)
 		}
 	}
 	for _, bad := range []string{"a\x00", "a\tb", "a\x7f", "a\u00a0b", "\u2003", "a\u0085"} {
 		_, err := valid.Capabilities([]string{bad})
-		w.is(err, flowfabric.ErrInvalidCapabilities)
+		w.is(err, denied.Capabilities)
 	}
 	// The library re-checks the structure.
 	for _, bad := range []string{",", "a,,b", ",a", "a,", "a b", "a\tb", "a\x00b", "a\x7f", strings.Repeat("a", 4097)} {

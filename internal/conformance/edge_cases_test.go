@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -24,23 +25,23 @@ var edgeCaseScenarios = []scenario{
 		w.delay(second, time.Second)
 		w.unchanged("the delay before", func() {
 			_, err := w.e.DelayExecution(w.ctx, first, time.Second)
-			w.is(err, flowfabric.ErrNotActive)
+			w.is(err, denied.NotActive)
 		})
 		for what, other := range strangers(second) {
 			w.unchanged("a delay by another "+what, func() {
 				_, err := w.e.DelayExecution(w.ctx, other, time.Second)
-				w.is(err, flowfabric.ErrNotActive)
+				w.is(err, denied.NotActive)
 			})
 		}
 		x := w.state("T1")
 		for what, other := range strangers(x.fence) {
-			w.unchanged("a completion by another "+what, func() { w.is(w.complete(other, "r").Err, flowfabric.ErrNotActive) })
+			w.unchanged("a completion by another "+what, func() { w.is(w.complete(other, "r").Err, denied.NotActive) })
 		}
 	}},
 	{name: "a refused completion names the state and the last release of the execution", run: func(w *env) {
 		x := w.state("R2b")
 		coded, ok := errors.AsType[*flowfabric.Error](w.complete(x.fence, "r").Err)
-		same(w, "slots", words(ok, coded.Code, coded.Slot(0), coded.Slot(3)), words(true, "execution_not_active", "R2b", w.core(x.id)["lr"]))
+		same(w, "slots", words(ok, coded.Code, denied.Slot(coded, 0), denied.Slot(coded, 3)), words(true, "execution_not_active", "R2b", w.core(x.id)["lr"]))
 	}},
 	{name: "an attempt whose lease was revoked stays revoked after a later cancel", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
@@ -123,7 +124,7 @@ var edgeCaseScenarios = []scenario{
 		w.pass(59 * time.Second)
 		w.tick()
 		w.code(id, "T4")
-		w.is(w.complete(f, "").Err, flowfabric.ErrNotActive)
+		w.is(w.complete(f, "").Err, denied.NotActive)
 	}},
 	{name: "sessions and attempt timeouts end at their exact millisecond", run: func(w *env) {
 		w.stop()

@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/record"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 type tlsConfig = tls.Config
@@ -454,7 +455,7 @@ func timeout(d time.Duration) option {
 }
 func tags(t map[string]string) option { return func(x *engine.NewExecution) { x.Tags = t } }
 func retention(d time.Duration) option {
-	return func(x *engine.NewExecution) { x.Policy.Retention = flowfabric.RetainAll(d) }
+	return func(x *engine.NewExecution) { x.Policy.Retention = valid.RetainAll(d) }
 }
 func capabilities(tokens ...string) option {
 	return func(x *engine.NewExecution) { x.Capabilities = tokens }

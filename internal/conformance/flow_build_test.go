@@ -33,7 +33,7 @@ var flowBuildScenarios = []scenario{
 			change(&other)
 			w.unchanged(what, func() {
 				_, err := w.e.CreateFlow(w.ctx, other)
-				w.is(err, flowfabric.ErrFlowConflict)
+				w.is(err, denied.FlowConflict)
 			})
 		}
 		g := &graph{env: w, id: q.ID}
@@ -47,7 +47,7 @@ var flowBuildScenarios = []scenario{
 		})
 		w.unchanged("a bad tag", func() {
 			_, err := w.e.CreateFlow(w.ctx, engine.NewFlow{ID: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), Namespace: "default", Kind: "k", Tags: map[string]string{"A": "c"}})
-			w.is(err, flowfabric.ErrInvalidTagKey)
+			w.is(err, denied.TagKey)
 		})
 	}},
 	{name: "one call makes a flow of up to 100 members and releases it, and made again it changes nothing", run: func(w *env) {
@@ -71,7 +71,7 @@ var flowBuildScenarios = []scenario{
 				other := q
 				other.Digest = "d2"
 				_, err = w.e.CreateFlow(w.ctx, other)
-				w.is(err, flowfabric.ErrFlowConflict)
+				w.is(err, denied.FlowConflict)
 			})
 		}
 		again("open")
@@ -120,15 +120,15 @@ var flowBuildScenarios = []scenario{
 			want       error
 			change     func(q *engine.NewFlow)
 		}{
-			{"itself", "", flowfabric.ErrSelfEdge, func(q *engine.NewFlow) { q.Members = bad(self) }},
-			{"nobody", "unknown", flowfabric.ErrNotInFlow, func(q *engine.NewFlow) { q.Members = bad(unknown) }},
+			{"itself", "", denied.SelfEdge, func(q *engine.NewFlow) { q.Members = bad(self) }},
+			{"nobody", "unknown", denied.NotInFlow, func(q *engine.NewFlow) { q.Members = bad(unknown) }},
 			{"namespace", "foreign", denied.Namespace, func(q *engine.NewFlow) { q.Members = bad(foreign) }},
-			{"taken", "taken", flowfabric.ErrIdempotencyConflict, func(q *engine.NewFlow) { q.Members = bad(taken) }},
+			{"taken", "taken", denied.Idempotency, func(q *engine.NewFlow) { q.Members = bad(taken) }},
 			{"theirs", "theirs", denied.OtherFlow, func(q *engine.NewFlow) { q.Members = bad(theirs) }},
 			{"101 members", "", flowfabric.ErrInvalidInput, func(q *engine.NewFlow) { q.Members = many }},
 			{"too dear", "", flowfabric.ErrInvalidInput, func(q *engine.NewFlow) { q.Members = dense }},
 			{"mode", "", flowfabric.ErrInvalidInput, func(q *engine.NewFlow) { q.Mode = "other" }},
-			{"tag", "", flowfabric.ErrInvalidTagKey, func(q *engine.NewFlow) { q.Tags = map[string]string{"A": "c"} }},
+			{"tag", "", denied.TagKey, func(q *engine.NewFlow) { q.Tags = map[string]string{"A": "c"} }},
 			{"kind", "", flowfabric.ErrInvalidInput, func(q *engine.NewFlow) { q.Kind = "" }},
 		} {
 			x := q
@@ -245,11 +245,11 @@ var flowBuildScenarios = []scenario{
 			bad  []engine.FlowMember
 		}{
 			{denied.OtherFlow, "theirs", []engine.FlowMember{good, theirs}},
-			{flowfabric.ErrIdempotencyConflict, "lone", []engine.FlowMember{good, lone}},
-			{flowfabric.ErrIdempotencyConflict, "b", []engine.FlowMember{good, twice}},
-			{flowfabric.ErrNotInFlow, "x", []engine.FlowMember{good, unknown}},
-			{flowfabric.ErrNotInFlow, "later", []engine.FlowMember{later, good}},
-			{flowfabric.ErrDuplicateEdge, "", []engine.FlowMember{good, double}},
+			{denied.Idempotency, "lone", []engine.FlowMember{good, lone}},
+			{denied.Idempotency, "b", []engine.FlowMember{good, twice}},
+			{denied.NotInFlow, "x", []engine.FlowMember{good, unknown}},
+			{denied.NotInFlow, "later", []engine.FlowMember{later, good}},
+			{denied.DuplicateEdge, "", []engine.FlowMember{good, double}},
 			{denied.Namespace, "x", []engine.FlowMember{good, foreign}},
 			{flowfabric.ErrInvalidInput, "good", []engine.FlowMember{good, good}},
 			{flowfabric.ErrInvalidInput, "", []engine.FlowMember{good, names}},
@@ -263,7 +263,7 @@ var flowBuildScenarios = []scenario{
 		})
 		w.unchanged("no such flow", func() {
 			_, err := w.e.StageFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), nil, []engine.FlowMember{good})
-			w.is(err, flowfabric.ErrFlowNotFound)
+			w.is(err, denied.NoFlow)
 		})
 		for _, bad := range []string{"", strings.Repeat("n", 65), "a\nb"} {
 			x := good
@@ -277,10 +277,10 @@ var flowBuildScenarios = []scenario{
 			end  func(*graph)
 			want error
 		}{
-			"sealed":    {engine.SealClosed, func(*graph) {}, flowfabric.ErrFlowSealed},
-			"cancelled": {engine.SealOpen, func(g *graph) { g.abort(flowfabric.CancelFlow) }, flowfabric.ErrFlowTerminal},
-			"completed": {engine.SealGrowing, func(g *graph) { g.complete(g.claim()["a"], "") }, flowfabric.ErrFlowTerminal},
-			"failed":    {engine.SealGrowing, func(g *graph) { g.fail(g.claim()["a"]) }, flowfabric.ErrFlowTerminal},
+			"sealed":    {engine.SealClosed, func(*graph) {}, denied.FlowSealed},
+			"cancelled": {engine.SealOpen, func(g *graph) { g.abort(flowfabric.CancelFlow) }, denied.FlowTerminal},
+			"completed": {engine.SealGrowing, func(g *graph) { g.complete(g.claim()["a"], "") }, denied.FlowTerminal},
+			"failed":    {engine.SealGrowing, func(g *graph) { g.fail(g.claim()["a"]) }, denied.FlowTerminal},
 		} {
 			g := w.flow().node("a", nil).submit(c.mode)
 			c.end(g)
@@ -293,15 +293,15 @@ var flowBuildScenarios = []scenario{
 			if what != "sealed" {
 				w.unchanged(what+", sealed again", func() {
 					_, _, err := w.e.SealFlow(w.ctx, g.id, engine.SealClosed, 1, 0)
-					w.is(err, flowfabric.ErrFlowTerminal)
+					w.is(err, denied.FlowTerminal)
 				})
 			}
 		}
 	}},
 	{name: "a member cannot depend on itself or on a later one", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).stage()
-		g.rejects(flowfabric.ErrSelfEdge, "", g.node("x", []string{"x"}).last())
-		g.rejects(flowfabric.ErrSelfEdge, "", g.node("c", nil).last(), g.node("x", []string{"x"}).last())
+		g.rejects(denied.SelfEdge, "", g.node("x", []string{"x"}).last())
+		g.rejects(denied.SelfEdge, "", g.node("c", nil).last(), g.node("x", []string{"x"}).last())
 		// A cycle would need an edge into a member that is there: it is never added.
 		a := g.node("a", []string{"b"}).last()
 		w.unchanged("a cycle", func() {
@@ -351,11 +351,11 @@ var flowBuildScenarios = []scenario{
 		same(w, "claimable", len(k.claim(100)), 0)
 		w.unchanged("released too early", func() {
 			_, _, err := w.e.SealFlow(w.ctx, g.id, engine.SealClosed, len(g.nodes), g.edges)
-			w.is(err, flowfabric.ErrFlowIncomplete)
+			w.is(err, denied.FlowIncomplete)
 			_, _, err = w.e.SealFlow(w.ctx, g.id, engine.SealClosed, 20, 11)
-			w.is(err, flowfabric.ErrFlowIncomplete)
+			w.is(err, denied.FlowIncomplete)
 			_, _, err = w.e.SealFlow(w.ctx, g.id, engine.SealClosed, 21, 10)
-			w.is(err, flowfabric.ErrFlowIncomplete)
+			w.is(err, denied.FlowIncomplete)
 		})
 		_, err = w.e.StageFlow(w.ctx, g.id, nil, g.nodes) // another process, from the start
 		w.no(err)
@@ -448,7 +448,7 @@ var flowBuildScenarios = []scenario{
 		g.join("y", []string{"a"}, as(digest))
 		changed := g.nodes[3]
 		changed.Digest = "d2"
-		g.rejects(flowfabric.ErrIdempotencyConflict, "y", changed)
+		g.rejects(denied.Idempotency, "y", changed)
 	}},
 	{name: "a call adds at most 100 members and 1,000 edges, and a member has at most 1,000", run: func(w *env) {
 		w.quiet = true
@@ -489,7 +489,7 @@ var flowBuildScenarios = []scenario{
 		full.Tags = labels // the first has none of its tags counted
 		over := full
 		over.Edges = append(append([]engine.FlowEdge{}, over.Edges...), engine.FlowEdge{From: flowfabric.NewExecutionID(w.p)})
-		g.rejects(flowfabric.ErrFanIn, "", over)
+		g.rejects(denied.FanIn, "", over)
 		_, err = w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{full})
 		w.no(err)
 		same(w, "total", g.shown("full").Group.Total, 1000)
@@ -510,8 +510,8 @@ var flowBuildScenarios = []scenario{
 				w.set("HSET", key, field, old)
 			}
 		}
-		full("nn", "10000", func() { g.rejects(flowfabric.ErrFlowTooLarge, "", next) })
-		full("ne", "50000", func() { g.rejects(flowfabric.ErrFlowTooLarge, "", next) })
+		full("nn", "10000", func() { g.rejects(denied.FlowTooLarge, "", next) })
+		full("ne", "50000", func() { g.rejects(denied.FlowTooLarge, "", next) })
 		w.quiet = true
 		full("nn", strconv.Itoa(limits.MaxFlowMembers-1), func() {
 			full("ne", strconv.Itoa(limits.MaxFlowEdges-1), func() {
@@ -548,19 +548,19 @@ var flowBuildScenarios = []scenario{
 		same(w, "seal", g.header().Seal, string(engine.SealOpen))
 		w.no(seal(engine.SealClosed))
 		w.unchanged("sealed is for good", func() {
-			w.is(seal(engine.SealGrowing), flowfabric.ErrFlowSealed)
-			w.is(seal(engine.SealOpen), flowfabric.ErrFlowSealed)
+			w.is(seal(engine.SealGrowing), denied.FlowSealed)
+			w.is(seal(engine.SealOpen), denied.FlowSealed)
 			w.no(seal(engine.SealClosed))
 		})
 		w.unchanged("what is refused", func() {
 			_, _, err := w.e.SealFlow(w.ctx, g.id, "other", 2, 1)
 			w.is(err, flowfabric.ErrInvalidInput)
 			_, _, err = w.e.SealFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), engine.SealClosed, 0, 0)
-			w.is(err, flowfabric.ErrFlowNotFound)
+			w.is(err, denied.NoFlow)
 			_, err = w.e.DescribeFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)))
-			w.is(err, flowfabric.ErrFlowNotFound)
+			w.is(err, denied.NoFlow)
 			_, err = w.e.FlowMembers(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), 0, 10, false)
-			w.is(err, flowfabric.ErrFlowNotFound)
+			w.is(err, denied.NoFlow)
 		})
 		// A flow that ended while it was open ends when it is sealed; an empty one too.
 		done := w.flow().node("a", nil).submit(engine.SealOpen)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -24,7 +25,7 @@ var flowCancelScenarios = []scenario{
 				what := fmt.Sprintf("%s, %s", policy, code)
 				g := &graph{env: w, id: x.flow}
 				if g.header().State != flowfabric.FlowCancelled { // it had ended
-					w.is(err, flowfabric.ErrFlowTerminal)
+					w.is(err, denied.FlowTerminal)
 					same(w, what, g.header().State.Terminal(), true)
 					continue
 				}
@@ -47,7 +48,7 @@ var flowCancelScenarios = []scenario{
 					same(w, what, words(len(r.Lost), r.Lost[0].Cause), "1 cancelled")
 				}
 				_, err = w.e.ReplayExecution(w.ctx, x.id, engine.Replay{})
-				w.is(err, flowfabric.ErrFlowCancelled)
+				w.is(err, denied.FlowCancelled)
 			}
 		}
 	}},
@@ -110,10 +111,10 @@ var flowCancelScenarios = []scenario{
 		w.unchanged("what is refused", func() {
 			for _, bad := range []flowfabric.CancellationPolicy{"", "all", "cancel_flow_only"} {
 				_, err := w.e.CancelFlow(w.ctx, g.id, bad, "me", "")
-				w.is(err, flowfabric.ErrCancellationPolicy)
+				w.is(err, denied.CancellationPolicy)
 			}
 			_, err := w.e.CancelFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), flowfabric.CancelAll, "me", "")
-			w.is(err, flowfabric.ErrFlowNotFound)
+			w.is(err, denied.NoFlow)
 		})
 		out := g.abort(flowfabric.CancelPending) // one member has ended: that is no failure
 		same(w, "cancelled", words(out.Already, out.Policy, out.Unended), "false cancel_pending 1")
@@ -241,7 +242,7 @@ var flowCancelScenarios = []scenario{
 		same(w, "given up", words(h.State, h.Policy, h.CancelBy, h.Reason, h.Count[flowfabric.Cancelled]), "cancelled cancel_all tick flow_abandoned 3")
 		w.unchanged("too late", func() {
 			_, _, err := w.e.SealFlow(w.ctx, g.id, engine.SealClosed, 3, 1)
-			w.is(err, flowfabric.ErrFlowTerminal)
+			w.is(err, denied.FlowTerminal)
 		})
 		w.advance(14*day + time.Hour)
 		w.settleTime()

@@ -89,7 +89,7 @@ var flowChildrenScenarios = []scenario{
 		nobody := w.family()
 		same(w, "no children", outcomes(nobody.wait(engine.WaitAll, true)), "true false map[]")
 		_, err = w.e.DescribeFlow(w.ctx, nobody.id)
-		w.is(err, flowfabric.ErrFlowNotFound)
+		w.is(err, denied.NoFlow)
 	}},
 	{name: "a wait for children ends with all, the first or the first success, by its mode", run: func(w *env) {
 		for _, c := range []struct {
@@ -230,12 +230,12 @@ var flowChildrenScenarios = []scenario{
 	{name: "a wait for children with invalid arguments or beyond its limits is refused", run: func(w *env) {
 		g := w.flow().node("a", nil).submit(engine.SealClosed)
 		sealed := &family{graph: g, parent: g.id.Member("a"), fence: g.claim()["a"].Fence}
-		w.refuses("sealed", flowfabric.ErrFlowSealed, "", func() error { _, err := sealed.try(engine.WaitAll, true, "x"); return err })
+		w.refuses("sealed", denied.FlowSealed, "", func() error { _, err := sealed.try(engine.WaitAll, true, "x"); return err })
 		same(w, "no children", outcomes(sealed.wait(engine.WaitAll, true)), "true false map[]")
 		done := w.flow().node("a", nil).submit(engine.SealGrowing)
 		cancelled := &family{graph: done, parent: done.id.Member("a"), fence: done.claim()["a"].Fence}
 		done.abort(flowfabric.CancelPending)
-		w.refuses("cancelled", flowfabric.ErrFlowCancelled, "", func() error { _, err := cancelled.try(engine.WaitAll, true, "x"); return err })
+		w.refuses("cancelled", denied.FlowCancelled, "", func() error { _, err := cancelled.try(engine.WaitAll, true, "x"); return err })
 
 		f := w.family()
 		w.unchanged("modes and names", func() {
@@ -252,7 +252,7 @@ var flowChildrenScenarios = []scenario{
 		stale.Epoch--
 		w.unchanged("a stale fence", func() {
 			_, err := w.e.WaitChildren(w.ctx, stale, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true})
-			w.is(err, flowfabric.ErrStaleLease)
+			w.is(err, denied.StaleLease)
 		})
 		foreign := f.child(f.parent, "wait", "x", func(x *engine.NewExecution) { x.Namespace = "other" })
 		w.unchanged("another namespace", func() {
@@ -270,7 +270,7 @@ var flowChildrenScenarios = []scenario{
 		}
 		w.quiet = false
 		one := engine.ChildWait{Name: "many", Mode: engine.WaitAll, Children: []engine.FlowMember{f.child(f.parent, "many", "more")}}
-		w.refuses("1,001 children", flowfabric.ErrFanIn, "1000", func() error { _, err := w.e.WaitChildren(w.ctx, f.fence, one); return err })
+		w.refuses("1,001 children", denied.FanIn, "1000", func() error { _, err := w.e.WaitChildren(w.ctx, f.fence, one); return err })
 		full := w.family()
 		w.quiet = true
 		for i := range 1000 {
@@ -278,7 +278,7 @@ var flowChildrenScenarios = []scenario{
 			w.no(err)
 		}
 		w.quiet = false
-		w.refuses("no room for what it learns", flowfabric.ErrStepLimit, "", func() error { _, err := full.try(engine.WaitAll, true, "x"); return err })
+		w.refuses("no room for what it learns", denied.StepLimit, "", func() error { _, err := full.try(engine.WaitAll, true, "x"); return err })
 	}},
 	{name: "a wait refuses members of another flow, or of none, as children", run: func(w *env) {
 		f, other := w.family(), w.family()
@@ -293,7 +293,7 @@ var flowChildrenScenarios = []scenario{
 		lone.ID = w.create()
 		w.unchanged("in no flow", func() {
 			_, err := w.e.WaitChildren(w.ctx, f.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Children: []engine.FlowMember{lone}})
-			w.is(err, flowfabric.ErrIdempotencyConflict)
+			w.is(err, denied.Idempotency)
 		})
 	}},
 	{name: "a reclaimed parent creates its children only once", run: func(w *env) {

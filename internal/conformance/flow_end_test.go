@@ -5,6 +5,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -53,7 +54,7 @@ var flowEndScenarios = []scenario{
 		g.complete(g.claim()["a"], "kept")
 		w.unchanged("purged too early", func() {
 			_, err := w.e.PurgeExecution(w.ctx, a, 0)
-			w.is(err, flowfabric.ErrFlowOpen)
+			w.is(err, denied.FlowOpen)
 		})
 		w.advance(48 * time.Hour)
 		w.settleTime()
@@ -106,10 +107,10 @@ var flowEndScenarios = []scenario{
 		w.is(err, flowfabric.ErrResultPurged) // the key leads nowhere, and is taken
 		q.Digest = "d2"
 		_, err = w.e.CreateFlow(w.ctx, q)
-		w.is(err, flowfabric.ErrFlowConflict)
+		w.is(err, denied.FlowConflict)
 		w.advance(24 * time.Hour)
 		_, err = w.e.DescribeFlow(w.ctx, g.id)
-		w.is(err, flowfabric.ErrFlowNotFound)
+		w.is(err, denied.NoFlow)
 		made, err := w.e.CreateFlow(w.ctx, q)
 		w.no(err)
 		same(w, "free again", words(made.Already, made.State), "false staging")

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -26,10 +27,10 @@ func (w *env) flow() *graph {
 
 type nodeOption func(*engine.FlowMember)
 
-func anyOf(m *engine.FlowMember)      { m.Policy = flowfabric.AnyOf }
+func anyOf(m *engine.FlowMember)      { m.Policy = codes.AnyOf }
 func cancelRest(m *engine.FlowMember) { m.CancelRest = true }
 func quorum(k int) nodeOption {
-	return func(m *engine.FlowMember) { m.Policy, m.K = flowfabric.Quorum, k }
+	return func(m *engine.FlowMember) { m.Policy, m.K = codes.Quorum, k }
 }
 
 // as gives a node the options of its execution.
@@ -270,7 +271,7 @@ func nodesOf(prefix string, n int) (all []string) {
 func wireMember(m engine.FlowMember) []string {
 	policy, rest := m.Policy, "run"
 	if policy == "" {
-		policy = flowfabric.AllOf
+		policy = codes.AllOf
 	}
 	if m.CancelRest {
 		rest = "cancel"

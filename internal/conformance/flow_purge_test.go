@@ -7,6 +7,8 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -81,7 +83,7 @@ var flowPurgeScenarios = []scenario{
 	{name: "a race among new children spares those that their parent will wait for", run: func(w *env) {
 		f := w.family()
 		race := f.child(f.parent, "wait", "end")
-		race.Policy, race.CancelRest = flowfabric.AnyOf, true
+		race.Policy, race.CancelRest = codes.AnyOf, true
 		for _, n := range []string{"a", "b"} {
 			race.Edges = append(race.Edges, engine.FlowEdge{From: f.parent.Child("wait", n)})
 		}
@@ -102,7 +104,7 @@ var flowPurgeScenarios = []scenario{
 		f.ends(flowfabric.FlowCompleted)
 		w.unchanged("purged by hand", func() {
 			_, err := w.e.PurgeExecution(w.ctx, f.parent, 0)
-			w.is(err, flowfabric.ErrFlowOpen)
+			w.is(err, denied.FlowOpen)
 		})
 		for range 3 {
 			w.advance(30 * time.Hour)

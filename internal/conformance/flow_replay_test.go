@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -90,7 +91,7 @@ var flowReplayScenarios = []scenario{
 			" false execution_not_in_flow", " false execution_not_found", "waiting true "}))
 		w.unchanged("what is refused", func() {
 			_, err := w.e.ReplayFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), engine.Replay{}, ids[:1])
-			w.is(err, flowfabric.ErrFlowNotFound)
+			w.is(err, denied.NoFlow)
 			_, err = w.e.ReplayFlow(w.ctx, g.id, engine.Replay{}, nil)
 			w.is(err, flowfabric.ErrInvalidInput)
 			_, err = w.e.ReplayFlow(w.ctx, g.id, engine.Replay{}, make([]flowfabric.ExecutionID, 65))
@@ -163,7 +164,7 @@ var flowReplayScenarios = []scenario{
 		g.fail(g.claim()["a"])
 		w.unchanged("pending", func() {
 			_, err := w.e.ReplayExecution(w.ctx, g.id.Member("a"), engine.Replay{})
-			w.is(err, flowfabric.ErrResolutionPending)
+			w.is(err, denied.ResolutionPending)
 			same(w, "each", fmt.Sprint(g.replays(engine.Replay{}, "a", "n0")), "[resolution_pending resolution_pending]")
 		})
 		g.drain()

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -100,7 +102,7 @@ var flowScenarios = []scenario{
 		for i := range 20 { // ten of them are waited for, ten lead to one that has had enough
 			g.node(fmt.Sprint("d", i), []string{all[i], all[i+20]}, func(m *engine.FlowMember) {
 				if i >= 10 {
-					m.Policy = flowfabric.AnyOf
+					m.Policy = codes.AnyOf
 				}
 			})
 		}
@@ -192,7 +194,7 @@ var flowScenarios = []scenario{
 		w.no(err)
 		same(w, "again", words(again.Already, again.Policy, again.Reason, again.Unended), "true cancel_all no more 0")
 		_, err = w.e.ReplayExecution(w.ctx, g.id.Member("n0"), engine.Replay{})
-		w.is(err, flowfabric.ErrFlowCancelled)
+		w.is(err, denied.FlowCancelled)
 	}},
 	{name: "tags of a flow follow the rules of execution tags, in any state", run: func(w *env) {
 		g := w.flow().node("a", nil).submit(engine.SealClosed)
@@ -208,8 +210,8 @@ var flowScenarios = []scenario{
 		same(w, "tags", fmt.Sprint(tags()), "map[a.b:3 e.f:]")
 		w.unchanged("again", func() { w.no(w.e.SetFlowTags(w.ctx, g.id, map[string]string{"a.b": "3"}, []string{"c.d"})) })
 		w.unchanged("refused", func() {
-			w.is(w.e.SetFlowTags(w.ctx, g.id, map[string]string{"ab": "v"}, nil), flowfabric.ErrInvalidTagKey)
-			w.is(w.e.SetFlowTags(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), map[string]string{"a.b": "v"}, nil), flowfabric.ErrFlowNotFound)
+			w.is(w.e.SetFlowTags(w.ctx, g.id, map[string]string{"ab": "v"}, nil), denied.TagKey)
+			w.is(w.e.SetFlowTags(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), map[string]string{"a.b": "v"}, nil), denied.NoFlow)
 		})
 		g.complete(g.claim()["a"], "")
 		w.no(w.e.SetFlowTags(w.ctx, g.id, nil, []string{"a.b", "e.f"}))

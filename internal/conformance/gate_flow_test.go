@@ -5,6 +5,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -46,7 +47,7 @@ var gateFlowScenarios = []scenario{
 		f := newGatedFlow(w, 9)
 		f.node("a", nil).node("x", nil).node("b", []string{"a", "x"}, anyOf).node("c", []string{"b"}, f.gated()).submit(engine.SealClosed)
 		_, err := w.e.HoldExecution(w.ctx, f.id.Member("b"), "me", "")
-		w.is(err, flowfabric.ErrNotEligible) // it waits for others already; what is to come is kept by its lane
+		w.is(err, denied.NotEligible) // it waits for others already; what is to come is kept by its lane
 		c := f.claim()
 		f.complete(c["a"], "r")
 		f.g.hold(f.id.Member("b"))
@@ -61,7 +62,7 @@ var gateFlowScenarios = []scenario{
 		f.complete(b, "")
 		list := f.grantsBy("c")
 		f.g.hold(f.id.Member("c"))
-		f.g.expects(f.k, []engine.Grant{list["c"]}, flowfabric.ErrStaleLease)
+		f.g.expects(f.k, []engine.Grant{list["c"]}, denied.StaleLease)
 		f.g.unhold(f.id.Member("c"))
 		f.complete(f.g.start(f.k, 9, f.quota)[0], "")
 		f.ends(flowfabric.FlowCompleted)
@@ -108,7 +109,7 @@ var gateFlowScenarios = []scenario{
 			claimed := f.k.granted(by["claimed"])[0]
 			f.g.hold(f.id.Member("paused"))
 			f.abort(policy)
-			stale := flowfabric.ErrStaleLease
+			stale := denied.StaleLease
 			two := []engine.Grant{by["granted"], by["admitted"]}
 			switch policy {
 			case flowfabric.CancelAll:
@@ -157,7 +158,7 @@ var gateFlowScenarios = []scenario{
 		w.no(err)
 		same(w, "claimed", len(claims), 0)
 		for _, a := range answers {
-			w.is(a.Err, flowfabric.ErrStaleLease)
+			w.is(a.Err, denied.StaleLease)
 		}
 		f.g.no(w.e.ReleaseGrants(w.ctx, w.p, f.k.session, []engine.GrantReturn{{Grant: last[0], Reserved: true}}, nil))
 		f.drain()
@@ -178,7 +179,7 @@ var gateFlowScenarios = []scenario{
 		w.no(err)
 		same(w, "some are left for later", out.More, true)
 		w.code(f.id.Member("last"), "G1f")
-		f.g.expects(f.k, []engine.Grant{x}, flowfabric.ErrStaleLease)
+		f.g.expects(f.k, []engine.Grant{x}, denied.StaleLease)
 		w.code(f.id.Member("last"), "G1f")
 		f.g.no(w.e.ReleaseGrants(w.ctx, w.p, f.k.session, []engine.GrantReturn{{Grant: x, Reserved: true}}, nil))
 		w.code(f.id.Member("last"), "R1f")
@@ -198,7 +199,7 @@ var gateFlowScenarios = []scenario{
 		f.complete(a, "first")
 		f.drain()
 		f.are(flowfabric.Cancelled, "b", "c")
-		f.g.expects(f.k, []engine.Grant{by["b"]}, flowfabric.ErrStaleLease)
+		f.g.expects(f.k, []engine.Grant{by["b"]}, denied.StaleLease)
 		f.g.deliver()
 		same(w, "slots", f.g.held(f.quota), 0)
 		end := f.g.start(f.k, 9, f.quota)[0]

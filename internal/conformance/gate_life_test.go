@@ -87,12 +87,12 @@ var gateLifeScenarios = []scenario{
 			w.hands = true
 			x := w.state(code)
 			w.hands = false
-			want := flowfabric.ErrNotEligible
+			want := denied.NotEligible
 			switch {
 			case code[:2] == "R1" || code[:2] == "G1" || code[:2] == "R4":
 				continue
 			case code[0] == 'T':
-				want = flowfabric.ErrNotActive
+				want = denied.NotActive
 			}
 			w.unchanged(string(code), func() {
 				_, err := w.e.HoldExecution(w.ctx, x.id, "me", "")
@@ -104,7 +104,7 @@ var gateLifeScenarios = []scenario{
 		w.reset()
 		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
 		_, err := w.e.HoldExecution(w.ctx, g.id.Member("b"), "me", "")
-		w.is(err, flowfabric.ErrNotEligible)
+		w.is(err, denied.NotEligible)
 		g.are(flowfabric.Waiting, "a")
 		w.code(g.id.Member("b"), "R3f")
 		g.complete(g.claim()["a"], "")
@@ -196,7 +196,7 @@ var gateLifeScenarios = []scenario{
 		k.one(ids[2])
 		k.one(late)
 		_, err := w.e.HoldExecution(w.ctx, ids[0], "me", "")
-		w.is(err, flowfabric.ErrNotActive)
+		w.is(err, denied.NotActive)
 	}},
 	{name: "a claim that asks for no grants never gets gated work", run: func(w *env) {
 		g := newGates(w)
@@ -280,7 +280,7 @@ var gateLifeScenarios = []scenario{
 		for _, c := range third.Claims {
 			w.complete(c.Fence, "")
 		}
-		g.expects(k, again.Grants[:2], flowfabric.ErrStaleLease, flowfabric.ErrStaleLease)
+		g.expects(k, again.Grants[:2], denied.StaleLease, denied.StaleLease)
 		answers, _, err = w.e.ClaimGranted(w.ctx, w.p, k.session, k.number, []engine.Grant{third.Grants[0], third.Grants[0]})
 		w.no(err)
 		w.no(answers[0].Err)
@@ -306,7 +306,7 @@ var gateLifeScenarios = []scenario{
 		g.admit(q, 1, list...)
 		g.advance(5 * time.Second)
 		w.tick()
-		g.expects(k, list, flowfabric.ErrStaleLease)
+		g.expects(k, list, denied.StaleLease)
 		r, err := w.e.ClaimNext(w.ctx, engine.ClaimRequest{Partition: w.p, Session: k.session, Number: k.number, TTL: ttl, Max: 1, Subscription: k.subscription, Table: k.table, Gates: true})
 		w.no(err)
 		same(w, "nor is it told again", words(r.Duplicate, len(r.Claims), len(r.Grants)), "true 0 0")
@@ -326,7 +326,7 @@ var gateLifeScenarios = []scenario{
 		g.hold(ids[1])
 		g.prefer(ids[2], 9)
 		g.advance(3 * time.Second)
-		stale := flowfabric.ErrStaleLease
+		stale := denied.StaleLease
 		g.expects(k, list[4:], stale) // its time is over, though nobody has said so yet
 		w.tick()
 		w.code(short, "T4n")
@@ -476,14 +476,14 @@ var gateLifeScenarios = []scenario{
 		w.unchanged("what only a holder may do", func() {
 			f := flowfabric.Fence{Execution: id, Session: k.session, Claim: k.number, Epoch: list[0].Epoch}
 			_, err := w.e.ReleaseExecution(w.ctx, f)
-			w.is(err, flowfabric.ErrNotActive)
+			w.is(err, denied.NotActive)
 			out, _, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: f}}, nil)
 			w.no(err)
-			w.is(out[0].Err, flowfabric.ErrNotActive)
+			w.is(out[0].Err, denied.NotActive)
 			_, err = w.e.RevokeLease(w.ctx, id, "", "op", "")
-			w.is(err, flowfabric.ErrNotActive)
+			w.is(err, denied.NotActive)
 			_, err = w.e.PurgeExecution(w.ctx, id, 0)
-			w.is(err, flowfabric.ErrNotTerminal)
+			w.is(err, denied.NotTerminal)
 		})
 		g.no(g.e.ReleaseGrants(w.ctx, w.p, k.session, []engine.GrantReturn{{Grant: list[0]}}, nil))
 		w.no(w.e.CloseSession(w.ctx, w.p, k.session))

@@ -5,6 +5,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -100,7 +101,7 @@ var gateScenarios = []scenario{
 		w.no(err)
 		k.one(id)
 		_, err = w.e.HoldExecution(w.ctx, id, "me", "")
-		w.is(err, flowfabric.ErrNotEligible)
+		w.is(err, denied.NotEligible)
 	}},
 	{name: "work that is created in a scope gets the gates of the scope", run: func(w *env) {
 		g := newGates(w)

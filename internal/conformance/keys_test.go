@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
@@ -82,7 +83,7 @@ var keyScenarios = []scenario{
 		w.meets("nothing to compare", id, flowfabric.Waiting, key("k", 0))
 		w.unchanged("another payload", func() {
 			c := w.creating(key("k", retained), digest("e"))
-			w.is(c.Err, flowfabric.ErrIdempotencyConflict)
+			w.is(c.Err, denied.Idempotency)
 			same(w, "it names the execution", strings.Contains(c.Err.Error(), id.UUID().String()), true)
 		})
 		w.complete(w.worker("a").one(id).Fence, "r")
@@ -133,7 +134,7 @@ var keyScenarios = []scenario{
 		w.no(err)
 		same(w, "created", words(c[0].ID, c[0].Duplicate, c[3].ID, c[3].Duplicate, c[5].ID, c[5].Duplicate), words(x.ID, false, lone.ID, false, good.ID, false))
 		same(w, "the second", words(c[1].ID, c[1].Duplicate, c[1].State), words(x.ID, true, flowfabric.Waiting))
-		w.is(c[2].Err, flowfabric.ErrIdempotencyConflict)
+		w.is(c[2].Err, denied.Idempotency)
 		w.is(c[4].Err, flowfabric.ErrInvalidInput)
 		same(w, "nothing of the others", words(w.exists(again.ID), w.exists(other.ID), w.exists(bad.ID)), "false false false")
 		w.check()
@@ -194,7 +195,7 @@ var keyScenarios = []scenario{
 		second := w.create(key("k", 0))
 		w.unchanged("the second waits", func() {
 			_, err := w.e.ReplayExecution(w.ctx, first, engine.Replay{Force: true})
-			w.is(err, flowfabric.ErrKeyTaken)
+			w.is(err, denied.KeyTaken)
 			same(w, "it names the second", strings.Contains(err.Error(), second.UUID().String()), true)
 		})
 		w.complete(w.worker("b").one(second).Fence, "")
@@ -202,12 +203,12 @@ var keyScenarios = []scenario{
 		same(w, "it has the key again", w.keyHolder("k"), first)
 		w.meets("it waits", first, flowfabric.Waiting, key("k", 0))
 		_, err := w.e.ReplayExecution(w.ctx, second, engine.Replay{Force: true})
-		w.is(err, flowfabric.ErrKeyTaken)
+		w.is(err, denied.KeyTaken)
 		w.complete(w.worker("c").one(first).Fence, "")
 		third := w.create(key("k", time.Hour))
 		w.complete(w.worker("d").one(third).Fence, "")
 		_, err = w.e.ReplayExecution(w.ctx, first, engine.Replay{Force: true})
-		w.is(err, flowfabric.ErrKeyTaken) // it has ended, and its window is not over
+		w.is(err, denied.KeyTaken) // it has ended, and its window is not over
 		w.replay(third, engine.Replay{Force: true})
 		same(w, "its own replay", w.keyHolder("k"), third)
 	}},

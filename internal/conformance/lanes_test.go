@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
@@ -96,7 +97,7 @@ var laneScenarios = []scenario{
 			w.is(c[0].Err, flowfabric.ErrLaneClosed)
 			w.no(c[1].Err)
 			same(w, "known", words(c[1].Duplicate, c[1].State), "true waiting")
-			w.is(c[2].Err, flowfabric.ErrIdempotencyConflict)
+			w.is(c[2].Err, denied.Idempotency)
 			w.is(c[3].Err, flowfabric.ErrInvalidInput)
 		})
 		c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item(), w.item(lane("open"))})

@@ -52,15 +52,15 @@ var leaseScenarios = []scenario{
 		for range 2 {
 			w.unchanged("a renewal too late", func() {
 				_, err := w.e.RenewSession(w.ctx, w.p, k.session, ttl, 0)
-				w.is(err, flowfabric.ErrLeaseExpired)
+				w.is(err, denied.LeaseExpired)
 			})
 		}
 		w.code(id, "A2")
 		w.unchanged("a claim of the dead session", func() {
 			_, err := w.e.ClaimNext(w.ctx, k.request(1))
-			w.is(err, flowfabric.ErrLeaseExpired)
+			w.is(err, denied.LeaseExpired)
 		})
-		w.is(w.complete(c.Fence, "x").Err, flowfabric.ErrLeaseExpired)
+		w.is(w.complete(c.Fence, "x").Err, denied.LeaseExpired)
 		sum, _ := w.settleTime()
 		same(w, "requeued once", sum.Requeued, 1)
 		sum, _ = w.settleTime()
@@ -98,7 +98,7 @@ var leaseScenarios = []scenario{
 			stale := f
 			change(&stale)
 			for name, err := range w.everyFencedCall(stale) {
-				want := flowfabric.ErrStaleLease
+				want := denied.StaleLease
 				if name == "append" {
 					want = denied.StaleAppend
 				}
@@ -153,7 +153,7 @@ var leaseScenarios = []scenario{
 		}
 		w.unchanged("a claim in between", func() {
 			_, err := w.e.ClaimNext(w.ctx, k.request(1))
-			w.is(err, flowfabric.ErrLeaseExpired)
+			w.is(err, denied.LeaseExpired)
 		})
 		sum, calls := w.settleTime()
 		same(w, "requeued", sum.Requeued+first.Requeued, 250)
@@ -187,24 +187,24 @@ var leaseScenarios = []scenario{
 			q.Number = number
 			w.unchanged("a claim", func() {
 				_, err := w.e.ClaimNext(w.ctx, q)
-				w.is(err, flowfabric.ErrLeaseExpired)
+				w.is(err, denied.LeaseExpired)
 			})
 		}
 		w.unchanged("a renewal", func() {
 			_, err := w.e.RenewSession(w.ctx, w.p, dead, ttl, 0)
-			w.is(err, flowfabric.ErrLeaseExpired)
+			w.is(err, denied.LeaseExpired)
 		})
 		again := w.worker("w1") // the same instance, a new session
 		fresh := again.claim(2)
 		same(w, "both", len(fresh), 2)
 		same(w, "the old fence", w.complete(c.Fence, "").Err != nil, true)
-		w.is(w.complete(c.Fence, "").Err, flowfabric.ErrStaleLease)
+		w.is(w.complete(c.Fence, "").Err, denied.StaleLease)
 		w.no(w.complete(fresh[0].Fence, "").Err)
 	}},
 	{name: "a renewal of a forgotten session is refused as expired", run: func(w *env) {
 		w.unchanged("a renewal", func() {
 			_, err := w.e.RenewSession(w.ctx, w.p, "w1~gone", ttl, 7)
-			w.is(err, flowfabric.ErrLeaseExpired)
+			w.is(err, denied.LeaseExpired)
 		})
 	}},
 	{name: "a session closes only when it holds nothing, and then accepts no late claims", run: func(w *env) {
@@ -222,7 +222,7 @@ var leaseScenarios = []scenario{
 			q.Number = number
 			w.unchanged("a late claim", func() {
 				_, err := w.e.ClaimNext(w.ctx, q)
-				w.is(err, flowfabric.ErrLeaseExpired)
+				w.is(err, denied.LeaseExpired)
 			})
 		}
 		w.unchanged("closing what never was", func() { w.no(w.e.CloseSession(w.ctx, w.p, "never~1")) })
@@ -230,7 +230,7 @@ var leaseScenarios = []scenario{
 			q := w.worker("w9").request(1)
 			q.Number = 2
 			_, err := w.e.ClaimNext(w.ctx, q)
-			w.is(err, flowfabric.ErrLeaseExpired)
+			w.is(err, denied.LeaseExpired)
 		})
 	}},
 	{name: "renewals return notices of lost executions, 100 at a time, until acknowledged", run: func(w *env) {
@@ -292,7 +292,7 @@ var leaseScenarios = []scenario{
 			causes[l.Execution] = l.Cause
 		}
 		same(w, "causes", words(len(causes), causes[cancelled], causes[expired], causes[slow]), "3 cancelled expired attempt_timeout")
-		w.unchanged("the holder's complete", func() { w.is(w.complete(fences[0], "").Err, flowfabric.ErrNotActive) })
+		w.unchanged("the holder's complete", func() { w.is(w.complete(fences[0], "").Err, denied.NotActive) })
 	}},
 }
 
@@ -315,7 +315,7 @@ func (w *env) renewable(k *worker, f flowfabric.Fence, alive bool) {
 		w.no(err)
 		w.code(f.Execution, "A1")
 	} else {
-		w.is(err, flowfabric.ErrLeaseExpired)
+		w.is(err, denied.LeaseExpired)
 		w.code(f.Execution, "A2")
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
@@ -143,7 +144,7 @@ var limitScenarios = []scenario{
 		for _, bad := range []string{"@1.0.0@" + long + "k", "@1.0.0@", "@1.0@k", "@1.0.0.0@k", "@01.0.0@k", "@-1.0.0@k", "@1000001.0.0@k",
 			"@0.1000001.5@k", "@0.1.0@k", "@0.0.1@k", "@0.1.2592000001@k", "@1.0.0@a b", "@1.0.0@a,b", "@1.0.0@a\x1fb", ".0.0@k", "@@k", "@"} {
 			_, err := g.e.Admit(w.ctx, bad, w.p, 1, time.Second, nil)
-			if !errors.Is(err, flowfabric.ErrInvalidInput) && !errors.Is(err, flowfabric.ErrQuotaNotFound) { // the latter where no quota ever was
+			if !errors.Is(err, flowfabric.ErrInvalidInput) && !errors.Is(err, denied.NoQuota) { // the latter where no quota ever was
 				w.Errorf("%q: %v", bad, err)
 			}
 			if !strings.Contains(bad, ",") {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -127,7 +128,7 @@ var mailboxScenarios = []scenario{
 		w.no(w.complete(c.Fence, "r").Err)
 		w.unchanged("a message to what has ended", func() {
 			_, err := w.e.SendMessage(w.ctx, id, engine.Message{Mailbox: "user", Encoding: "json", Payload: []byte("1")})
-			w.is(err, flowfabric.ErrNotSignalable)
+			w.is(err, denied.NotSignalable)
 		})
 		w.must("ff_replay_execution", proto, id.UUID().String(), uuid.NewString(), "keep", "1", "me", "reason")
 		same(w, "after a replay the rest is there", w.boxes(id), "3 1 3 other 3")
@@ -268,7 +269,7 @@ var mailboxScenarios = []scenario{
 		for range limits.MaxMessages {
 			w.no(send(1))
 		}
-		w.unchanged("one more", func() { w.is(send(1), flowfabric.ErrMailboxFull) })
+		w.unchanged("one more", func() { w.is(send(1), denied.MailboxFull) })
 		w.check()
 		w.take(c.Fence, "a", "user", 100, "")
 		w.no(send(1))
@@ -280,7 +281,7 @@ var mailboxScenarios = []scenario{
 		for ; send(limits.MaxMessage) == nil; sent++ {
 		}
 		same(w, "of 64 KiB", sent, 15) // what is stored beside a payload counts, too
-		w.unchanged("one more", func() { w.is(send(limits.MaxMessage), flowfabric.ErrMailboxFull) })
+		w.unchanged("one more", func() { w.is(send(limits.MaxMessage), denied.MailboxFull) })
 		w.unchanged("a larger one", func() { w.is(send(limits.MaxMessage+1), flowfabric.ErrPayloadTooLarge) })
 		r, _, err := w.e.ReceiveMessages(w.ctx, c.Fence, engine.Receiving{Name: "d", Mailbox: "user", Limit: 100})
 		w.no(err)
@@ -303,7 +304,7 @@ var mailboxScenarios = []scenario{
 		for _, why := range []string{"", "looked"} {
 			w.unchanged("one more", func() {
 				_, _, err := w.e.ReceiveMessages(w.ctx, c.Fence, engine.Receiving{Name: "user·2", Mailbox: "user", Limit: 1, Why: why})
-				w.is(err, flowfabric.ErrStepLimit)
+				w.is(err, denied.StepLimit)
 			})
 		}
 		w.unchanged("nothing to record", func() { same(w, "empty", w.take(c.Fence, "user·2", "other", 1, ""), "-") })
@@ -322,7 +323,7 @@ var mailboxScenarios = []scenario{
 		w.mail(c.Fence.Execution, "other", strings.Repeat("x", 20))
 		w.unchanged("bytes", func() {
 			_, _, err := w.e.ReceiveMessages(w.ctx, c.Fence, engine.Receiving{Name: "other·1", Mailbox: "other", Limit: 1})
-			w.is(err, flowfabric.ErrStepLimit)
+			w.is(err, denied.StepLimit)
 		})
 		same(w, "what fits", w.take(c.Fence, "user·1", "user", 1, ""), "1 user 1")
 	}},
@@ -348,12 +349,12 @@ var mailboxScenarios = []scenario{
 		w.release(f)
 		w.unchanged("the former holder", func() {
 			_, _, err := w.e.ReceiveMessages(w.ctx, f, engine.Receiving{Name: "user·1", Mailbox: "user", Limit: 1})
-			w.is(err, flowfabric.ErrNotActive)
+			w.is(err, denied.NotActive)
 		})
 		next := k.one(id).Fence
 		w.unchanged("an earlier claim", func() {
 			_, _, err := w.e.ReceiveMessages(w.ctx, f, engine.Receiving{Name: "user·1", Mailbox: "user", Limit: 1})
-			w.is(err, flowfabric.ErrStaleLease)
+			w.is(err, denied.StaleLease)
 		})
 		same(w, "the holder", w.take(next, "user·1", "user", 1, ""), "1 user 1")
 	}},
@@ -372,11 +373,11 @@ var mailboxScenarios = []scenario{
 		send(engine.Message{Mailbox: "a", Encoding: "json", By: "a\x1f"}, "by: at most 256 bytes without control characters")
 		w.mail(id, strings.Repeat("x", 96), "1")
 		q := suspension(forMail(strings.Repeat("x", 97)))
-		w.refuses("condition", flowfabric.ErrCondition, "mailbox: 1..96 bytes of printable ASCII", func() error {
+		w.refuses("condition", denied.Condition, "mailbox: 1..96 bytes of printable ASCII", func() error {
 			_, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
 			return err
 		})
-		w.refuses("with a waitpoint", flowfabric.ErrCondition, "extra_binding_not_referenced_by_condition", func() error {
+		w.refuses("with a waitpoint", denied.Condition, "extra_binding_not_referenced_by_condition", func() error {
 			_, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(waitFor(spelled("M", "a"), minted("wp"))))
 			return err
 		})

@@ -97,7 +97,7 @@ var modeScenarios = []scenario{
 			version++
 		}
 		rest := limits.MaxSummary - 4*len(`"p0":"",`+part) - len(`{"q":""}`)
-		refuse("256 KiB and 1", `{"q":"`+part[:rest+1]+`"}`, flowfabric.ErrSummaryTooLarge)
+		refuse("256 KiB and 1", `{"q":"`+part[:rest+1]+`"}`, denied.SummaryTooLarge)
 		w.no(wr.Append(w.ctx, stream.Frame{Mode: stream.ModeSummary, Payload: []byte(`{"q":"` + part[:rest] + `"}`)}))
 		w.no(wr.Close(w.ctx))
 		s, err := w.e.ReadSummary(w.ctx, f.Execution, 0)
@@ -126,7 +126,7 @@ var modeScenarios = []scenario{
 				_, err := w.e.AppendFrames(w.ctx, f, 5, []stream.Frame{summaryDelta(wrong)})
 				w.is(err, denied.SummaryConflict)
 				coded, _ := errors.AsType[*flowfabric.Error](err)
-				same(w, "stored", coded.Slot(0), "3")
+				same(w, "stored", denied.Slot(coded, 0), "3")
 			})
 		}
 		w.unchanged("a repeat", func() {
@@ -140,7 +140,7 @@ var modeScenarios = []scenario{
 		large.Document = make([]byte, limits.MaxSummary+1)
 		w.unchanged("a large document", func() {
 			_, err := w.e.AppendFrames(w.ctx, f, 6, []stream.Frame{large})
-			w.is(err, flowfabric.ErrSummaryTooLarge)
+			w.is(err, denied.SummaryTooLarge)
 		})
 		large.Document = large.Document[1:]
 		w.modes(f, 6, large)
@@ -176,7 +176,7 @@ var modeScenarios = []scenario{
 		w.document(f, 1, `{"a":1,"b":1}`) // nobody holds it
 		w.unchanged("a delta while delayed", func() {
 			_, err := w.e.AppendFrames(w.ctx, f, 2, []stream.Frame{summaryDelta(2)})
-			w.is(err, flowfabric.ErrNotActive)
+			w.is(err, denied.NotActive)
 		})
 		w.advance(time.Second)
 		w.tick()
@@ -188,7 +188,7 @@ var modeScenarios = []scenario{
 		w.fail(c.Fence, "x")
 		w.unchanged("a delta after the end", func() {
 			_, err := w.e.AppendFrames(w.ctx, c.Fence, 3, []stream.Frame{summaryDelta(3)})
-			w.is(err, flowfabric.ErrNotActive)
+			w.is(err, denied.NotActive)
 		})
 		w.advance(2 * time.Second)
 		w.settleTime()

@@ -71,7 +71,7 @@ var operatorScenarios = []scenario{
 		})
 		stale := f
 		stale.Attempt++
-		w.unchanged("another attempt", func() { w.is(w.e.UpdateProgress(w.ctx, stale, 70, ""), flowfabric.ErrStaleLease) })
+		w.unchanged("another attempt", func() { w.is(w.e.UpdateProgress(w.ctx, stale, 70, ""), denied.StaleLease) })
 		w.unchanged("a text that would be cut", func() { // it is refused, so that nobody reads half of it
 			w.is(w.e.UpdateProgress(w.ctx, f, 70, strings.Repeat("x", limits.MaxReason+1)), flowfabric.ErrInvalidInput)
 		})
@@ -114,7 +114,7 @@ var operatorScenarios = []scenario{
 		same(w, "a holder's too, for the next time", w.read(old).Priority, 3)
 		w.cancel(old)
 		_, _, err := w.e.ChangePriority(w.ctx, old, 1, "me")
-		w.is(err, flowfabric.ErrNotActive)
+		w.is(err, denied.NotActive)
 		_, _, err = w.e.ChangePriority(w.ctx, flowfabric.NewExecutionID(w.p), 1, "me")
 		w.is(err, flowfabric.ErrNotFound)
 		for _, code := range reachable {
@@ -163,13 +163,13 @@ var operatorScenarios = []scenario{
 				})
 				after := w.read(x.id)
 				same(w, "no retry, no reclaim", words(after.Retries, after.Reclaims, after.Priority), words(before.Retries, before.Reclaims, before.Priority))
-				w.unchanged("it waits for no time any more", func() { _, err := set(x.id, time.Hour); w.is(err, flowfabric.ErrNotEligible) })
+				w.unchanged("it waits for no time any more", func() { _, err := set(x.id, time.Hour); w.is(err, denied.NotEligible) })
 			case code[0] == 'T':
-				w.unchanged(string(code), func() { _, err := set(x.id, 0); w.is(err, flowfabric.ErrNotActive) })
+				w.unchanged(string(code), func() { _, err := set(x.id, 0); w.is(err, denied.NotActive) })
 			case strings.HasPrefix(string(code), "R1") || strings.HasPrefix(string(code), "G1"):
 				w.unchanged(string(code), func() { already, err := set(x.id, 0); w.no(err); same(w, "already", already, true) })
 			default:
-				w.unchanged(string(code), func() { _, err := set(x.id, 0); w.is(err, flowfabric.ErrNotEligible) })
+				w.unchanged(string(code), func() { _, err := set(x.id, 0); w.is(err, denied.NotEligible) })
 			}
 		}
 		_, err := set(flowfabric.NewExecutionID(w.p), 0)
@@ -204,7 +204,7 @@ var operatorScenarios = []scenario{
 		w.frames(f, 1, 1)
 		w.tick()
 		_, err := w.e.RevokeLease(w.ctx, id, "w9~9", "op", "r")
-		w.is(err, flowfabric.ErrStaleLease)
+		w.is(err, denied.StaleLease)
 		ear := w.listen(engine.BellChannel(w.p, "w1"))
 		w.revoke(id)
 		ear.hears("l")
@@ -216,13 +216,13 @@ var operatorScenarios = []scenario{
 			same(w, "already", already, true)
 		})
 		for name, call := range w.everyFencedCall(f) {
-			want := flowfabric.ErrLeaseRevoked
+			want := denied.LeaseRevoked
 			if name == "append" {
 				want = denied.StaleAppend
 			}
 			w.unchanged(name, func() { w.is(call(), want) })
 		}
-		w.unchanged("progress", func() { w.is(w.e.UpdateProgress(w.ctx, f, 1, ""), flowfabric.ErrLeaseRevoked) })
+		w.unchanged("progress", func() { w.is(w.e.UpdateProgress(w.ctx, f, 1, ""), denied.LeaseRevoked) })
 		m, err := w.e.ReadAttemptStream(w.ctx, id, 0)
 		w.no(err)
 		same(w, "stream", words(m.Closed, m.ClosedReason), "true lease_revoked")
@@ -265,7 +265,7 @@ var operatorScenarios = []scenario{
 					w.no(err)
 					same(w, "already", already, true)
 				} else {
-					w.is(err, flowfabric.ErrNotActive)
+					w.is(err, denied.NotActive)
 				}
 			})
 		}
@@ -308,16 +308,16 @@ var operatorScenarios = []scenario{
 		same(w, "already", already, false)
 		ear.hears("l")
 		for name, call := range w.everyFencedCall(f) {
-			want := flowfabric.ErrLeaseExpired
+			want := denied.LeaseExpired
 			if name == "append" {
 				want = denied.StaleAppend
 			}
 			w.unchanged(name, func() { w.is(call(), want) })
 		}
 		_, err = w.e.RenewSession(w.ctx, w.p, k.session, k.ttl, 0)
-		w.is(err, flowfabric.ErrLeaseExpired)
+		w.is(err, denied.LeaseExpired)
 		_, err = w.e.ClaimNext(w.ctx, k.request(1))
-		w.is(err, flowfabric.ErrLeaseExpired)
+		w.is(err, denied.LeaseExpired)
 		w.unchanged("again", func() {
 			already, err := w.e.MarkSessionDead(w.ctx, w.p, k.session, "gone")
 			w.no(err)
@@ -328,7 +328,7 @@ var operatorScenarios = []scenario{
 			w.code(id, "R1r")
 		}
 		_, err = w.e.MarkSessionDead(w.ctx, w.p, "w1~never", "gone")
-		w.is(err, flowfabric.ErrSessionNotFound)
+		w.is(err, denied.NoSession)
 	}},
 	{name: "an execution can be replayed from every end, a success only if forced", run: func(w *env) {
 		for _, code := range []flowfabric.Code{"T1", "T2", "T3", "T3n", "T4", "T4n"} {
@@ -339,7 +339,7 @@ var operatorScenarios = []scenario{
 			if code == "T1" {
 				w.unchanged("unforced", func() {
 					_, err := w.e.ReplayExecution(w.ctx, x.id, engine.Replay{})
-					w.is(err, flowfabric.ErrReplayNotAllowed)
+					w.is(err, denied.ReplayNotAllowed)
 				})
 			}
 			w.replay(x.id, engine.Replay{Force: true, By: "me", Reason: "why not"})
@@ -389,19 +389,19 @@ var operatorScenarios = []scenario{
 		})
 		w.unchanged("the eleventh", func() {
 			_, err := w.e.ReplayExecution(w.ctx, x.id, engine.Replay{Force: true})
-			w.is(err, flowfabric.ErrReplaysExhausted)
+			w.is(err, denied.ReplaysExhausted)
 		})
 		never := w.create(func(n *engine.NewExecution) { n.Policy.MaxReplays = -1 })
 		w.cancel(never)
 		_, err := w.e.ReplayExecution(w.ctx, never, engine.Replay{})
-		w.is(err, flowfabric.ErrReplaysExhausted)
+		w.is(err, denied.ReplaysExhausted)
 		for _, code := range reachable {
 			if code[0] != 'T' {
 				w.reset()
 				y := w.state(code)
 				w.unchanged(string(code), func() {
 					_, err := w.e.ReplayExecution(w.ctx, y.id, engine.Replay{Force: true})
-					w.is(err, flowfabric.ErrNotTerminal)
+					w.is(err, denied.NotTerminal)
 				})
 			}
 		}
@@ -470,7 +470,7 @@ var operatorScenarios = []scenario{
 		w.no(w.e.SetTags(w.ctx, id, map[string]string{"o.p": "v"}, []string{"a.b"}))
 		w.unchanged("a bad key", func() {
 			for _, key := range []string{"", "a", "A.b", "a.", ".a", "a..b", "a.b-c", strings.Repeat("a", 63) + ".b"} {
-				w.is(w.e.SetTags(w.ctx, id, map[string]string{key: "v"}, nil), flowfabric.ErrInvalidTagKey)
+				w.is(w.e.SetTags(w.ctx, id, map[string]string{key: "v"}, nil), denied.TagKey)
 				a := w.fcall("ff_set_tags", proto, id.UUID().String(), "1", key, "v", "0")
 				same(w, "code", a.code, "invalid_tag_key")
 			}
@@ -601,7 +601,7 @@ var operatorScenarios = []scenario{
 				item.Digest = "d2"
 				c, err = w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{item})
 				w.no(err)
-				w.is(c[0].Err, flowfabric.ErrIdempotencyConflict)
+				w.is(c[0].Err, denied.Idempotency)
 			})
 			_, err = w.e.ReadExecution(w.ctx, x.id)
 			w.is(err, flowfabric.ErrResultPurged)
@@ -636,7 +636,7 @@ var operatorScenarios = []scenario{
 				x := w.state(code)
 				w.unchanged(string(code), func() {
 					_, err := w.e.PurgeExecution(w.ctx, x.id, 0)
-					w.is(err, flowfabric.ErrNotTerminal)
+					w.is(err, denied.NotTerminal)
 				})
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -117,12 +118,12 @@ func (d *drill) ask(k *asker) {
 func (d *drill) take(k *asker) {
 	for _, x := range k.admitted {
 		answers, claims, err := d.e.ClaimGranted(d.ctx, d.p, k.session, x.number, []engine.Grant{x.Grant})
-		if errors.Is(err, flowfabric.ErrLeaseExpired) {
+		if errors.Is(err, denied.LeaseExpired) {
 			break
 		}
 		d.no(err)
 		if answers[0].Err != nil {
-			d.is(answers[0].Err, flowfabric.ErrStaleLease)
+			d.is(answers[0].Err, denied.StaleLease)
 			d.did["came late"]++
 			if d.r.IntN(2) == 0 {
 				d.no(d.e.ReleaseGrants(d.ctx, d.p, k.session, []engine.GrantReturn{{Grant: x.Grant, Reserved: true}}, nil))
@@ -242,7 +243,7 @@ func (d *drill) settle1(*asker) {
 func (d *drill) pass(*asker) {
 	d.advance(time.Duration(1+d.r.IntN(6)) * time.Second)
 	for _, k := range d.workers {
-		if _, err := d.e.RenewSession(d.ctx, d.p, k.session, k.ttl, 0); err != nil && k.number > 0 && !errors.Is(err, flowfabric.ErrLeaseExpired) {
+		if _, err := d.e.RenewSession(d.ctx, d.p, k.session, k.ttl, 0); err != nil && k.number > 0 && !errors.Is(err, denied.LeaseExpired) {
 			d.no(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -169,7 +170,7 @@ var quotaScenarios = []scenario{
 		w.cancel(list[0].Execution) // between admission and claim
 		answers, claims, err := g.e.ClaimGranted(w.ctx, w.p, k.session, k.number, list)
 		w.no(err)
-		w.is(answers[0].Err, flowfabric.ErrStaleLease)
+		w.is(answers[0].Err, denied.StaleLease)
 		same(w, "claimed", words(len(claims), claims[0].Fence.Execution), words(1, list[1].Execution))
 		other := g.asker("w2").grants(5)
 		a := g.admit(q, 0, other...)
@@ -253,7 +254,7 @@ var quotaScenarios = []scenario{
 		g.admit(q, 1, won...) // the same admission
 		same(w, "one slot", g.holds(q), "1 0")
 		_, _, err := g.e.ClaimGranted(w.ctx, w.p, loser.session, 1, won)
-		w.is(err, flowfabric.ErrLeaseExpired)
+		w.is(err, denied.LeaseExpired)
 		for range 2 { // granted, then claimed
 			g.no(g.e.ReleaseGrants(w.ctx, w.p, loser.session, []engine.GrantReturn{{Grant: won[0], Reserved: true}}, nil))
 			g.deliver()
@@ -285,7 +286,7 @@ var quotaScenarios = []scenario{
 		w.code(dead[0].Execution, "R1f")
 		same(w, "slot and start", g.holds(q), "0 0")
 		answers, _, err := g.e.ClaimGranted(w.ctx, w.p, "dead~x", 1, dead)
-		w.is(err, flowfabric.ErrLeaseExpired)
+		w.is(err, denied.LeaseExpired)
 		same(w, "answers", len(answers), 0)
 		g.admit(q, 1, list...)
 		k.granted(list...)
@@ -305,7 +306,7 @@ var quotaScenarios = []scenario{
 		g.admit(q, 1, late...) // and its admission comes now
 		answers, claims, err := g.e.ClaimGranted(w.ctx, w.p, k.session, k.number, late)
 		w.no(err)
-		w.is(answers[0].Err, flowfabric.ErrStaleLease)
+		w.is(answers[0].Err, denied.StaleLease)
 		same(w, "claimed", len(claims), 0)
 		again := k.grants(1)
 		same(w, "granted anew", words(again[0].Execution == late[0].Execution, again[0].Epoch > late[0].Epoch), "true true")
@@ -414,10 +415,10 @@ var quotaScenarios = []scenario{
 		for _, q := range []admission.Quota{{Rate: -1, Window: time.Second}, {Cap: -1}, {Rate: 1}, {Rate: 1, Window: time.Microsecond}, {Cap: 1, Jitter: time.Nanosecond}} {
 			q.Name = name
 			_, _, _, err := g.e.PutQuota(w.ctx, q, 0, "op")
-			w.is(err, flowfabric.ErrQuotaSpec)
+			w.is(err, denied.QuotaSpec)
 		}
 		_, err = g.e.ReadQuota(w.ctx, name, 0, 0)
-		w.is(err, flowfabric.ErrQuotaNotFound)
+		w.is(err, denied.NoQuota)
 		q := admission.Quota{Name: name, Rate: 1, Window: 30 * 24 * time.Hour, Cap: 1000000, Jitter: time.Minute}
 		for _, want := range []bool{false, true} {
 			_, already, _, err := g.e.PutQuota(w.ctx, q, 0, "op")
@@ -426,7 +427,7 @@ var quotaScenarios = []scenario{
 		}
 		q.Cap = 2
 		_, _, _, err = g.e.PutQuota(w.ctx, q, 0, "op")
-		w.is(err, flowfabric.ErrQuotaConflict)
+		w.is(err, denied.QuotaConflict)
 		_, _, _, err = g.e.PutQuota(w.ctx, q, 1, "op")
 		w.no(err)
 		same(w, "changed", words(g.quotaIs(name).Cap, g.quotaIs(name).Revision), "2 2")

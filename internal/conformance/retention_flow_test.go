@@ -5,12 +5,14 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // briefly keeps a member for a minute after its end.
 func briefly(m *engine.FlowMember) {
-	m.Kind, m.NewExecution.Policy.Retention = "node", flowfabric.RetainAll(time.Minute)
+	m.Kind, m.NewExecution.Policy.Retention = "node", valid.RetainAll(time.Minute)
 }
 
 var flowRetentionScenarios = []scenario{
@@ -46,7 +48,7 @@ var flowRetentionScenarios = []scenario{
 	{name: "after its flow ends, a member stays at most as long again as it had to", run: func(w *env) {
 		g := w.flowOfNodes().node("slow", nil, ofNodes).node("fast", nil, func(m *engine.FlowMember) {
 			ofNodes(m)
-			m.NewExecution.Policy.Retention = flowfabric.RetainAll(time.Second)
+			m.NewExecution.Policy.Retention = valid.RetainAll(time.Second)
 		})
 		g.submit(engine.SealClosed)
 		claims := g.claim()
@@ -76,7 +78,7 @@ var flowRetentionScenarios = []scenario{
 		}
 		later("second")
 		_, err := w.e.PurgeExecution(w.ctx, g.id.Member("a"), 0)
-		w.is(err, flowfabric.ErrFlowOpen)
+		w.is(err, denied.FlowOpen)
 		g.complete(g.claim()["b"], "b")
 		c := g.claim()["c"]
 		same(w, "input of an upstream that was to be purged", string(c.Inputs["from-b"]), "b")

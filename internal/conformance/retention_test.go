@@ -9,9 +9,11 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
@@ -19,7 +21,7 @@ const day = 24 * time.Hour
 
 // kept gives a new execution a retention of its own.
 func kept(d time.Duration) option {
-	return func(x *engine.NewExecution) { x.Policy.Retention = flowfabric.RetainAll(d) }
+	return func(x *engine.NewExecution) { x.Policy.Retention = valid.RetainAll(d) }
 }
 
 // purgeAt is when an ended execution may be purged, from its end; -1 when it is not filed.
@@ -255,7 +257,7 @@ var retentionScenarios = []scenario{
 			other.Digest = "0123456789abcdef0123456789abcdee"
 			refused, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{other})
 			w.no(err)
-			w.is(refused[0].Err, flowfabric.ErrIdempotencyConflict)
+			w.is(refused[0].Err, denied.Idempotency)
 			w.advance(stays - time.Minute)
 			same(w, "still a duplicate", again().Duplicate, true)
 			w.advance(time.Minute)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -265,7 +266,7 @@ var scheduleScenarios = []scenario{
 		same(w, "resumed", words(now.Paused, now.ResumedBy, now.ResumedAt.Equal(resumed), now.Next.Equal(s.Next)), "false otto true true")
 		same(w, "fires", w.fire(w.firing(now, time.Second)).Outcome, engine.FireCreated)
 		_, _, err = w.e.PauseSchedule(w.ctx, w.named("none"), true, "x")
-		w.is(err, flowfabric.ErrScheduleNotFound)
+		w.is(err, denied.NoSchedule)
 	}},
 	{name: "a schedule is changed or removed only under the expected revision", run: func(w *env) {
 		name := w.named("s")
@@ -277,9 +278,9 @@ var scheduleScenarios = []scenario{
 		w.no(err)
 		same(w, "again", must(put("a", &zero, time.Time{})), engine.ScheduleSet{Already: true, Revision: first.Revision, Next: time.UnixMilli(next.UnixMilli())})
 		_, err = put("b", &zero, time.Time{})
-		w.is(err, flowfabric.ErrScheduleChanged)
+		w.is(err, denied.ScheduleChanged)
 		_, err = put("b", nil, next.Add(time.Second))
-		w.is(err, flowfabric.ErrScheduleChanged)
+		w.is(err, denied.ScheduleChanged)
 		second, err := put("b", &first.Revision, next)
 		w.no(err)
 		w.check()
@@ -287,9 +288,9 @@ var scheduleScenarios = []scenario{
 			w.Fatalf("revision %d after %d", second.Revision, first.Revision)
 		}
 		_, err = put("c", &first.Revision, time.Time{})
-		w.is(err, flowfabric.ErrScheduleChanged)
+		w.is(err, denied.ScheduleChanged)
 		_, err = w.e.RemoveSchedule(w.ctx, name, &first.Revision)
-		w.is(err, flowfabric.ErrScheduleChanged)
+		w.is(err, denied.ScheduleChanged)
 		same(w, "removed", must(w.e.RemoveSchedule(w.ctx, name, &second.Revision)), false)
 		same(w, "removed again", must(w.e.RemoveSchedule(w.ctx, name, nil)), true)
 		w.check()
@@ -299,7 +300,7 @@ var scheduleScenarios = []scenario{
 			}
 		}
 		_, err = put("d", &second.Revision, time.Time{})
-		w.is(err, flowfabric.ErrScheduleChanged)
+		w.is(err, denied.ScheduleChanged)
 	}},
 	{name: "an old firing affects neither a removed schedule nor a new one of the same name", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
@@ -308,7 +309,7 @@ var scheduleScenarios = []scenario{
 		_, err := w.e.RemoveSchedule(w.ctx, s.Name, nil)
 		w.no(err)
 		_, err = w.e.FireSchedule(w.ctx, f)
-		w.is(err, flowfabric.ErrScheduleNotFound)
+		w.is(err, denied.NoSchedule)
 		w.put(s.Name, s.Next, "in 1s") // in the same millisecond, with the same instant
 		same(w, "an old step", w.fire(f), engine.Fired{Already: true})
 		heir := w.schedule(s.Name)
@@ -573,7 +574,7 @@ var scheduleScenarios = []scenario{
 		w.no(err)
 		g.drain()
 		out := w.fire(g.firing(s))
-		w.is(out.Refusal, flowfabric.ErrFlowTerminal)
+		w.is(out.Refusal, denied.FlowTerminal)
 		now := w.schedule(s.Name)
 		same(w, "told", words(out.Outcome, now.Fired, now.LastMissed.Reason, now.Next.Sub(s.Next)), "refused 0 flow_already_terminal 1s")
 	}},

@@ -11,9 +11,11 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // refusedWhenFull are the functions that a server over its memory limit refuses, each with what it would add. Every other one works:
@@ -117,7 +119,7 @@ var serverScenarios = []scenario{
 		}
 	}},
 	{name: "an idle execution takes at most 2 KiB of memory", needs: []string{"MemoryFigures"}, run: func(w *env) {
-		policy := flowfabric.Policy{Retry: flowfabric.DefaultRetry(), AttemptTimeout: time.Minute}
+		policy := flowfabric.Policy{Retry: valid.DefaultRetry(), AttemptTimeout: time.Minute}
 		policy.Retry.MaxRetries = 50
 		id := w.create(func(x *engine.NewExecution) {
 			x.Namespace, x.Lane, x.Kind, x.Creator = strings.Repeat("n", 64), strings.Repeat("l", 64), strings.Repeat("k", 64), strings.Repeat("c", 64)
@@ -274,7 +276,7 @@ var serverScenarios = []scenario{
 		x := w.state("A1")
 		w.set(append([]string{"DEL"}, w.keys()...)...)
 		_, err := w.e.RenewSession(w.ctx, w.p, x.worker.session, ttl, 0)
-		w.is(err, flowfabric.ErrLeaseExpired)
+		w.is(err, denied.LeaseExpired)
 		_, err = w.e.ReadExecution(w.ctx, x.id)
 		w.is(err, flowfabric.ErrNotFound)
 		w.reset()

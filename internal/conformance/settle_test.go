@@ -46,14 +46,14 @@ var settleScenarios = []scenario{
 		stale.Epoch--
 		w.unchanged("an older epoch", func() {
 			err := w.complete(stale, "r").Err
-			w.is(err, flowfabric.ErrNotActive)
+			w.is(err, denied.NotActive)
 			coded, _ := errors.AsType[*flowfabric.Error](err)
-			same(w, "slots", coded.Slot(0)+" "+coded.Slot(1)+" "+coded.Slot(2), fmt.Sprintf("T1 %d 0", f.Epoch))
+			same(w, "slots", denied.Slot(coded, 0)+" "+denied.Slot(coded, 1)+" "+denied.Slot(coded, 2), fmt.Sprintf("T1 %d 0", f.Epoch))
 		})
 		for name, call := range w.everyFencedCall(f) {
-			want := flowfabric.ErrNotActive
+			want := denied.NotActive
 			if name == "append" {
-				want = flowfabric.ErrStreamClosed
+				want = denied.StreamClosed
 			}
 			if name != "complete" {
 				w.unchanged(name, func() { w.is(call(), want) })
@@ -65,7 +65,7 @@ var settleScenarios = []scenario{
 		f := w.worker("w1").one(id).Fence
 		w.advance(ttl)
 		for name, call := range w.everyFencedCall(f) {
-			want := flowfabric.ErrLeaseExpired
+			want := denied.LeaseExpired
 			if name == "append" {
 				want = denied.StaleAppend
 			}
@@ -87,7 +87,7 @@ var settleScenarios = []scenario{
 				s, _, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: f}}, nil)
 				if err == nil && s[0].Err == nil {
 					completed.Add(1)
-				} else if err != nil || !errors.Is(s[0].Err, flowfabric.ErrNotActive) {
+				} else if err != nil || !errors.Is(s[0].Err, denied.NotActive) {
 					w.Error(err, s)
 				}
 				return
@@ -95,7 +95,7 @@ var settleScenarios = []scenario{
 			_, err := w.e.CancelExecution(w.ctx, f.Execution, engine.Cancellation{Source: engine.CancelOperator})
 			if err == nil {
 				cancelled.Add(1)
-			} else if !errors.Is(err, flowfabric.ErrNotActive) {
+			} else if !errors.Is(err, denied.NotActive) {
 				w.Error(err)
 			}
 		})
@@ -165,7 +165,7 @@ var settleScenarios = []scenario{
 			w.tick()
 		}
 		w.cancel(id)
-		fixed := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 2, Type: flowfabric.BackoffFixed, Initial: 7 * time.Second, Max: time.Second}))
+		fixed := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 2, Fixed: true, Initial: 7 * time.Second, Max: time.Second}))
 		same(w, "fixed", w.fail(k.one(fixed).Fence, "x").RetryIn, 7*time.Second)
 		none := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Minute, Multiplier: 2}))
 		o := w.fail(k.one(none).Fence, "x")
@@ -313,7 +313,7 @@ var settleScenarios = []scenario{
 		w.no(err)
 		w.check()
 		w.no(s[0].Err)
-		w.is(s[1].Err, flowfabric.ErrStaleLease)
+		w.is(s[1].Err, denied.StaleLease)
 		w.is(s[2].Err, flowfabric.ErrPayloadTooLarge)
 		w.no(s[3].Err)
 		w.is(s[4].Err, flowfabric.ErrInvalidInput)

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
@@ -50,7 +51,7 @@ var spendScenarios = []scenario{
 		missing := third
 		missing.Budget += "x"
 		_, _, err = w.e.UndoUsage(w.ctx, missing)
-		w.is(err, flowfabric.ErrBudgetNotFound)
+		w.is(err, denied.NoBudget)
 		missing.Budget = b
 		missing.Execution = flowfabric.NewExecutionID(w.p)
 		undo(missing, false, 40)
@@ -374,7 +375,7 @@ var spendScenarios = []scenario{
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) { b.StrictDimensions = true })
 		_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k", Amounts: map[string]int64{"tokens": 1, "calls": 2, "images": 3}})
-		w.is(err, flowfabric.ErrUnknownDimension)
+		w.is(err, denied.Dimension)
 		same(w, "detail", err.Error(), "ff_report_usage: unknown_dimension: the budget refuses dimensions that it does not limit (calls, images)")
 		same(w, "used", g.spent(b, "tokens"), 0)
 	}},

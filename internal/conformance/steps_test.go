@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -260,7 +261,7 @@ var replayScenarios = []scenario{
 		w.unchanged("a name that nobody recorded", func() {
 			for _, name := range []string{"none", "zz"} {
 				_, err := w.e.ReplayExecution(w.ctx, id, engine.Replay{FromStep: name, Force: true, By: "op"})
-				w.is(err, flowfabric.ErrStepNotFound)
+				w.is(err, denied.NoStep)
 			}
 		})
 		w.unchanged("no name of a step", func() {

@@ -19,6 +19,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/library"
@@ -395,13 +396,13 @@ var liveScenarios = []scenario{
 			w.Fatal("the task was never cancelled")
 		}
 		w.is(context.Cause(task), flowfabric.ErrLeaseLost)
-		w.is(context.Cause(task), flowfabric.ErrUnflushed)
+		w.is(context.Cause(task), denied.Unflushed)
 		w.is(wr.Append(w.ctx, numberedFrame(0)), flowfabric.ErrLeaseLost)
 		err := wr.Close(w.ctx)
 		w.is(err, flowfabric.ErrLeaseLost)
-		w.is(err, flowfabric.ErrUnflushed)
+		w.is(err, denied.Unflushed)
 		same(w, "acknowledged, dropped, calls", words(wr.LastAcknowledged(), wr.Dropped(), a.calls), "50 150 2")
-		w.is(w.complete(f, "").Err, flowfabric.ErrStaleLease)
+		w.is(w.complete(f, "").Err, denied.StaleLease)
 
 		same(w, "new attempt", words(next.Fence.Attempt, next.LastSequence), "1 0")
 		w.write(next.Fence, next.LastSequence, 10, nil)
@@ -584,7 +585,7 @@ var liveScenarios = []scenario{
 		failed := w.now()
 		ended := of(stream.TailAttemptEnd, 0)
 		same(w, "its end", words(ended.Reason, ended.Category, ended.Message, ended.Recorded, failed-ended.At.UnixMilli() < 5000),
-			words(stream.AttemptFailed, "io", "because", 2, true))
+			words("attempt_failure", "io", "because", 2, true))
 		retry := last(stream.TailRetry)
 		same(w, "the retry", words(retry.Attempt, retry.Type, retry.At.UnixMilli(), retry.Category, retry.Message),
 			words(1, flowfabric.AttemptRetry, w.at(id, "du"), "io", "because"))
@@ -604,7 +605,7 @@ var liveScenarios = []scenario{
 		w.advance(ttl)
 		w.settleTime()
 		ended = of(stream.TailAttemptEnd, 1)
-		same(w, "the lease ran out", words(ended.Reason, ended.Category), words(stream.AttemptLeaseExpired, "lease_expired"))
+		same(w, "the lease ran out", words(ended.Reason, ended.Category), words("lease_expired", "lease_expired"))
 		retry = last(stream.TailRetry)
 		same(w, "the reclaim", words(retry.Attempt, retry.Type, retry.At.IsZero(), retry.Category), words(2, flowfabric.AttemptReclaim, true, "lease_expired"))
 		f = w.worker("w2").one(id).Fence

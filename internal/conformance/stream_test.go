@@ -68,7 +68,7 @@ var streamScenarios = []scenario{
 				_, err := w.e.AppendFrames(w.ctx, f, 1, []stream.Frame{{Payload: []byte("x")}})
 				w.is(err, want)
 				coded, _ := errors.AsType[*flowfabric.Error](err)
-				same(w, what, coded.Slot(0), slot)
+				same(w, what, denied.Slot(coded, 0), slot)
 			})
 		}
 		for what, change := range map[string]func(*flowfabric.Fence){"epoch": func(f *flowfabric.Fence) { f.Epoch++ }, "attempt": func(f *flowfabric.Fence) { f.Attempt++ },
@@ -82,7 +82,7 @@ var streamScenarios = []scenario{
 		appendAs("unknown", unknown, flowfabric.ErrNotFound, "")
 		done := k.one(w.create()).Fence
 		w.complete(done, "")
-		appendAs("terminal", done, flowfabric.ErrStreamClosed, "T1")
+		appendAs("terminal", done, denied.StreamClosed, "T1")
 		w.advance(ttl)
 		appendAs("expired", f, denied.StaleAppend, "expired")
 	}},
@@ -128,7 +128,7 @@ var streamScenarios = []scenario{
 		w.delay(f, time.Second)
 		w.unchanged("an append while delayed", func() {
 			_, err := w.e.AppendFrames(w.ctx, f, 3, []stream.Frame{{}})
-			w.is(err, flowfabric.ErrNotActive)
+			w.is(err, denied.NotActive)
 		})
 		w.advance(time.Second)
 		w.tick()
@@ -200,7 +200,7 @@ var streamScenarios = []scenario{
 			_, err := w.e.AppendFrames(w.ctx, f, 5, []stream.Frame{{Payload: []byte("x")}})
 			w.is(err, denied.FrameGap)
 			coded, _ := errors.AsType[*flowfabric.Error](err)
-			same(w, "last", coded.Slot(0), "3")
+			same(w, "last", denied.Slot(coded, 0), "3")
 		})
 		w.unchanged("a repeat", func() {
 			a := w.frames(f, 2, 2)

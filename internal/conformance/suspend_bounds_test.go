@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
@@ -38,7 +39,7 @@ var boundScenarios = []scenario{
 		for w.record(id).Signals < limits.MaxSuspensionSignals {
 			w.signal(id, m, "other", waithook.EffectNone)
 		}
-		w.refuses("the 10,001st", flowfabric.ErrSignalLimit, "signals of a suspension: at most 10000", w.delivering(id, m, suspend.SentSignal{Name: "go"}))
+		w.refuses("the 10,001st", denied.SignalLimit, "signals of a suspension: at most 10000", w.delivering(id, m, suspend.SentSignal{Name: "go"}))
 		w.unchanged("a repeat", func() {
 			again := first
 			again.ID = uuid.New()
@@ -69,7 +70,7 @@ var boundScenarios = []scenario{
 		w.quiet = false
 		w.check()
 		for _, m := range []engine.Minted{p, q} {
-			w.refuses("the 1,001st", flowfabric.ErrSignalLimit, "buffered signals: at most 1000", w.delivering(id, m, suspend.SentSignal{Name: "go"}))
+			w.refuses("the 1,001st", denied.SignalLimit, "buffered signals: at most 1000", w.delivering(id, m, suspend.SentSignal{Name: "go"}))
 		}
 		w.suspend(c.Fence, onPending(p))
 		same(w, "evaluated", words(w.record(id).Signals, w.record(id).Matched), "500 0")
@@ -193,9 +194,9 @@ var boundScenarios = []scenario{
 			w.send(id, []engine.Minted{p, q}[i%2], large(limits.MaxSignal), waithook.EffectBuffered)
 		}
 		const taken, most = "bytes of the signals that a condition took: at most 262144", "buffered bytes: at most 262144"
-		w.refuses("the fourth of 64 KiB", flowfabric.ErrSignalLimit, most, w.delivering(id, p, large(limits.MaxSignal)))
+		w.refuses("the fourth of 64 KiB", denied.SignalLimit, most, w.delivering(id, p, large(limits.MaxSignal)))
 		w.send(id, p, large(limits.MaxSignal-2000), waithook.EffectBuffered)
-		w.refuses("a little more", flowfabric.ErrSignalLimit, most, w.delivering(id, q, large(2000)))
+		w.refuses("a little more", denied.SignalLimit, most, w.delivering(id, q, large(2000)))
 		w.suspend(c.Fence, waitFor(names(1, 4, "", "", "", "")), onPending(p)) // whatever is buffered fits
 		same(w, "taken", words(w.record(id).Signals, w.record(id).Matched), "3 3")
 
@@ -203,7 +204,7 @@ var boundScenarios = []scenario{
 		for range 3 {
 			w.send(s.id, s.wp, large(limits.MaxSignal), waithook.EffectAppended)
 		}
-		w.refuses("the fourth of 64 KiB", flowfabric.ErrSignalLimit, taken, w.delivering(s.id, s.wp, large(limits.MaxSignal)))
+		w.refuses("the fourth of 64 KiB", denied.SignalLimit, taken, w.delivering(s.id, s.wp, large(limits.MaxSignal)))
 		w.send(s.id, s.wp, large(1), waithook.EffectAppended)
 		w.send(s.id, s.wp, large(1), waithook.EffectSatisfied)
 		same(w, "told", len(w.claims(s.id).Resume.Signals), 5)
@@ -275,7 +276,7 @@ var boundScenarios = []scenario{
 			}
 			keys := map[string]string{}
 			for _, p := range r.Waitpoints {
-				if p.State.Open() {
+				if p.Open() {
 					keys[p.ID.String()] = p.Key
 				}
 			}
@@ -335,7 +336,7 @@ var boundScenarios = []scenario{
 		w.send(id, again, large("go"), waithook.EffectAppended)
 		w.send(id, again, large("on"), waithook.EffectSatisfied) // what resumed it is kept until the purge
 		w.no(w.complete(k.one(id).Fence, "").Err)
-		w.refuses("a signal before", flowfabric.ErrNotSignalable, "T1", w.delivering(id, m, suspend.SentSignal{Name: "go"}))
+		w.refuses("a signal before", denied.NotSignalable, "T1", w.delivering(id, m, suspend.SentSignal{Name: "go"}))
 		_, err = w.e.PurgeExecution(w.ctx, id, 0)
 		w.no(err)
 		w.check()

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -150,7 +151,7 @@ var compositeScenarios = []scenario{
 		w.seed()
 		_, c := w.holder()
 		for what, x := range wrongConditions {
-			w.refuses(what, flowfabric.ErrCondition, x.detail, w.suspending(c.Fence, waitFor(x.condition, freshly(x.fresh)...)))
+			w.refuses(what, denied.Condition, x.detail, w.suspending(c.Fence, waitFor(x.condition, freshly(x.fresh)...)))
 		}
 		w.refuses("17 waitpoints", flowfabric.ErrInvalidInput, "waitpoints: at most 16", w.suspending(c.Fence, waitFor(names(1, 1, "a"), freshly(17)...)))
 		twice := freshly(2)

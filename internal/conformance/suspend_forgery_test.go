@@ -51,7 +51,7 @@ func (w *env) refusals() (all []refusal) {
 	w.advance(time.Second)
 	add("due", c.Fence.Execution, expired.ID, flip(expired.Digest, 1))
 	w.settleTime()
-	same(w, "expired", w.waitpoint(c.Fence.Execution, expired).State, suspend.WaitpointExpired)
+	same(w, "expired", w.waitpoint(c.Fence.Execution, expired).State, "expired")
 	all[len(all)-1].what = "expired"
 	add("pending", c.Fence.Execution, pending.ID, flip(pending.Digest, 1))
 	add("closed", c.Fence.Execution, closed.ID, flip(closed.Digest, 1))

@@ -25,7 +25,7 @@ var pauseScenarios = []scenario{
 		refuse := func(code string) {
 			w.Helper()
 			w.code(id, flowfabric.Code(code))
-			w.refuses("an append in "+code, flowfabric.ErrNotActive, code, func() error {
+			w.refuses("an append in "+code, denied.NotActive, code, func() error {
 				_, err := w.e.AppendFrames(w.ctx, c.Fence, 3, []stream.Frame{{}})
 				return err
 			})

@@ -112,7 +112,7 @@ var pendingScenarios = []scenario{
 			w.tooLate("deliver", id, m, "pending_expired")
 		}
 		refused() // by the clock, before the tick has seen it
-		same(w, "open", w.waitpoint(id, m).State, suspend.WaitpointPending)
+		same(w, "open", w.waitpoint(id, m).State, "pending")
 		same(w, "expired", w.tick().Waitpoints, 2)
 		p := w.waitpoint(id, m)
 		same(w, "closed", words(p.State, p.CloseReason, p.Signals), "expired pending_expired 1")
@@ -170,7 +170,7 @@ var pendingScenarios = []scenario{
 		w.cancel(id)
 		again("after the end")
 		_, err := w.deliver(id, next, suspend.SentSignal{Name: "go"})
-		w.is(err, flowfabric.ErrNotSignalable)
+		w.is(err, denied.NotSignalable)
 		same(w, "end", detail(err, 0), "T3")
 		// Without a key a signal is known by its own id, so that a call may be repeated after a lost reply.
 		_, c, m = w.waiting()
@@ -300,9 +300,9 @@ type timeoutRow struct {
 }
 
 var timeoutRows = []timeoutRow{
-	{"fail", "T2", "timed_out_fail", "ended_failure", "suspension_timeout", flowfabric.ErrNotSignalable},
-	{"cancel", "T3", "timed_out_cancel", "ended_cancelled", "suspension_timeout", flowfabric.ErrNotSignalable},
-	{"expire", "T4", "timed_out_expire", "ended_failure", "suspension_timeout", flowfabric.ErrNotSignalable},
+	{"fail", "T2", "timed_out_fail", "ended_failure", "suspension_timeout", denied.NotSignalable},
+	{"cancel", "T3", "timed_out_cancel", "ended_cancelled", "suspension_timeout", denied.NotSignalable},
+	{"expire", "T4", "timed_out_expire", "ended_failure", "suspension_timeout", denied.NotSignalable},
 	{"auto_resume", "R1i", "timed_out_auto_resume", "", "", flowfabric.ErrWaitpointClosed},
 	{"auto_resume_with_timeout_signal", "R1i", "timed_out_auto_resume", "", "", flowfabric.ErrWaitpointClosed},
 	{"escalate", "S5", "", "", "", nil},

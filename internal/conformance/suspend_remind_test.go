@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -115,7 +116,7 @@ var remindScenarios = []scenario{
 		for range 4 {
 			w.send(id, m[0], large, waithook.EffectBuffered)
 		}
-		w.refuses("one more", flowfabric.ErrSignalLimit, "buffered bytes: at most 262144", func() error {
+		w.refuses("one more", denied.SignalLimit, "buffered bytes: at most 262144", func() error {
 			_, err := w.e.DeliverSignal(w.ctx, id, m[0].ID, m[0].Digest, large)
 			return err
 		})
@@ -128,7 +129,7 @@ var remindScenarios = []scenario{
 		w.no(err)
 		w.send(id, m[1], large, waithook.EffectBuffered)
 		wait := []suspending{waitFor(count(5, "s", "", 1, 2)), onPending(m...)}
-		w.refuses("all of them", flowfabric.ErrSignalLimit, "bytes of the signals that came before the wait and that it takes: at most 262144", w.suspending(f, wait...))
+		w.refuses("all of them", denied.SignalLimit, "bytes of the signals that came before the wait and that it takes: at most 262144", w.suspending(f, wait...))
 		s, err := w.e.SuspendExecution(w.ctx, f, suspension(waitFor(count(4, "s", "", 1, 2)), onPending(m...)))
 		w.no(err)
 		w.check()

@@ -21,9 +21,9 @@ var suspendRepeatScenarios = []scenario{
 		turn := func() engine.Suspension { return suspension(asked("turn"), awaiting("it"), within(time.Hour, "fail")) }
 		q := turn()
 		first := w.repeats(c.Fence, q, turn()) // what the second try minted does not count
-		w.refuses("another request", flowfabric.ErrNotActive, "S1", w.suspending(c.Fence, asked("other")))
+		w.refuses("another request", denied.NotActive, "S1", w.suspending(c.Fence, asked("other")))
 		for what, stranger := range everyStranger(c.Fence) {
-			w.refuses("the request of another "+what, flowfabric.ErrNotActive, "S1", w.suspending(stranger, asked("turn")))
+			w.refuses("the request of another "+what, denied.NotActive, "S1", w.suspending(stranger, asked("turn")))
 		}
 		w.signal(id, q.Bindings[0].Minted, "go", waithook.EffectSatisfied)
 		w.unchanged("the same again, after it was resumed", func() {
@@ -36,7 +36,7 @@ var suspendRepeatScenarios = []scenario{
 		w.no(err)
 		w.check()
 		same(w, "the next turn", words(again.Already, again.Suspension == first.Suspension), "false false")
-		w.refuses("the first turn's repeat", flowfabric.ErrNotActive, "S1", w.suspending(c.Fence, asked("turn")))
+		w.refuses("the first turn's repeat", denied.NotActive, "S1", w.suspending(c.Fence, asked("turn")))
 	}},
 	{name: "a repeated suspension is recognised by its id, also if early signals satisfied it", run: func(w *env) {
 		w.seed()
@@ -59,8 +59,8 @@ var suspendRepeatScenarios = []scenario{
 		w.signal(id, m, "go", waithook.EffectSatisfied)
 		c = k.one(id)
 		pending := w.pend(c.Fence, "p")
-		w.refuses("an unknown waitpoint", flowfabric.ErrWaitpointNotFound, "x", w.suspending(c.Fence, onPending(minted("x"))))
-		w.refuses("the second waitpoint", flowfabric.ErrWaitpointNotFound, "x",
+		w.refuses("an unknown waitpoint", denied.NoWaitpoint, "x", w.suspending(c.Fence, onPending(minted("x"))))
+		w.refuses("the second waitpoint", denied.NoWaitpoint, "x",
 			w.suspending(c.Fence, waitFor(count(1, "w", "", 1, 2)), onPending(pending, minted("x"))))
 		w.refuses("the wrong key", denied.WaitpointKey, "q", w.suspending(c.Fence, func(q *engine.Suspension) {
 			p := pending
@@ -68,7 +68,7 @@ var suspendRepeatScenarios = []scenario{
 			q.Bindings = []engine.Binding{{Minted: p, Pending: true}}
 		}))
 		w.refuses("an id that was used", denied.WaitpointExists, "wp", w.suspending(c.Fence, waitFor(names(1, 1, "go"), m)))
-		w.refuses("an unknown key", flowfabric.ErrKidNotCurrent, kid, w.suspending(c.Fence, waitFor(names(1, 1, "go"), mintedBy("k9", "wp"))))
+		w.refuses("an unknown key", denied.KidNotCurrent, kid, w.suspending(c.Fence, waitFor(names(1, 1, "go"), mintedBy("k9", "wp"))))
 		same(w, "still", w.closing(id), "resumed signal signal signal: go")
 		w.release(c.Fence)
 		again := k.one(id)
@@ -110,7 +110,7 @@ var suspendRepeatScenarios = []scenario{
 		resuming := func(q engine.ResumeRequest) func() error {
 			return func() error { _, err := w.e.ResumeExecution(w.ctx, s.id, q); return err }
 		}
-		w.refuses("another suspension", flowfabric.ErrSuspensionChanged, w.record(s.id).ID.String(), resuming(engine.ResumeRequest{By: "op", Suspension: uuid.New()}))
+		w.refuses("another suspension", denied.SuspensionChanged, w.record(s.id).ID.String(), resuming(engine.ResumeRequest{By: "op", Suspension: uuid.New()}))
 		w.refuses("nobody", flowfabric.ErrInvalidInput, "by", resuming(engine.ResumeRequest{}))
 		request := engine.ResumeRequest{By: "op", Request: uuid.New(), Suspension: w.record(s.id).ID}
 		for _, again := range []bool{false, true} {
@@ -119,9 +119,9 @@ var suspendRepeatScenarios = []scenario{
 			w.check()
 			same(w, "already", already, again)
 		}
-		w.refuses("twice", flowfabric.ErrNotSuspended, "R1i", resuming(engine.ResumeRequest{By: "op"}))
+		w.refuses("twice", denied.NotSuspended, "R1i", resuming(engine.ResumeRequest{By: "op"}))
 		same(w, "what came before did not resume it", told(w.claims(s.id).Resume), "operator:")
-		w.refuses("while it runs", flowfabric.ErrNotSuspended, "A1", resuming(engine.ResumeRequest{By: "op"}))
+		w.refuses("while it runs", denied.NotSuspended, "A1", resuming(engine.ResumeRequest{By: "op"}))
 	}},
 }
 

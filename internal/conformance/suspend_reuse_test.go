@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -56,7 +57,7 @@ var reuseScenarios = []scenario{
 			got, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(waitFor(names(1, 1, "go")), onPending(m)))
 			w.no(err)
 			w.check()
-			same(w, "satisfied", words(got.Satisfied, len(got.Resume.Signals), w.waitpoint(c.Fence.Execution, m).State), words(true, 1, suspend.WaitpointClosed))
+			same(w, "satisfied", words(got.Satisfied, len(got.Resume.Signals), w.waitpoint(c.Fence.Execution, m).State), words(true, 1, "closed"))
 			w.reset()
 		}
 	}},
@@ -74,12 +75,12 @@ var reuseScenarios = []scenario{
 		w.seed()
 		_, c := w.holder()
 		same(w, "rotated", w.setKey("rotate", "k2", time.Minute, false).code, "OK")
-		for life, want := range map[time.Duration]error{time.Minute - time.Second: nil, time.Minute: flowfabric.ErrKidNotCurrent} {
+		for life, want := range map[time.Duration]error{time.Minute - time.Second: nil, time.Minute: denied.KidNotCurrent} {
 			_, err := w.e.CreatePendingWaitpoint(w.ctx, c.Fence, "", minted("p"+life.String()), life)
 			w.is(err, want)
 		}
 		_, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(waitFor(names(1, 1, "go"), minted("for ever"))))
-		w.is(err, flowfabric.ErrKidNotCurrent)
+		w.is(err, denied.KidNotCurrent)
 		w.check()
 	}},
 	{name: "a suspension with a missing record does not stop other timers", run: func(w *env) {

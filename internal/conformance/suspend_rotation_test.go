@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -42,12 +43,12 @@ var rotationScenarios = []scenario{
 		forged := s.wp
 		forged.Digest = flip(s.wp.Digest, 0)
 		w.refuses("a forged token of the old key", flowfabric.ErrInvalidToken, "", w.delivering(s.id, forged, suspend.SentSignal{Name: "go"}))
-		w.refuses("a token of the old key", flowfabric.ErrKidNotCurrent, "k2", w.reissuing(s.id, anew("k1", s.wp)))
+		w.refuses("a token of the old key", denied.KidNotCurrent, "k2", w.reissuing(s.id, anew("k1", s.wp)))
 		fresh := anew("k2", s.wp)
 		w.no(w.reissuing(s.id, fresh)())
 		w.check()
 		w.signal(s.id, fresh, "go", waithook.EffectSatisfied)
-		w.refuses("a closed waitpoint", flowfabric.ErrWaitpointNotOpen, "resumed", w.reissuing(s.id, anew("k2", s.wp)))
+		w.refuses("a closed waitpoint", denied.WaitpointNotOpen, "resumed", w.reissuing(s.id, anew("k2", s.wp)))
 	}},
 	{name: "a reissued token replaces the old token of an open waitpoint", run: func(w *env) {
 		w.seed()
@@ -57,8 +58,8 @@ var rotationScenarios = []scenario{
 		recorded, plain := minted("recorded"), w.pend(c.Fence, "plain")
 		_, err := w.e.CreatePendingWaitpoint(w.ctx, c.Fence, "recorded", recorded, time.Hour)
 		w.no(err)
-		w.refuses("an unknown waitpoint", flowfabric.ErrWaitpointNotFound, "", w.reissuing(id, minted("x")))
-		w.refuses("of another execution", flowfabric.ErrWaitpointNotFound, "", w.reissuing(id, anew(kid, active.wp)))
+		w.refuses("an unknown waitpoint", denied.NoWaitpoint, "", w.reissuing(id, minted("x")))
+		w.refuses("of another execution", denied.NoWaitpoint, "", w.reissuing(id, anew(kid, active.wp)))
 		for old, id := range map[engine.Minted]flowfabric.ExecutionID{active.wp: active.id, plain: id, recorded: id} {
 			fresh := anew(kid, old)
 			for range 2 {
@@ -100,9 +101,9 @@ var rotationScenarios = []scenario{
 						turns <- struct{}{}
 					}
 					s, err := w.suspendUnder(current, claims[at].Fence, &waits[at])
-					if errors.Is(err, flowfabric.ErrKidNotCurrent) {
+					if errors.Is(err, denied.KidNotCurrent) {
 						coded, _ := errors.AsType[*flowfabric.Error](err)
-						current = coded.Slot(0)
+						current = denied.Slot(coded, 0)
 						refusals.Add(1)
 						s, err = w.suspendUnder(current, claims[at].Fence, &waits[at])
 					}

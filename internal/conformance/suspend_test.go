@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -60,7 +61,7 @@ func (w *env) tooLate(what string, id flowfabric.ExecutionID, m engine.Minted, r
 // detail is a slot of a server's refusal.
 func detail(err error, slot int) string {
 	if coded, ok := errors.AsType[*flowfabric.Error](err); ok {
-		return coded.Slot(slot)
+		return denied.Slot(coded, slot)
 	}
 	return ""
 }
@@ -121,7 +122,7 @@ var suspensionScenarios = []scenario{
 		pending := w.pend(f, "p").ID
 		for name, stale := range everyStranger(f) {
 			for call, try := range w.waitpointCalls(stale, pending) {
-				w.unchanged(name+" "+call, func() { w.is(try(), flowfabric.ErrStaleLease) })
+				w.unchanged(name+" "+call, func() { w.is(try(), denied.StaleLease) })
 			}
 		}
 		fence := fenceArgs(f)
@@ -144,14 +145,14 @@ var suspensionScenarios = []scenario{
 		})
 		w.advance(ttl)
 		for call, try := range w.waitpointCalls(f, pending) {
-			w.unchanged("expired "+call, func() { w.is(try(), flowfabric.ErrLeaseExpired) })
+			w.unchanged("expired "+call, func() { w.is(try(), denied.LeaseExpired) })
 		}
 		w.code(f.Execution, "A2")
 		_, c = w.holder()
 		pending = w.pend(c.Fence, "p").ID
 		w.revoke(c.Fence.Execution)
 		for call, try := range w.waitpointCalls(c.Fence, pending) {
-			w.unchanged("revoked "+call, func() { w.is(try(), flowfabric.ErrLeaseRevoked) })
+			w.unchanged("revoked "+call, func() { w.is(try(), denied.LeaseRevoked) })
 		}
 	}},
 	{name: "a second suspension is refused, and a repeat of the first is recognised", run: func(w *env) {
@@ -161,7 +162,7 @@ var suspensionScenarios = []scenario{
 		q, first := w.suspend(c.Fence)
 		w.unchanged("another suspension", func() {
 			_, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension())
-			w.is(err, flowfabric.ErrNotActive)
+			w.is(err, denied.NotActive)
 			same(w, "code", detail(err, 0), "S1")
 		})
 		w.unchanged("the same after a lost reply", func() {
@@ -270,12 +271,12 @@ var suspensionScenarios = []scenario{
 			names(1, 1), names(1, 1, "a\x00"), names(1, 1, strings.Repeat("n", 129)), timeoutOnly, operatorOnly, "", "X", names(1, 1, "a") + "\x1e" + names(1, 1, "b")} {
 			w.unchanged(bad, func() {
 				_, err := w.e.SuspendExecution(w.ctx, f, suspension(waitFor(bad, minted("wp"))))
-				w.is(err, flowfabric.ErrCondition)
+				w.is(err, denied.Condition)
 			})
 		}
 		w.unchanged("the timeout only, without one", func() {
 			_, err := w.e.SuspendExecution(w.ctx, f, suspension(waitFor(timeoutOnly)))
-			w.is(err, flowfabric.ErrCondition)
+			w.is(err, denied.Condition)
 			same(w, "why", detail(err, 0), "timeout_only_without_deadline")
 		})
 		w.suspend(f, waitFor(timeoutOnly), within(time.Minute, "auto_resume"))

@@ -187,7 +187,7 @@ var timeoutScenarios = []scenario{
 		w.pass(time.Second - 1)
 		w.pass(time.Millisecond)
 		same(w, "suspensions", w.tick().Suspensions, 1)
-		w.refuses("a signal after the timeout", flowfabric.ErrNotSignalable, "T2", w.delivering(s.id, s.wp, suspend.SentSignal{Name: "go"}))
+		w.refuses("a signal after the timeout", denied.NotSignalable, "T2", w.delivering(s.id, s.wp, suspend.SentSignal{Name: "go"}))
 	}},
 	{name: "of a racing timeout and signal, exactly one decides", run: func(w *env) {
 		w.seed()
@@ -221,7 +221,7 @@ var timeoutScenarios = []scenario{
 					signals++
 					continue
 				}
-				w.is(errs[i], flowfabric.ErrNotSignalable)
+				w.is(errs[i], denied.NotSignalable)
 				same(w, "timed out", words(w.stateOf(s.id), w.closing(s.id)), "T2 timed_out_fail timeout timeout nothing")
 				ended++
 			}
@@ -270,13 +270,13 @@ var timeoutScenarios = []scenario{
 			return func() error { _, err := w.e.CloseWaitpoint(w.ctx, f, wp); return err }
 		}
 		for what, stranger := range strangers(f) {
-			w.refuses("another "+what, flowfabric.ErrStaleLease, "", closing(stranger, m.ID))
+			w.refuses("another "+what, denied.StaleLease, "", closing(stranger, m.ID))
 		}
 		w.refuses("no fence", denied.FenceRequired, "", func() error {
 			same(w, "no fence", w.fcall("ff_close_waitpoint", proto, id.UUID().String(), "", "", "", "", m.ID.String()).code, "fence_required")
-			return flowfabric.NewError("", "fence_required")
+			return denied.New("", "fence_required")
 		})
-		w.refuses("unknown", flowfabric.ErrWaitpointNotFound, "", closing(f, uuid.New()))
+		w.refuses("unknown", denied.NoWaitpoint, "", closing(f, uuid.New()))
 		for _, again := range []bool{false, true} {
 			already, err := w.e.CloseWaitpoint(w.ctx, f, m.ID)
 			w.no(err)
@@ -291,7 +291,7 @@ var timeoutScenarios = []scenario{
 		w.refuses("a wait", denied.WaitpointNotPending, "a", w.suspending(f, onPending(m)))
 		q, _ := w.suspend(f, onPending(other))
 		same(w, "nothing is left to expire", w.size(w.k.Pending()), 0)
-		w.refuses("an active one has no holder who could", flowfabric.ErrNotActive, "S1", closing(f, other.ID))
+		w.refuses("an active one has no holder who could", denied.NotActive, "S1", closing(f, other.ID))
 		w.signal(id, other, "go", waithook.EffectSatisfied)
 		c = k.one(id)
 		w.refuses("a wait for one that was waited for", denied.WaitpointNotPending, "b", w.suspending(c.Fence, onPending(q.Bindings[0].Minted)))
@@ -304,7 +304,7 @@ var timeoutScenarios = []scenario{
 		w.no(err)
 		same(w, "an expired one", words(already, w.waitpoint(id, late).State, w.waitpoint(id, late).CloseReason), "true expired pending_expired")
 		w.complete(c.Fence, "")
-		w.refuses("an ended execution", flowfabric.ErrNotActive, "T1", closing(c.Fence, late.ID))
+		w.refuses("an ended execution", denied.NotActive, "T1", closing(c.Fence, late.ID))
 	}},
 	{name: "of a racing expiry and activation of a waitpoint, exactly one wins", run: func(w *env) {
 		w.seed()
@@ -347,7 +347,7 @@ var timeoutScenarios = []scenario{
 					continue
 				}
 				w.is(errs[i], denied.WaitpointExpired)
-				same(w, "expired", words(w.stateOf(id), p.State == suspend.WaitpointPending || p.State == suspend.WaitpointExpired), "A1 true")
+				same(w, "expired", words(w.stateOf(id), p.State == "pending" || p.State == "expired"), "A1 true")
 				w.no(w.complete(c.Fence, "").Err)
 				expired++
 			}
@@ -366,7 +366,7 @@ var timeoutScenarios = []scenario{
 		w.seed()
 		k, c, m := w.waiting(resumedAfter(time.Second))
 		id := c.Fence.Execution
-		w.unchanged("the old holder while it waits", func() { w.is(w.complete(c.Fence, "x").Err, flowfabric.ErrNotActive) })
+		w.unchanged("the old holder while it waits", func() { w.is(w.complete(c.Fence, "x").Err, denied.NotActive) })
 		w.signal(id, m, "go", waithook.EffectSatisfied)
 		w.code(id, "R2c")
 		k.nothing()
@@ -380,10 +380,10 @@ var timeoutScenarios = []scenario{
 		same(w, "type, attempt", words(again.Type, again.Fence.Attempt, w.read(id).Attempts), "resumed 0 1")
 		same(w, "newer", again.Fence.Epoch > c.Fence.Epoch, true)
 		same(w, "told", told(again.Resume), "signal: go")
-		w.unchanged("the old holder", func() { w.is(w.complete(c.Fence, "x").Err, flowfabric.ErrStaleLease) })
-		w.refuses("the old holder's wait", flowfabric.ErrStaleLease, "", w.suspending(c.Fence))
+		w.unchanged("the old holder", func() { w.is(w.complete(c.Fence, "x").Err, denied.StaleLease) })
+		w.refuses("the old holder's wait", denied.StaleLease, "", w.suspending(c.Fence))
 		w.no(w.complete(again.Fence, "").Err)
-		w.unchanged("after the end", func() { w.is(w.complete(c.Fence, "x").Err, flowfabric.ErrNotActive) })
+		w.unchanged("after the end", func() { w.is(w.complete(c.Fence, "x").Err, denied.NotActive) })
 	}},
 	{name: "a suspension records how it ended and what the handler is told", run: func(w *env) {
 		w.seed()

@@ -82,18 +82,18 @@ var tokenScenarios = []scenario{
 		w.unchanged("nor is anything minted with it", func() {
 			f := c.Fence
 			_, err := w.e.ReissueToken(w.ctx, id, mintedAs(m.ID, kid), "op")
-			w.is(err, flowfabric.ErrKidNotCurrent)
+			w.is(err, denied.KidNotCurrent)
 			same(w, "the current one", detail(err, 0), "k2")
 			_, err = w.e.SuspendExecution(w.ctx, f, suspension())
-			w.is(err, flowfabric.ErrNotActive)
+			w.is(err, denied.NotActive)
 		})
 		f := w.worker("w5").one(w.create()).Fence
 		w.unchanged("nor suspended on it", func() {
 			_, err := w.e.SuspendExecution(w.ctx, f, suspension())
-			w.is(err, flowfabric.ErrKidNotCurrent)
+			w.is(err, denied.KidNotCurrent)
 			same(w, "the current one", detail(err, 0), "k2")
 			_, err = w.e.CreatePendingWaitpoint(w.ctx, f, "", minted("p"), time.Hour)
-			w.is(err, flowfabric.ErrKidNotCurrent)
+			w.is(err, denied.KidNotCurrent)
 		})
 		n := mintedBy("k2", "wp")
 		w.suspend(f, waitFor(conditionOf(names(1, 1, "go")), n))
@@ -193,7 +193,7 @@ var tokenScenarios = []scenario{
 		w.unchanged("again", func() { same(w, "again", words(seed(kid)), words(0, partitions, kid)) })
 		w.unchanged("another secret", func() {
 			_, err := w.e.SeedTokenKey(w.ctx, engine.TokenKey{Kid: kid, Fingerprint: printOf("x")})
-			w.is(err, flowfabric.ErrKeyConflict)
+			w.is(err, denied.KidConflict)
 		})
 		w.unchanged("another kid", func() { same(w, "another kid", words(seed("k2")), words(0, 0, kid)) })
 		forget(w.p)

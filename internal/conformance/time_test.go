@@ -47,18 +47,18 @@ var timeScenarios = []scenario{
 		w.advance(ttl)
 		w.tick()
 		for name, call := range w.everyFencedCall(f) {
-			w.unchanged(name, func() { w.is(call(), flowfabric.ErrNotActive) })
+			w.unchanged(name, func() { w.is(call(), denied.NotActive) })
 		}
 		w.worker("w2").one(id)
 		for name, call := range w.everyFencedCall(f) {
-			want := flowfabric.ErrStaleLease
+			want := denied.StaleLease
 			if name == "append" {
 				want = denied.StaleAppend
 			}
 			w.unchanged(name, func() { w.is(call(), want) })
 		}
 		_, err := w.e.RenewSession(w.ctx, w.p, k.session, ttl, 0)
-		w.is(err, flowfabric.ErrLeaseExpired)
+		w.is(err, denied.LeaseExpired)
 	}},
 	{name: "a tick requeues only executions whose lease expired or was revoked", run: func(w *env) {
 		for _, code := range reachable {
@@ -159,7 +159,7 @@ var timeScenarios = []scenario{
 		same(w, "timed out", w.tick().TimedOut, 1)
 		s := w.code(id, "R2b")
 		same(w, "retry", words(s.Retries, s.FailureCategory, s.AttemptLog[0].State), "1 attempt_timeout ended_failure")
-		w.unchanged("the holder", func() { w.is(w.complete(f, "").Err, flowfabric.ErrNotActive) })
+		w.unchanged("the holder", func() { w.is(w.complete(f, "").Err, denied.NotActive) })
 		w.advance(time.Second)
 		same(w, "promoted", w.tick().Promoted, 1)
 		w.renew(k, 0)

@@ -91,7 +91,7 @@ var waitpointScenarios = []scenario{
 		w.quiet = false
 		w.check()
 		_, _, err = w.e.ReadSignals(w.ctx, id, old.ID, 0)
-		w.is(err, flowfabric.ErrWaitpointNotFound)
+		w.is(err, denied.NoWaitpoint)
 		same(w, "the last", w.logged(id, last), "go "+waithook.EffectBuffered)
 		again := minted("named")
 		o, err := w.openNamed(f, again, time.Hour) // its step is there, its waitpoint no more
@@ -100,7 +100,7 @@ var waitpointScenarios = []scenario{
 		for range 63 {
 			w.pend(f, "y")
 		}
-		w.refuses("the 65th", flowfabric.ErrWaitpointLimit, "", func() error {
+		w.refuses("the 65th", denied.WaitpointLimit, "", func() error {
 			_, err := w.e.CreatePendingWaitpoint(w.ctx, f, "", minted("z"), time.Hour)
 			return err
 		})
@@ -130,7 +130,7 @@ var waitpointScenarios = []scenario{
 			w.Fatalf("%d waitpoints are remembered", n)
 		}
 		_, _, err := w.e.ReadSignals(w.ctx, id, first.ID, 0)
-		w.is(err, flowfabric.ErrWaitpointNotFound)
+		w.is(err, denied.NoWaitpoint)
 	}},
 	{name: "the answer of a named wait is kept once, and only if there was one", run: func(w *env) {
 		w.seed()
@@ -241,11 +241,11 @@ var waitpointScenarios = []scenario{
 		_, err := w.openNamed(f, minted("the last"), time.Hour)
 		w.no(err)
 		w.quiet = false
-		w.refuses("a waitpoint by name", flowfabric.ErrStepLimit, "", func() error {
+		w.refuses("a waitpoint by name", denied.StepLimit, "", func() error {
 			_, err := w.e.CreatePendingWaitpoint(w.ctx, f, "x", minted("x"), time.Hour)
 			return err
 		})
-		w.refuses("a suspension", flowfabric.ErrStepLimit, "", func() error { _, err := w.e.SuspendExecution(w.ctx, f, suspension()); return err })
+		w.refuses("a suspension", denied.StepLimit, "", func() error { _, err := w.e.SuspendExecution(w.ctx, f, suspension()); return err })
 		for _, name := range []string{"\x1fa:it", "\x1fw:it", "\x1f"} {
 			w.refuses("their names", flowfabric.ErrInvalidInput, "", func() error { _, err := w.e.RecordStep(w.ctx, f, name, nil, 0); return err })
 		}
@@ -279,7 +279,7 @@ var waitpointScenarios = []scenario{
 		w.set("HINCRBY", w.k.Core(id.UUID()), "sb", "1")
 		w.unchanged("a byte too much", func() {
 			_, err := w.e.SuspendExecution(w.ctx, f, suspension())
-			w.is(err, flowfabric.ErrStepLimit)
+			w.is(err, denied.StepLimit)
 		})
 		w.set("HINCRBY", w.k.Core(id.UUID()), "sb", "-1")
 		w.suspend(f)
@@ -402,7 +402,7 @@ var waitpointScenarios = []scenario{
 		for i := range 3 {
 			w.send(id, []engine.Minted{a, b}[i%2], large, waithook.EffectBuffered)
 		}
-		w.refuses("a fourth", flowfabric.ErrSignalLimit, "", func() error { _, err := w.e.DeliverSignal(w.ctx, id, b.ID, b.Digest, large); return err })
+		w.refuses("a fourth", denied.SignalLimit, "", func() error { _, err := w.e.DeliverSignal(w.ctx, id, b.ID, b.Digest, large); return err })
 		large.Payload = append(large.Payload, 'p')
 		w.refuses("a signal of a byte too much", flowfabric.ErrPayloadTooLarge, "", func() error { _, err := w.e.DeliverSignal(w.ctx, id, b.ID, b.Digest, large); return err })
 	}},
@@ -469,7 +469,7 @@ var waitpointScenarios = []scenario{
 func (w *env) bound(id flowfabric.ExecutionID) engine.Minted {
 	w.Helper()
 	for _, p := range w.record(id).Waitpoints {
-		if p.State == suspend.WaitpointActive {
+		if p.State == "active" {
 			m := minted(p.Key)
 			m.ID = p.ID
 			_, err := w.e.ReissueToken(w.ctx, id, m, "op")

@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
@@ -319,7 +320,7 @@ var whyStateScenarios = []scenario{
 	}},
 	{name: "an ended execution is explained with its remaining replays and its retention", run: func(w *env) {
 		id := w.create(func(x *engine.NewExecution) {
-			x.Policy = flowfabric.Policy{MaxReplays: 1, Retention: flowfabric.RetainAll(time.Minute)}
+			x.Policy = flowfabric.Policy{MaxReplays: 1, Retention: valid.RetainAll(time.Minute)}
 		})
 		k := w.worker("w1")
 		w.complete(k.one(id).Fence, "r")

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -104,7 +104,7 @@ var registryScenarios = []scenario{
 		}
 		w.unchanged("another process", func() {
 			err := refusal()
-			w.is(err, flowfabric.ErrInstanceInUse)
+			w.is(err, denied.InstanceInUse)
 			until, left := engine.TakenFor(err)
 			same(w, "until", until, first.ExpiresAt)
 			if left <= 0 || left > ttl/2 {
@@ -113,7 +113,7 @@ var registryScenarios = []scenario{
 		})
 		w.register(name, "t1") // it lives
 		w.advance(ttl / 2)
-		w.is(refusal(), flowfabric.ErrInstanceInUse)
+		w.is(refusal(), denied.InstanceInUse)
 		w.advance(ttl / 2)
 		row := w.lone()
 		same(w, "a lost worker", words(row.Alive, row.Dead), "false false")
@@ -121,12 +121,12 @@ var registryScenarios = []scenario{
 		row = w.lone()
 		same(w, "registered anew", row.RegisteredAt, row.SeenAt)
 		_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: name, Token: "t1", TTL: ttl})
-		w.is(err, flowfabric.ErrInstanceInUse) // the first was only cut off, and has lost its name
+		w.is(err, denied.InstanceInUse) // the first was only cut off, and has lost its name
 	}},
 	{name: "a worker that is marked dead loses its name, not its leases", run: func(w *env) {
 		name := w.homed("w")
 		_, err := w.e.MarkWorkerDead(w.ctx, name, "gone")
-		w.is(err, flowfabric.ErrWorkerNotFound)
+		w.is(err, denied.NoWorker)
 		w.register(name, "t1")
 		k := w.worker(name)
 		f := k.one(w.create()).Fence

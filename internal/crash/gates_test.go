@@ -26,7 +26,7 @@ import (
 )
 
 // limited works for a moment under quotas, and says when.
-var limited = handler.Define[job, answer]("crash-limited", handler.NoRetry())
+var limited = handler.Define[job, answer]("crash-limited", flowfabric.Retries(0))
 
 // workLimited is the worker of TestGatesUnderFire.
 func workLimited(url, name string) error {

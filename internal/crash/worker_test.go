@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
@@ -36,7 +37,7 @@ type answer struct {
 var streaming = handler.Define[job, answer]("crash-stream", handler.Retry(0, time.Second, time.Second))
 
 // writer holds one execution for long and reports how its context ended.
-var hold = handler.Define[job, answer]("crash-hold", handler.NoRetry())
+var hold = handler.Define[job, answer]("crash-hold", flowfabric.Retries(0))
 
 // TestMain runs the worker when the parent asks for one.
 func TestMain(m *testing.M) {

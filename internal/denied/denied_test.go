@@ -38,7 +38,7 @@ func TestRefusalsMatchAnswers(t *testing.T) {
 		if code == flowfabric.CodeOf(denied.Reply) {
 			t.Errorf("%v: its code is not in the table", want)
 		}
-		answer := fmt.Errorf("wrapped: %w", flowfabric.NewError("ff_x", code, "detail"))
+		answer := fmt.Errorf("wrapped: %w", denied.New("ff_x", code, "detail"))
 		for j, other := range all {
 			if errors.Is(answer, other) != (i == j) {
 				t.Errorf("%s matches %v: %t", code, other, errors.Is(answer, other))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/prose"
@@ -217,7 +218,7 @@ func (c *Checkup) libraries(nodes []engine.NodeReport) {
 			continue
 		}
 		switch l := n.Library; {
-		case l.Err != nil && errors.Is(l.Err, flowfabric.ErrConfig):
+		case l.Err != nil && errors.Is(l.Err, denied.Config):
 			c.Add(name, Fail, n.Address, prose.Message(l.Err), giveBack)
 		case l.Err != nil:
 			c.Add(name, Fail, n.Address, prose.Message(l.Err), "the user needs FCALL")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -43,7 +44,7 @@ func TestExamine(t *testing.T) {
 		want  Status
 		found string
 	}{
-		"old server":         {func(d *engine.Diagnosis) { d.Supported = flowfabric.ErrServerVersion }, "version", Fail, "too_old"},
+		"old server":         {func(d *engine.Diagnosis) { d.Supported = denied.ServerVersion }, "version", Fail, "too_old"},
 		"development":        {func(d *engine.Diagnosis) { d.Embedded, d.Cluster = true, false }, "version", Warn, "nothing is persisted"},
 		"uncovered slots":    {func(d *engine.Diagnosis) { d.Slots = engine.SlotReport{State: "fail", Assigned: 16000} }, "cluster", Fail, "16000"},
 		"silent slots":       {func(d *engine.Diagnosis) { d.Slots.OK = 16000 }, "cluster", Warn, "384"},

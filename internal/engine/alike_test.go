@@ -12,7 +12,7 @@ import (
 
 // What items have in common is said once, so no field may differ that the server is told, whatever fields there will be.
 func TestAlike(t *testing.T) {
-	one := NewExecution{Namespace: "n", Lane: "l", Kind: "k", Priority: 1, Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}}
+	one := NewExecution{Namespace: "n", Lane: "l", Kind: "k", Priority: 1, Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}
 	own := map[string]bool{"ID": true, "Payload": true, "Digest": true, "Key": true}
 	check := func(name string, field func(*NewExecution) reflect.Value, own bool) {
 		other := one
@@ -71,8 +71,6 @@ func change(t *testing.T, name string, v reflect.Value) {
 		x.Seq++
 	case *map[string]string:
 		*x = map[string]string{"a.b": "c"}
-	case *flowfabric.BackoffType:
-		*x = flowfabric.BackoffFixed
 	case *flowfabric.Retentions:
 		x.Failed = time.Minute
 	case *bool:

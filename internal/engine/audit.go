@@ -120,7 +120,7 @@ func (e *Engine) AuditIndex(ctx context.Context, partition uint16, repair bool, 
 }
 
 // AuditGates is AuditIndex for a partition of budgets or of quotas: the index budgets or quotas, or bd:<budget> or qd:<quota>, which is
-// the definition of one. ErrPartitionMissing where there never was any.
+// the definition of one. denied.PartitionMissing where there never was any.
 func (e *Engine) AuditGates(ctx context.Context, budgets bool, partition uint16, repair bool, page IndexPage) (next string, checked int, found []Finding, err error) {
 	roots := e.quotas
 	if budgets {

@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
@@ -23,7 +24,7 @@ type Waiter struct {
 }
 
 // PutBudget makes a budget, or with expected (a revision) changes it (lua/admission/ff_put_budget.lua). The waiters are to be woken
-// with OpenRoutes. ErrBudgetSpec; ErrBudgetConflict: another one has the name, or the revision is not expected; ErrBudgetNotFound.
+// with OpenRoutes. denied.BudgetSpec; denied.BudgetConflict: another one has the name, or the revision is not expected; denied.NoBudget.
 func (e *Engine) PutBudget(ctx context.Context, b admission.Budget, expected uint64, by string) (revision uint64, already bool, wake []Waiter, err error) {
 	mode, soft := "strict", "allow"
 	if b.Warn {
@@ -33,7 +34,7 @@ func (e *Engine) PutBudget(ctx context.Context, b admission.Budget, expected uin
 		soft = "warn"
 	}
 	if b.Reset%time.Millisecond != 0 {
-		return 0, false, nil, fmt.Errorf("%s: %w: reset %s is not whole milliseconds", fnPutBudget.name, flowfabric.ErrBudgetSpec, b.Reset)
+		return 0, false, nil, fmt.Errorf("%s: %w: reset %s is not whole milliseconds", fnPutBudget.name, denied.BudgetSpec, b.Reset)
 	}
 	refund := slices.Clone(b.Refund)
 	slices.Sort(refund)
@@ -60,11 +61,11 @@ func (e *Engine) PutBudget(ctx context.Context, b admission.Budget, expected uin
 func (e *Engine) make(ctx context.Context, f function, roots []string, name, absent string, args []string) (*reader, error) {
 	root := rootOf(roots, name)
 	r, err := e.run(ctx, e.client, f, []string{root}, args)
-	if !errors.Is(err, flowfabric.ErrPartitionMissing) {
+	if !errors.Is(err, denied.PartitionMissing) {
 		return r, err
 	}
 	if args[2] != "" {
-		return nil, flowfabric.NewError(f.name, absent, name)
+		return nil, denied.New(f.name, absent, name)
 	}
 	if _, err := e.callKeys(ctx, fnBoot, []string{root}, protocol); err != nil {
 		return nil, err
@@ -79,8 +80,8 @@ func rootOf(roots []string, name string) string {
 // onBudget calls a function of a budget; that its partition was never used means that there is no such budget.
 func (e *Engine) onBudget(ctx context.Context, f function, name string, args ...string) (*reader, error) {
 	r, err := e.run(ctx, e.client, f, []string{rootOf(e.budgets, name)}, append([]string{protocol}, args...))
-	if errors.Is(err, flowfabric.ErrPartitionMissing) {
-		return nil, flowfabric.NewError(f.name, "budget_not_found", name)
+	if errors.Is(err, denied.PartitionMissing) {
+		return nil, denied.New(f.name, "budget_not_found", name)
 	}
 	return r, err
 }
@@ -88,7 +89,7 @@ func (e *Engine) onBudget(ctx context.Context, f function, name string, args ...
 // RemoveBudget forgets a budget (lua/admission/ff_remove_budget.lua). Executions that have it as a gate wait until it is made again.
 func (e *Engine) RemoveBudget(ctx context.Context, name string) (already bool, err error) {
 	r, err := e.onBudget(ctx, fnRemoveBudget, name, name)
-	if errors.Is(err, flowfabric.ErrBudgetNotFound) {
+	if errors.Is(err, denied.NoBudget) {
 		return true, nil
 	}
 	if err != nil {
@@ -97,8 +98,8 @@ func (e *Engine) RemoveBudget(ctx context.Context, name string) (already bool, e
 	return r.already, nil
 }
 
-// ReportUsage adds to what was used of a budget, all dimensions or none (lua/admission/ff_report_usage.lua). ErrBudgetNotFound,
-// ErrInvalidDelta, ErrUnknownDimension (by StrictDimensions; the details name them all), ErrIdempotencyConflict; ErrInvalidInput also of
+// ReportUsage adds to what was used of a budget, all dimensions or none (lua/admission/ff_report_usage.lua). denied.NoBudget,
+// denied.Delta, denied.Dimension (by StrictDimensions; the details name them all), denied.Idempotency; ErrInvalidInput also of
 // what would be a 65th dimension of the period, of which those with limits have theirs kept free; a breach is no error.
 func (e *Engine) ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error) {
 	id := ""
@@ -127,7 +128,7 @@ func (e *Engine) ReportUsage(ctx context.Context, u admission.Usage) (admission.
 
 // UndoUsage takes back the last report of the holder of an execution, by Budget, Execution, Epoch and Sequence
 // (lua/admission/ff_undo_usage.lua). undone is false if it was not counted, was late, taken back before, or is not the last one. The
-// waiters are to be woken with OpenRoutes, whether undone or not: a reply may have been lost. ErrBudgetNotFound.
+// waiters are to be woken with OpenRoutes, whether undone or not: a reply may have been lost. denied.NoBudget.
 func (e *Engine) UndoUsage(ctx context.Context, u admission.Usage) (undone bool, wake []Waiter, err error) {
 	r, err := e.onBudget(ctx, fnUndoUsage, u.Budget, u.Budget, spenderText(u.Execution), strconv.FormatUint(u.Epoch, 10),
 		strconv.FormatUint(u.Sequence, 10))
@@ -249,7 +250,7 @@ func (e *Engine) releaseUsage(ctx context.Context, by string, items []Refund) (r
 		args = append(args, x.Budget, spenderText(x.Execution), x.Outcome, strconv.FormatUint(x.Epoch, 10))
 	}
 	r, err := e.run(ctx, e.client, fnReleaseUsage, []string{rootOf(e.budgets, items[0].Budget)}, args)
-	if errors.Is(err, flowfabric.ErrPartitionMissing) {
+	if errors.Is(err, denied.PartitionMissing) {
 		return make([]bool, len(items)), nil, nil // no budget was ever made there, so none counted anything
 	}
 	if err != nil {
@@ -265,7 +266,7 @@ func (e *Engine) releaseUsage(ctx context.Context, by string, items []Refund) (r
 // Room tells whether a budget has room for work to begin.
 type Room struct {
 	Open      bool
-	Err       error // ErrBudgetNotFound
+	Err       error // denied.NoBudget
 	Dimension string
 	Used      int64
 	Limit     int64
@@ -287,9 +288,9 @@ func (e *Engine) CheckBudgets(ctx context.Context, partition uint16, route uint6
 			args = append(args, names[i])
 		}
 		r, err := e.run(ctx, e.client, fnCheckBudgets, []string{root}, args)
-		if errors.Is(err, flowfabric.ErrPartitionMissing) {
+		if errors.Is(err, denied.PartitionMissing) {
 			for _, i := range by[root] {
-				out[i].Err = flowfabric.NewError(fnCheckBudgets.name, "budget_not_found", names[i])
+				out[i].Err = denied.New(fnCheckBudgets.name, "budget_not_found", names[i])
 			}
 			continue
 		}
@@ -328,7 +329,7 @@ func (o *Room) read(r *reader) {
 		}
 	case strings.HasPrefix(text, "-"):
 		code, detail, _ := strings.Cut(text[1:], " ")
-		o.Err = flowfabric.NewError(fnCheckBudgets.name, code, detail)
+		o.Err = denied.New(fnCheckBudgets.name, code, detail)
 	default:
 		r.stop("room %q", clip(text))
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // ReadBudget reads a budget with at most so many of its last spenders (≤ 100) and newest audit entries (≤ 256)
-// (lua/admission/ff_read_budget.lua). ErrBudgetNotFound.
+// (lua/admission/ff_read_budget.lua). denied.NoBudget.
 func (e *Engine) ReadBudget(ctx context.Context, name string, spenders, entries int) (admission.BudgetRecord, error) {
 	r, err := e.onBudget(ctx, fnReadBudget, name, name, strconv.Itoa(spenders), strconv.Itoa(entries))
 	if err != nil {
@@ -36,8 +36,8 @@ func (e *Engine) ReadBudget(ctx context.Context, name string, spenders, entries 
 	return b, r.fail()
 }
 
-// FindGate tells whether a budget or quota exists (lua/admission/ff_read_budget.lua, ff_read_quota.lua): nil, ErrBudgetNotFound or
-// ErrQuotaNotFound. It makes one try; to repeat it is up to the caller.
+// FindGate tells whether a budget or quota exists (lua/admission/ff_read_budget.lua, ff_read_quota.lua): nil, denied.NoBudget or
+// denied.NoQuota. It makes one try; to repeat it is up to the caller.
 func (e *Engine) FindGate(ctx context.Context, gate flowfabric.Gate) error {
 	on, f := e.onQuota, fnReadQuota
 	if gate.IsBudget() {

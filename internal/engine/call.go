@@ -127,7 +127,7 @@ func (e *Engine) equipped(ctx context.Context, q request, boots uint64, err erro
 	if missingFunction(err) {
 		r, err = e.loaded(ctx, q)
 	}
-	if err == nil || !errors.Is(err, flowfabric.ErrPartitionMissing) || !slices.Contains(e.roots, q.keys[0]) { // others are made by need
+	if err == nil || !errors.Is(err, denied.PartitionMissing) || !slices.Contains(e.roots, q.keys[0]) { // others are made by need
 		return r, err
 	}
 	if err := e.bootAgain(ctx, boots); err != nil {
@@ -210,7 +210,7 @@ func decode(op string, resp rueidis.RedisResult) (*reader, error) {
 			theirs, _ := strconv.ParseInt(detail[0], 10, 64)
 			return nil, mismatch(op, detail[2], theirs)
 		}
-		return nil, flowfabric.NewError(op, code, detail...)
+		return nil, denied.New(op, code, detail...)
 	}
 	switch code {
 	case "OK", "DUPLICATE":
@@ -300,8 +300,8 @@ var connectRefusals = []struct {
 	{"Multiple databases are not supported in cluster mode", flowfabric.ErrConfig, "a cluster has only database 0; take the number out of the URL"},
 	{"called without any password configured", flowfabric.ErrAuth, "the server has no password for this user; take user and password out of the configuration"},
 	{"DENIED", flowfabric.ErrAuth, "the server takes connections from its own machine only until it has a password"},
-	{"unknown command", flowfabric.ErrServerVersion, "the server does not know a command that a connection begins with"},
-	{"NOPROTO", flowfabric.ErrServerVersion, "the server does not know RESP3"},
+	{"unknown command", denied.ServerVersion, "the server does not know a command that a connection begins with"},
+	{"NOPROTO", denied.ServerVersion, "the server does not know RESP3"},
 }
 
 // dialError names the address and the usual remedy. No refusal of a connection is a defect of the library.
@@ -317,7 +317,7 @@ func dialError(address string, err error) error {
 		}
 		return fmt.Errorf("connect to %s: %w", address, err)
 	}
-	if errors.Is(err, flowfabric.ErrConfig) {
+	if errors.Is(err, denied.Config) {
 		return fmt.Errorf("connect to %s: %w", address, err)
 	}
 	if _, ok := errors.AsType[*net.OpError](err); ok || errors.Is(err, io.EOF) {

@@ -20,7 +20,7 @@ import (
 // CreateExecutions admits 1..100 executions of one partition, with at most 1 MiB of payload and 2,000 tags in all, in one atomic call
 // (lua/execution/ff_create_execution.lua). Each item is judged alone: Created.Err tells why one was refused, the
 // others are admitted. An id that exists already, and a key that another execution has, answer Duplicate when the digests agree, or one
-// is empty, and ErrIdempotencyConflict when they do not; a key that debounces answers Replaced as well. The call may be repeated with the same ids, which is up to the caller: the engine makes one try.
+// is empty, and denied.Idempotency when they do not; a key that debounces answers Replaced as well. The call may be repeated with the same ids, which is up to the caller: the engine makes one try.
 func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items []NewExecution) ([]Created, error) {
 	if len(items) < 1 || len(items) > limits.MaxBatch {
 		return nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnCreate.name, flowfabric.ErrInvalidInput, len(items), limits.MaxBatch)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 )
 
@@ -146,7 +146,7 @@ func readLibrary(ctx context.Context, node rueidis.Client) LibraryReport {
 // of others.
 func unloadable(ctx context.Context, node rueidis.Client) error {
 	err := node.Do(ctx, node.B().FunctionList().Libraryname(library.Name).Build()).Error()
-	if err = callError("function list", err); errors.Is(err, flowfabric.ErrConfig) {
+	if err = callError("function list", err); errors.Is(err, denied.Config) {
 		return err
 	}
 	return nil

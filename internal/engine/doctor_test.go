@@ -14,10 +14,12 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // What Diagnose tells of a healthy server of each kind, and that it changes nothing.
@@ -229,7 +231,7 @@ func TestRenamedCommands(t *testing.T) {
 					return
 				}
 				_, err = e.ReadBudget(t.Context(), "b", 0, 0)
-				if errors.Is(err, flowfabric.ErrPartitionMissing) || errors.Is(err, flowfabric.ErrBudgetNotFound) {
+				if errors.Is(err, denied.PartitionMissing) || errors.Is(err, denied.NoBudget) {
 					_, _, _, err = e.PutBudget(t.Context(), admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}, 0, "me")
 				}
 				oneLine(t, "a function that needs it", err, flowfabric.ErrConfig, "the server does not know a command of the function library")
@@ -266,7 +268,7 @@ func TestDiagnoseWork(t *testing.T) {
 			submit := func(partition uint16, lane, kind string, caps ...string) {
 				t.Helper()
 				made, err := e.CreateExecutions(t.Context(), partition, []NewExecution{{ID: flowfabric.NewExecutionID(partition), Namespace: "shop", Lane: lane,
-					Kind: kind, Capabilities: caps, Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}}})
+					Kind: kind, Capabilities: caps, Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}})
 				if err := cmp.Or(err, made[0].Err); err != nil {
 					t.Fatal(err)
 				}
@@ -320,7 +322,7 @@ func TestMaxClasses(t *testing.T) {
 		items := []NewExecution{}
 		for i := range n {
 			items = append(items, NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "shop", Lane: "default", Kind: "k" + strconv.Itoa(first+i),
-				Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}})
+				Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}})
 		}
 		made, err := e.CreateExecutions(t.Context(), 0, items)
 		for _, m := range made {
@@ -333,7 +335,7 @@ func TestMaxClasses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := make(MaxClasses, 1); !errors.Is(err, flowfabric.ErrTooManyRoutes) {
+	if err := make(MaxClasses, 1); !errors.Is(err, denied.TooManyRoutes) {
 		t.Errorf("one more: %v", err)
 	}
 	if err := make(0, 64); err != nil {
@@ -372,7 +374,7 @@ func TestDiagnoseClockSteps(t *testing.T) {
 				return d.Store
 			}
 			const partition = 1
-			x := NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "n", Lane: "l", Kind: "k", Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}}
+			x := NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "n", Lane: "l", Kind: "k", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}
 			if made, err := e.CreateExecutions(t.Context(), partition, []NewExecution{x}); err != nil || made[0].Err != nil {
 				t.Fatal(err, made)
 			}

@@ -52,7 +52,7 @@ type script struct{ sha, text string }
 // partition counts (fixing them on a fresh store unless CreateConfig is false), and makes the partition roots.
 //
 // Errors: ErrConfig before any I/O, and for a server that carries the library's other variant (see Config.TestClock);
-// ErrTransport (no server), ErrAuth, ErrServerVersion, ErrProtocol (the store or the library is of another protocol number). Nothing stays open after an error.
+// ErrTransport (no server), ErrAuth, denied.ServerVersion, ErrProtocol (the store or the library is of another protocol number). Nothing stays open after an error.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	cfg = cfg.withDefaults()
 	option, err := cfg.options()

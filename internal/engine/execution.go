@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -32,8 +33,8 @@ func requirements(capabilities []string, gates []flowfabric.Gate) string {
 }
 
 // Validate checks, before any I/O, everything but the payload that the server would refuse, and normalises the capabilities. now is
-// the caller's clock, from which instants are at most ten years away. ErrInvalidInput, ErrInvalidPolicy, ErrInvalidTagKey,
-// ErrInvalidCapabilities. CreateExecutions does not call it: in a batch a mistake of one item would be an error of the others.
+// the caller's clock, from which instants are at most ten years away. ErrInvalidInput, denied.Policy, denied.TagKey,
+// denied.Capabilities. CreateExecutions does not call it: in a batch a mistake of one item would be an error of the others.
 func (x *NewExecution) Validate(now time.Time) error {
 	for _, name := range [...]struct{ field, value string }{{"namespace", x.Namespace}, {"lane", x.Lane}, {"kind", x.Kind}} {
 		if err := valid.Name(name.field, name.value); err != nil {
@@ -197,7 +198,7 @@ func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items
 		if r.err != nil {
 			return out, nil, r.fail()
 		}
-		return out, nil, flowfabric.NewError(fnClaim.name, code, detail...)
+		return out, nil, denied.New(fnClaim.name, code, detail...)
 	}
 	r.text() // OK
 	reply, err := e.claimed(ctx, partition, *next, r)
@@ -249,7 +250,7 @@ func (e *Engine) ReleaseExecution(ctx context.Context, f flowfabric.Fence) (alre
 
 // CancelExecution ends an execution from any state that is not terminal (lua/execution/ff_cancel_execution.lua).
 // Source CancelOwner needs the fence of the holder. Reason is cut to 1 KiB. already: it was cancelled before. An execution that ended
-// otherwise answers ErrNotActive with its code in slot 0.
+// otherwise answers denied.NotActive with its code in slot 0.
 func (e *Engine) CancelExecution(ctx context.Context, id flowfabric.ExecutionID, c Cancellation) (already bool, err error) {
 	args := make([]string, 1, 9)
 	args[0] = protocol
@@ -263,8 +264,8 @@ func (e *Engine) CancelExecution(ctx context.Context, id flowfabric.ExecutionID,
 }
 
 // RecordStep stores the value (≤ 256 KiB) of a durable step under its name (1..128 bytes); every later claim
-// brings it along (lua/execution/ff_record_step.lua). took, whole ms, is how long it ran. already: the same value is recorded; ErrStepConflict:
-// another one is; ErrStepLimit: 1,000 steps or 8 MiB.
+// brings it along (lua/execution/ff_record_step.lua). took, whole ms, is how long it ran. already: the same value is recorded; denied.StepConflict:
+// another one is; denied.StepLimit: 1,000 steps or 8 MiB.
 func (e *Engine) RecordStep(ctx context.Context, f flowfabric.Fence, name string, value []byte, took time.Duration) (already bool, err error) {
 	args := append(fenceArgs([]string{protocol}, f), name, rueidis.BinaryString(value), span(took))
 	return e.settled(ctx, fnRecordStep, f.Execution.Partition(), args)

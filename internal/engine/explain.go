@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -94,7 +95,7 @@ func (f Facts) KeptUntil() time.Time {
 	if how == flowfabric.Completed {
 		usual = 24 * time.Hour
 	}
-	return f.CompletedAt.Add(cmp.Or(f.Policy.Retention.Of(how), f.Lane.Retention.Of(how), usual))
+	return f.CompletedAt.Add(cmp.Or(valid.RetentionOf(f.Policy.Retention, how), valid.RetentionOf(f.Lane.Retention, how), usual))
 }
 
 // Values of [Facts.Released].
@@ -110,7 +111,7 @@ var releases = map[string]string{"h": ReleasedBack, "d": ReleasedDelayed, "u": R
 // (lua/read/ff_explain_execution.lua), and the slots of a quota that closed its route. It writes nothing.
 //
 // ErrNotFound; ErrResultPurged while a tombstone is left (slots: the last code, until when it stays, ms);
-// ErrPartitionFrozen (slots: the partition's root, why it is frozen); ErrPartitionMissing.
+// ErrPartitionFrozen (slots: the partition's root, why it is frozen); denied.PartitionMissing.
 func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts, error) {
 	r, err := e.call(ctx, fnExplain, id.Partition(), protocol, id.UUID().String())
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -38,7 +40,7 @@ type FlowCreated struct {
 type FlowMember struct {
 	NewExecution
 	Node       string // its name in the flow, 1..64 bytes without control characters
-	Policy     flowfabric.GroupPolicy
+	Policy     string
 	K          int  // of a quorum, 1..len(Edges)
 	CancelRest bool // once its group is decided, cancel the upstreams that have not ended
 	Edges      []FlowEdge
@@ -64,7 +66,7 @@ const (
 // call may be repeated, which is up to the caller: the engine makes one try. A flow that was released before is left as it is; one that was
 // not is completed. A flow that is not released within a day is given up.
 //
-// ErrFlowConflict: the id belongs to a flow of another namespace, kind or digest; and the errors of StageFlow about members.
+// denied.FlowConflict: the id belongs to a flow of another namespace, kind or digest; and the errors of StageFlow about members.
 func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error) {
 	args := []string{protocol, q.ID.UUID().String(), q.Namespace, q.Kind, cut(q.Creator, limits.MaxName), q.Digest, string(q.Mode), strconv.Itoa(len(q.Tags))}
 	for k, v := range q.Tags {
@@ -87,8 +89,8 @@ func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error)
 // was staged before, or that stands earlier in the call. A non-nil revision is the one the flow must have. Members with few edges and tags go in by one atomic call, all or none;
 // where there are so many that it would hold up the server, several calls are made, in the order of the members: see [StageCost].
 //
-// Errors name the node in their last slot: ErrSelfEdge, ErrDuplicateEdge, ErrNotInFlow, ErrFanIn, denied.Namespace, denied.OtherFlow,
-// ErrIdempotencyConflict; of the flow: ErrFlowNotFound, ErrFlowTerminal, ErrFlowSealed, denied.StaleRevision, ErrFlowTooLarge; and those of
+// Errors name the node in their last slot: denied.SelfEdge, denied.DuplicateEdge, denied.NotInFlow, denied.FanIn, denied.Namespace, denied.OtherFlow,
+// denied.Idempotency; of the flow: denied.NoFlow, denied.FlowTerminal, denied.FlowSealed, denied.StaleRevision, denied.FlowTooLarge; and those of
 // CreateExecutions.
 func (e *Engine) StageFlow(ctx context.Context, id flowfabric.FlowID, revision *uint64, members []FlowMember) (FlowCreated, error) {
 	if len(members) < 1 || len(members) > limits.MaxBatch {
@@ -161,7 +163,7 @@ func memberArgs(op string, args []string, partition uint16, members []FlowMember
 		total += len(m.Payload)
 		for _, edge := range m.Edges {
 			if edge.From.Partition() != partition {
-				return nil, fmt.Errorf("%s: %w: node %q: its upstream %q is not of partition %d", op, flowfabric.ErrNotInFlow, m.Node, edge.From, partition)
+				return nil, fmt.Errorf("%s: %w: node %q: its upstream %q is not of partition %d", op, denied.NotInFlow, m.Node, edge.From, partition)
 			}
 		}
 	}
@@ -174,7 +176,7 @@ func memberArgs(op string, args []string, partition uint16, members []FlowMember
 
 // appendEdges adds what makes an item a member.
 func (m *FlowMember) appendEdges(args []string) []string {
-	policy, rest := cmp.Or(m.Policy, flowfabric.AllOf), "run"
+	policy, rest := cmp.Or(m.Policy, codes.AllOf), "run"
 	if m.CancelRest {
 		rest = "cancel"
 	}
@@ -203,8 +205,8 @@ func Batches(members []FlowMember) [][]FlowMember {
 }
 
 // SealFlow releases a flow, whose members may run from then on, and says how it may grow (lua/flow/ff_flow_seal.lua). members and edges
-// are what the caller has staged: ErrFlowIncomplete when the flow lacks some. more: the backlog goes on with the release, see
-// DrainFlows. The call may be repeated, which is up to the caller as with CreateFlow. ErrFlowSealed, ErrFlowTerminal, ErrFlowNotFound.
+// are what the caller has staged: denied.FlowIncomplete when the flow lacks some. more: the backlog goes on with the release, see
+// DrainFlows. The call may be repeated, which is up to the caller as with CreateFlow. denied.FlowSealed, denied.FlowTerminal, denied.NoFlow.
 func (e *Engine) SealFlow(ctx context.Context, id flowfabric.FlowID, mode SealMode, members, edges int) (state flowfabric.FlowState, more bool, err error) {
 	r, err := e.call(ctx, fnFlowSeal, id.Partition(), protocol, id.UUID().String(), string(mode), strconv.Itoa(members), strconv.Itoa(edges))
 	if err != nil {
@@ -224,7 +226,7 @@ type FlowCancelled struct {
 }
 
 // CancelFlow cancels a flow (lua/flow/ff_flow_cancel.lua). From then on no member that the policy covers can be claimed.
-// ErrCancellationPolicy, ErrFlowNotFound; ErrFlowTerminal when it has completed or failed.
+// denied.CancellationPolicy, denied.NoFlow; denied.FlowTerminal when it has completed or failed.
 func (e *Engine) CancelFlow(ctx context.Context, id flowfabric.FlowID, policy flowfabric.CancellationPolicy, by, reason string) (FlowCancelled, error) {
 	r, err := e.call(ctx, fnFlowCancel, id.Partition(), protocol, id.UUID().String(), string(policy), cut(by, limits.MaxName), cut(reason, limits.MaxReason))
 	if err != nil {
@@ -235,7 +237,7 @@ func (e *Engine) CancelFlow(ctx context.Context, id flowfabric.FlowID, policy fl
 }
 
 // SetFlowTags sets and removes tags of a flow in any state, all of them or none (lua/flow/ff_flow_tags.lua). A key in both is
-// removed. ErrFlowNotFound; ErrInvalidTagKey, ErrInvalidInput for a value over 256 bytes or more than 64 tags.
+// removed. denied.NoFlow; denied.TagKey, ErrInvalidInput for a value over 256 bytes or more than 64 tags.
 func (e *Engine) SetFlowTags(ctx context.Context, id flowfabric.FlowID, set map[string]string, remove []string) error {
 	return e.setTags(ctx, fnFlowTags, flowfabric.ExecutionID(id), set, remove)
 }
@@ -251,8 +253,8 @@ func (e *Engine) DrainFlows(ctx context.Context, partition uint16) (more bool, e
 	return more, r.fail()
 }
 
-// FlowReplayed answers one item of ReplayFlow. Err is ErrNotFound, ErrNotTerminal, ErrNotInFlow, ErrFlowCancelled,
-// ErrResolutionPending, ErrReplayNotAllowed or ErrReplaysExhausted.
+// FlowReplayed answers one item of ReplayFlow. Err is ErrNotFound, denied.NotTerminal, denied.NotInFlow, denied.FlowCancelled,
+// denied.ResolutionPending, denied.ReplayNotAllowed or denied.ReplaysExhausted.
 type FlowReplayed struct {
 	State   flowfabric.PublicState // waiting, or waiting_children for one that waits for its upstreams
 	Already bool                   // this request has replayed it before

@@ -73,7 +73,7 @@ type ChildrenReply struct {
 // WaitChildren makes children of a held execution and waits for them (lua/flow/ff_wait_children.lua). They join the execution's flow; one
 // that is not in a flow founds one. The call may be repeated; when the execution runs again it answers Satisfied.
 //
-// Errors: ErrFlowSealed for a flow that takes no members, ErrFlowCancelled, ErrFanIn, ErrStepLimit, those of StageFlow, and those of a fence.
+// Errors: denied.FlowSealed for a flow that takes no members, denied.FlowCancelled, denied.FanIn, denied.StepLimit, those of StageFlow, and those of a fence.
 func (e *Engine) WaitChildren(ctx context.Context, f flowfabric.Fence, q ChildWait) (ChildrenReply, error) {
 	rest, after := q.leftovers()
 	if len(q.Children) > limits.MaxBatch {

@@ -17,7 +17,7 @@ var classes = map[string]flowfabric.PublicState{"mb": flowfabric.WaitingChildren
 	"ma": flowfabric.Active, "mu": flowfabric.Suspended, "ms": flowfabric.Completed, "mf": flowfabric.Failed,
 	"mc": flowfabric.Cancelled, "me": flowfabric.Expired, "mk": flowfabric.Skipped}
 
-// DescribeFlow reads the header of a flow (lua/flow/ff_flow_describe.lua). ErrFlowNotFound; ErrResultPurged for one that is no longer
+// DescribeFlow reads the header of a flow (lua/flow/ff_flow_describe.lua). denied.NoFlow; ErrResultPurged for one that is no longer
 // retained, with its last state in slot 0.
 func (e *Engine) DescribeFlow(ctx context.Context, id flowfabric.FlowID) (FlowRecord, error) {
 	r, err := e.call(ctx, fnFlowDescribe, id.Partition(), protocol, id.UUID().String())
@@ -88,7 +88,7 @@ type FlowMembersPage struct {
 }
 
 // FlowMembers reads members of a flow from a number on (lua/flow/ff_flow_members.lua), in an order in which a member that depends on others
-// comes after them; up to limit, 1..100. A page may have fewer although there are more. ErrFlowNotFound.
+// comes after them; up to limit, 1..100. A page may have fewer although there are more. denied.NoFlow.
 func (e *Engine) FlowMembers(ctx context.Context, id flowfabric.FlowID, next int64, limit int, edges bool) (FlowMembersPage, error) {
 	partition := id.Partition()
 	r, err := e.call(ctx, fnFlowMembers, partition, protocol, id.UUID().String(), strconv.FormatInt(next, 10), strconv.Itoa(limit), bit(edges))
@@ -175,7 +175,7 @@ func groupRecord(text string) *GroupRecord {
 	if n, _ := fmt.Sscanf(text, "%s %d %s %d %d %d %d %s %d", &policy, &g.K, &after, &g.Total, &g.Succeeded, &g.Failed, &g.Skipped, &state, &unneeded); n < 8 {
 		return nil
 	}
-	g.Policy, g.CancelRest = flowfabric.GroupPolicy(policy), after == "cancel"
+	g.Policy, g.CancelRest = policy, after == "cancel"
 	g.Optional = strings.Count(text, " ") == 8
 	g.Pending, g.Satisfied, g.Impossible = state == "p", state == "s", state == "i"
 	return &g

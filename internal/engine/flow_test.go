@@ -10,6 +10,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -92,7 +93,7 @@ func TestFlowReplies(t *testing.T) {
 	if got := fmt.Sprintln(m.Number, m.Node, m.State.Code, m.Lane, m.Kind, m.Attempt, m.Category, m.StartedAt.Equal(at), m.EndedAt.IsZero()); got != "4 node R3i lane k 0 io true true\n" {
 		t.Errorf("member %s", got)
 	}
-	if !reflect.DeepEqual(m.Group, &GroupRecord{Policy: flowfabric.Quorum, K: 2, CancelRest: true, Total: 3, Succeeded: 1, Failed: 1, Pending: true}) {
+	if !reflect.DeepEqual(m.Group, &GroupRecord{Policy: codes.Quorum, K: 2, CancelRest: true, Total: 3, Succeeded: 1, Failed: 1, Pending: true}) {
 		t.Errorf("group %+v", m.Group)
 	}
 	if !reflect.DeepEqual(m.Wait, &WaitRecord{Mode: string(WaitAll), Total: 2, Succeeded: 1, Pending: true}) {
@@ -182,7 +183,7 @@ func TestForeignFlows(t *testing.T) {
 		"too many": {stage(make([]FlowMember, 101)...), flowfabric.ErrInvalidInput},
 		"member":   {stage(FlowMember{NewExecution: NewExecution{ID: elsewhere}}), flowfabric.ErrInvalidInput},
 		"zero id":  {stage(FlowMember{}), flowfabric.ErrInvalidInput},
-		"upstream": {stage(edge), flowfabric.ErrNotInFlow},
+		"upstream": {stage(edge), denied.NotInFlow},
 		"bytes":    {stage(large), flowfabric.ErrPayloadTooLarge},
 		"children": {func() error {
 			_, err := e.WaitChildren(ctx, sampleFence, ChildWait{Children: make([]FlowMember, 101)})

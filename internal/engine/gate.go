@@ -21,8 +21,8 @@ type Answer struct {
 }
 
 // ClaimGranted claims 1..100 executions that a claim of this number granted to the session and whose gates let them pass
-// (lua/admission/ff_claim_granted.lua). The claims are of those without an error, in order; ErrStaleLease: the grant was taken back. The call may
-// be repeated. ErrLeaseExpired: the session is dead.
+// (lua/admission/ff_claim_granted.lua). The claims are of those without an error, in order; denied.StaleLease: the grant was taken back. The call may
+// be repeated. denied.LeaseExpired: the session is dead.
 func (e *Engine) ClaimGranted(ctx context.Context, partition uint16, session string, number uint64, grants []Grant) ([]Answer, []Claim, error) {
 	args := []string{protocol, session, strconv.Itoa(len(grants))}
 	for _, g := range grants {
@@ -312,8 +312,8 @@ func (e *Engine) readGates(ctx context.Context, partition uint16) (PartitionGate
 	return out, r.fail()
 }
 
-// HoldExecution keeps an execution that could be claimed from being handed out (lua/admission/ff_pause_execution.lua). ErrNotEligible: it is in
-// another state; ErrNotActive: it has ended; ErrNotFound.
+// HoldExecution keeps an execution that could be claimed from being handed out (lua/admission/ff_pause_execution.lua). denied.NotEligible: it is in
+// another state; denied.NotActive: it has ended; ErrNotFound.
 func (e *Engine) HoldExecution(ctx context.Context, id flowfabric.ExecutionID, by, reason string) (already bool, err error) {
 	r, err := e.call(ctx, fnHold, id.Partition(), protocol, id.UUID().String(), by, reason)
 	if err != nil {

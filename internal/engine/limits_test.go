@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -40,8 +41,8 @@ func TestCreateLimits(t *testing.T) {
 			"brace in kind":      {func(x *NewExecution) { x.Kind = "a{b" }, flowfabric.ErrInvalidInput},
 			"separator in kind":  {func(x *NewExecution) { x.Kind = "a\x1fb" }, flowfabric.ErrInvalidInput},
 			"4096 of caps":       {func(x *NewExecution) { x.Capabilities = []string{strings.Repeat("c", 4096)} }, nil},
-			"4097 of caps":       {func(x *NewExecution) { x.Capabilities = []string{strings.Repeat("c", 4097)} }, flowfabric.ErrInvalidCapabilities},
-			"space in caps":      {func(x *NewExecution) { x.Capabilities = []string{"a b"} }, flowfabric.ErrInvalidCapabilities},
+			"4097 of caps":       {func(x *NewExecution) { x.Capabilities = []string{strings.Repeat("c", 4097)} }, denied.Capabilities},
+			"space in caps":      {func(x *NewExecution) { x.Capabilities = []string{"a b"} }, denied.Capabilities},
 			"priority beyond":    {func(x *NewExecution) { x.Priority = 1 << 40 }, nil}, // clamped
 			"priority below":     {func(x *NewExecution) { x.Priority = -5 }, nil},
 			"ten years":          {func(x *NewExecution) { x.Delay = limits.MaxDelay }, nil},
@@ -56,7 +57,7 @@ func TestCreateLimits(t *testing.T) {
 			"tag value of 256":   {func(x *NewExecution) { x.Tags = map[string]string{"a.b": strings.Repeat("v", 256)} }, nil},
 			"tag value of 257":   {func(x *NewExecution) { x.Tags = map[string]string{"a.b": strings.Repeat("v", 257)} }, flowfabric.ErrInvalidInput},
 			"tag without a dot":  {func(x *NewExecution) { x.Tags = map[string]string{"ab": "v"} }, flowfabric.ErrInvalidInput},
-			"a policy":           {func(x *NewExecution) { x.Policy.Retry = flowfabric.DefaultRetry() }, nil},
+			"a policy":           {func(x *NewExecution) { x.Policy.Retry = valid.DefaultRetry() }, nil},
 			"16 retry reasons":   {func(x *NewExecution) { x.Policy.Retry = reasons(16) }, nil},
 			"a year per attempt": {func(x *NewExecution) { x.Policy.AttemptTimeout = 365 * 24 * time.Hour }, nil},
 		} {
@@ -84,7 +85,7 @@ func manyTags(n int) map[string]string {
 }
 
 func reasons(n int) flowfabric.RetryPolicy {
-	p := flowfabric.DefaultRetry()
+	p := valid.DefaultRetry()
 	for i := range n {
 		p.Categories = append(p.Categories, strings.Repeat(string(rune('a'+i)), 64))
 	}

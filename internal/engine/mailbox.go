@@ -32,8 +32,8 @@ type Sent struct {
 	Already bool   // it was sent before
 }
 
-// SendMessage puts a message into a mailbox of an execution (lua/suspend/ff_send_message.lua). ErrNotSignalable (slot 0: the code) for one
-// that has ended; ErrMailboxFull; ErrNotFound.
+// SendMessage puts a message into a mailbox of an execution (lua/suspend/ff_send_message.lua). denied.NotSignalable (slot 0: the code) for one
+// that has ended; denied.MailboxFull; ErrNotFound.
 func (e *Engine) SendMessage(ctx context.Context, id flowfabric.ExecutionID, m Message) (Sent, error) {
 	if m.ID == uuid.Nil {
 		m.ID = uuid.New()
@@ -78,7 +78,7 @@ type Receiving struct {
 }
 
 // ReceiveMessages takes messages and records that they were taken (lua/suspend/ff_receive_messages.lua). A receipt that was recorded is answered as it
-// was; recorded is false if there was nothing to record. ErrStepLimit.
+// was; recorded is false if there was nothing to record. denied.StepLimit.
 func (e *Engine) ReceiveMessages(ctx context.Context, f flowfabric.Fence, q Receiving) (receipt Receipt, recorded bool, err error) {
 	r, err := e.call(ctx, fnReceive, f.Execution.Partition(), append(fenceArgs([]string{protocol}, f), q.Name, q.Mailbox, strconv.Itoa(q.Limit), q.Why)...)
 	if err != nil {

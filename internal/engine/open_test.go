@@ -15,6 +15,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -99,7 +100,7 @@ func TestServerVersions(t *testing.T) {
 			e.Close()
 			continue
 		}
-		oneLine(t, c.hello, err, flowfabric.ErrServerVersion, "Valkey 7.2 or newer, or Redis 7.0 or newer, is required")
+		oneLine(t, c.hello, err, denied.ServerVersion, "Valkey 7.2 or newer, or Redis 7.0 or newer, is required")
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 // ReplayExecution runs an ended execution again (lua/execution/ff_replay_execution.lua): it waits at its old age and
 // priority, and its next claim makes an attempt of type replay. Retries and reclaims count from zero; epochs,
 // attempts, frames and results stay; the deadline gets its original span again. already: this request was applied
-// before, whatever became of it since. ErrNotTerminal; ErrStepNotFound (slot 0: FromStep); ErrReplayNotAllowed for a success that is not forced;
-// ErrReplaysExhausted at the policy's cap; ErrNotFound also for what is being purged.
+// before, whatever became of it since. denied.NotTerminal; denied.NoStep (slot 0: FromStep); denied.ReplayNotAllowed for a success that is not forced;
+// denied.ReplaysExhausted at the policy's cap; ErrNotFound also for what is being purged.
 func (e *Engine) ReplayExecution(ctx context.Context, id flowfabric.ExecutionID, q Replay) (already bool, err error) {
 	force := "0"
 	if q.Force {
@@ -34,7 +34,7 @@ func (e *Engine) ReplayExecution(ctx context.Context, id flowfabric.ExecutionID,
 
 // ChangePriority gives an execution that has not ended another priority, clamped to 0..9000
 // (lua/execution/ff_change_priority.lua). One that waits moves within its queue and keeps its age. old and now
-// are the priorities before and after. ErrNotActive for one that has ended.
+// are the priorities before and after. denied.NotActive for one that has ended.
 func (e *Engine) ChangePriority(ctx context.Context, id flowfabric.ExecutionID, priority int, by string) (old, now int, err error) {
 	r, err := e.call(ctx, fnPriority, id.Partition(), protocol, id.UUID().String(), strconv.Itoa(priority), cut(by, limits.MaxName))
 	if err != nil {
@@ -52,8 +52,8 @@ type DelayChange struct {
 }
 
 // SetDelay changes until when an execution waits: a delayed start, a pause before a retry or a reclaim, a delay of its handler or of a
-// resumption (lua/execution/ff_set_delay.lua). already: the request was applied before, or with no delay it is claimable. ErrNotEligible: it
-// is in another state; ErrNotActive: it has ended; ErrNotFound.
+// resumption (lua/execution/ff_set_delay.lua). already: the request was applied before, or with no delay it is claimable. denied.NotEligible: it
+// is in another state; denied.NotActive: it has ended; ErrNotFound.
 func (e *Engine) SetDelay(ctx context.Context, id flowfabric.ExecutionID, q DelayChange) (already bool, err error) {
 	if q.Request == uuid.Nil {
 		q.Request = uuid.New()
@@ -64,7 +64,7 @@ func (e *Engine) SetDelay(ctx context.Context, id flowfabric.ExecutionID, q Dela
 }
 
 // SetTags sets and removes tags of an execution in any state, all of them or none (lua/execution/ff_set_tags.lua).
-// A key in both is removed. ErrInvalidTagKey, ErrInvalidInput for a value over 256 bytes or more than 64 tags.
+// A key in both is removed. denied.TagKey, ErrInvalidInput for a value over 256 bytes or more than 64 tags.
 func (e *Engine) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove []string) error {
 	return e.setTags(ctx, fnSetTags, id, set, remove)
 }
@@ -88,7 +88,7 @@ func (e *Engine) setTags(ctx context.Context, fn function, id flowfabric.Executi
 
 // PurgeExecution removes an ended execution with everything that belongs to it (lua/execution/ff_purge_execution.lua).
 // A tombstone keeps its id taken for keep, 24 h to ten years (0: 24 h). already: it was purged
-// before. ErrNotTerminal, ErrNotFound.
+// before. denied.NotTerminal, ErrNotFound.
 func (e *Engine) PurgeExecution(ctx context.Context, id flowfabric.ExecutionID, keep time.Duration) (already bool, err error) {
 	ms := strconv.FormatInt(cmp.Or(keep, 24*time.Hour).Milliseconds(), 10)
 	for {
@@ -103,16 +103,16 @@ func (e *Engine) PurgeExecution(ctx context.Context, id flowfabric.ExecutionID, 
 }
 
 // RevokeLease takes an execution away from its holder at once (lua/worker/ff_revoke_lease.lua): the holder's writes
-// are refused with ErrLeaseRevoked and its handler's context ends, and the tick requeues the work as lost, which
-// counts as a reclaim. With a session only that session's lease is taken, else ErrStaleLease. The call's own repeats
-// never take the next holder's lease. already: it is revoked or its session is dead. ErrNotActive when nobody holds it.
+// are refused with denied.LeaseRevoked and its handler's context ends, and the tick requeues the work as lost, which
+// counts as a reclaim. With a session only that session's lease is taken, else denied.StaleLease. The call's own repeats
+// never take the next holder's lease. already: it is revoked or its session is dead. denied.NotActive when nobody holds it.
 func (e *Engine) RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session, by, reason string) (already bool, err error) {
 	return e.settled(ctx, fnRevoke, id.Partition(), []string{protocol, id.UUID().String(), session,
 		cut(by, limits.MaxName), cut(reason, limits.MaxReason), uuid.NewString()})
 }
 
 // MarkSessionDead declares a session dead before it expires (lua/worker/ff_mark_session_dead.lua): the tick requeues
-// what it holds. reason is cut to 256 bytes. already: it was dead. ErrSessionNotFound.
+// what it holds. reason is cut to 256 bytes. already: it was dead. denied.NoSession.
 func (e *Engine) MarkSessionDead(ctx context.Context, partition uint16, session, reason string) (already bool, err error) {
 	return e.settled(ctx, fnMarkDead, partition, []string{protocol, session, cut(reason, limits.MaxDeadReason)})
 }

@@ -5,6 +5,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/option"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // Use lets the execution have what options say; what they do not say stays. The key is the caller's business. Nothing is checked, see
@@ -27,7 +28,7 @@ func (x *NewExecution) Use(v *option.Values) {
 	}
 	if v.Has(option.Retention) {
 		for outcome, d := range v.Retention {
-			if kept, ok := x.Policy.Retention.With(flowfabric.PublicState(outcome), d); ok {
+			if kept, ok := valid.WithRetention(x.Policy.Retention, flowfabric.PublicState(outcome), d); ok {
 				x.Policy.Retention = kept
 			} else {
 				x.Policy.Retention.Completed = -1 // which the check of the policy refuses

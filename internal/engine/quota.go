@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
@@ -47,11 +48,11 @@ func parseSpender(text string) (flowfabric.ExecutionID, error) {
 	return flowfabric.MakeExecutionID(uint16(partition), id), errors.Join(bad, err)
 }
 
-// PutQuota makes a quota, or with expected (a revision) changes it (lua/admission/ff_put_quota.lua). ErrQuotaSpec, ErrQuotaConflict,
-// ErrQuotaNotFound.
+// PutQuota makes a quota, or with expected (a revision) changes it (lua/admission/ff_put_quota.lua). denied.QuotaSpec, denied.QuotaConflict,
+// denied.NoQuota.
 func (e *Engine) PutQuota(ctx context.Context, q admission.Quota, expected uint64, by string) (revision uint64, already bool, wake []Waiter, err error) {
 	if q.Window%time.Millisecond != 0 || q.Jitter%time.Millisecond != 0 {
-		return 0, false, nil, fmt.Errorf("%s: %w: window and jitter are whole milliseconds", fnPutQuota.name, flowfabric.ErrQuotaSpec)
+		return 0, false, nil, fmt.Errorf("%s: %w: window and jitter are whole milliseconds", fnPutQuota.name, denied.QuotaSpec)
 	}
 	r, err := e.make(ctx, fnPutQuota, e.quotas, q.Name, "quota_policy_not_found", []string{protocol, q.Name, revisionText(expected), q.Scope, strconv.Itoa(q.Rate),
 		strconv.FormatInt(q.Window.Milliseconds(), 10), strconv.Itoa(q.Cap), strconv.FormatInt(q.Jitter.Milliseconds(), 10), by})
@@ -65,11 +66,11 @@ func (e *Engine) PutQuota(ctx context.Context, q admission.Quota, expected uint6
 
 func (e *Engine) onQuota(ctx context.Context, f function, name string, args ...string) (*reader, error) {
 	r, err := e.run(ctx, e.client, f, []string{rootOf(e.quotas, name)}, append([]string{protocol}, args...))
-	if !errors.Is(err, flowfabric.ErrPartitionMissing) {
+	if !errors.Is(err, denied.PartitionMissing) {
 		return r, err
 	}
 	if _, _, limit := flowfabric.QuotaGate(name).Limit(); !limit || f.name != fnAdmit.name {
-		return nil, flowfabric.NewError(f.name, "quota_policy_not_found", name)
+		return nil, denied.New(f.name, "quota_policy_not_found", name)
 	}
 	root := rootOf(e.quotas, name) // nobody makes a limit: the first who asks it finds its partition unused
 	if _, err := e.callKeys(ctx, fnBoot, []string{root}, protocol); err != nil {
@@ -81,7 +82,7 @@ func (e *Engine) onQuota(ctx context.Context, f function, name string, args ...s
 // RemoveQuota forgets a quota (lua/admission/ff_remove_quota.lua). Executions that have it as a gate wait until it is made again.
 func (e *Engine) RemoveQuota(ctx context.Context, name string) (already bool, err error) {
 	r, err := e.onQuota(ctx, fnRemoveQuota, name, name)
-	if errors.Is(err, flowfabric.ErrQuotaNotFound) {
+	if errors.Is(err, denied.NoQuota) {
 		return true, nil
 	}
 	if err != nil {
@@ -99,7 +100,7 @@ type Admitted struct {
 }
 
 // Admit asks a quota to let up to 100 executions of a route start (lua/admission/ff_admit.lua), in order. ttl is how long a hold is good before
-// it is suspect, 1 s … 1 h. With no hold it asks whether there is room for one; Why is "" if there is. ErrQuotaNotFound.
+// it is suspect, 1 s … 1 h. With no hold it asks whether there is room for one; Why is "" if there is. denied.NoQuota.
 func (e *Engine) Admit(ctx context.Context, name string, partition uint16, route uint64, ttl time.Duration, holds []Hold) (Admitted, error) {
 	args := []string{name, strconv.Itoa(int(partition)), strconv.FormatUint(route, 10), strconv.FormatInt(ttl.Milliseconds(), 10), strconv.Itoa(len(holds))}
 	for _, h := range holds {
@@ -134,7 +135,7 @@ func (e *Engine) ReleaseHolds(ctx context.Context, items []Released) (released i
 		args = append(args, x.Quota, x.Hold.String(), bit(x.Ran))
 	}
 	r, err := e.run(ctx, e.client, fnReleaseHolds, []string{rootOf(e.quotas, items[0].Quota)}, args)
-	if errors.Is(err, flowfabric.ErrPartitionMissing) {
+	if errors.Is(err, denied.PartitionMissing) {
 		return 0, nil, nil // no quota was ever made there, so none admitted anything
 	}
 	if err != nil {
@@ -190,7 +191,7 @@ func (e *Engine) SettleHolds(ctx context.Context, name string, ttl time.Duration
 // ReadQuota reads a quota with at most so many holds (≤ 1,000) and newest audit entries (≤ 256) (lua/admission/ff_read_quota.lua).
 func (e *Engine) ReadQuota(ctx context.Context, name string, holds, entries int) (admission.QuotaRecord, error) {
 	r, err := e.onQuota(ctx, fnReadQuota, name, name, strconv.Itoa(holds), strconv.Itoa(entries))
-	if _, l, ok := flowfabric.QuotaGate(name).Limit(); ok && errors.Is(err, flowfabric.ErrQuotaNotFound) {
+	if _, l, ok := flowfabric.QuotaGate(name).Limit(); ok && errors.Is(err, denied.NoQuota) {
 		return admission.QuotaRecord{Quota: admission.Quota{Name: name, Rate: l.Rate, Window: l.Per, Cap: l.Concurrency}}, nil // no key was ever used there
 	}
 	if err != nil {

@@ -110,7 +110,7 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 	}
 	state, ok := flowfabric.Project(code)
 	if !ok {
-		return Snapshot{}, flowfabric.NewError(r.op, "corrupt", "state "+string(code))
+		return Snapshot{}, denied.New(r.op, "corrupt", "state "+string(code))
 	}
 	s.State = state
 	s.Route = route(uint64(f.number("route")), row, r)

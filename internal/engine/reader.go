@@ -175,9 +175,9 @@ func (r *reader) answer() (text string, mark byte, refused error) {
 	}
 	code, detail, _ := strings.Cut(s[1:], " ")
 	if code == "execution_not_active" {
-		return "", 0, flowfabric.NewError(r.op, code, strings.Split(detail, " ")...)
+		return "", 0, denied.New(r.op, code, strings.Split(detail, " ")...)
 	}
-	return "", 0, flowfabric.NewError(r.op, code, detail)
+	return "", 0, denied.New(r.op, code, detail)
 }
 
 // settled is answer, for what cannot replace anything.

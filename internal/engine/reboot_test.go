@@ -39,7 +39,7 @@ func callsOnPartition3(e *Engine) map[string]func(ctx context.Context) error {
 		"poll": func(ctx context.Context) error { _, _, err := e.Poll(ctx, []uint16{0, 1, 2, 3}); return err },
 		"renew": func(ctx context.Context) error {
 			_, err := e.RenewSession(ctx, 3, "w~1", time.Minute, 0)
-			return none(err, flowfabric.ErrLeaseExpired)
+			return none(err, denied.LeaseExpired)
 		},
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -140,7 +141,7 @@ func (e *Engine) registryOf(instance string) uint16 {
 // RegisterWorker says that a worker instance is there for a ttl from the server's now, or that it still is
 // (lua/worker/ff_register_worker.lua). It says nothing about leases, and no lease depends on it. A worker that does it now and then also notices
 // that the server carries an older library than its own, which it then replaces. A registration that is new, for example because the store
-// was flushed, also compares the partition counts: [*CountsError]. ErrInstanceInUse, see
+// was flushed, also compares the partition counts: [*CountsError]. denied.InstanceInUse, see
 // [TakenFor], while another process's registration under the name lives; ErrInvalidInput.
 func (e *Engine) RegisterWorker(ctx context.Context, q Registration) (Registered, error) {
 	info, err := q.Info.encode()
@@ -170,15 +171,15 @@ func (e *Engine) RegisterWorker(ctx context.Context, q Registration) (Registered
 	return out, e.sameCounts(ctx)
 }
 
-// TakenFor reads an error that wraps ErrInstanceInUse: until when the other process's registration lives unless it is
+// TakenFor reads an error that wraps denied.InstanceInUse: until when the other process's registration lives unless it is
 // renewed, on the server's clock, and how long that is from the answer on.
 func TakenFor(err error) (until time.Time, left time.Duration) {
 	refused, ok := errors.AsType[*flowfabric.Error](err)
 	if !ok {
 		return time.Time{}, 0
 	}
-	at, _ := strconv.ParseInt(refused.Slot(0), 10, 64)
-	ms, _ := strconv.ParseInt(refused.Slot(1), 10, 64)
+	at, _ := strconv.ParseInt(denied.Slot(refused, 0), 10, 64)
+	ms, _ := strconv.ParseInt(denied.Slot(refused, 1), 10, 64)
 	return time.UnixMilli(at), time.Duration(ms) * time.Millisecond
 }
 
@@ -190,7 +191,7 @@ func (e *Engine) LeaveWorker(ctx context.Context, instance, token string) (alrea
 
 // MarkWorkerDead gives a worker instance up: its name is free, and its row says so (lua/worker/ff_mark_worker_dead.lua).
 // What it holds goes with its sessions, see [Engine.MarkSessionDead]. reason is cut to 256 bytes. already: it was given
-// up before. ErrWorkerNotFound.
+// up before. denied.NoWorker.
 func (e *Engine) MarkWorkerDead(ctx context.Context, instance, reason string) (already bool, err error) {
 	return e.settled(ctx, fnMarkWorkerDead, e.registryOf(instance), []string{protocol, instance, cut(reason, limits.MaxDeadReason)})
 }

@@ -16,7 +16,7 @@ func TestOneCallOneRefusal(t *testing.T) {
 		want  error
 		calls int
 	}{
-		{envelope(0, "stale_lease"), flowfabric.ErrStaleLease, 1},
+		{envelope(0, "stale_lease"), denied.StaleLease, 1},
 		{"-OOM command not allowed when used memory > 'maxmemory'.\r\n", flowfabric.ErrOutOfMemory, 1},
 		{"-ERR user_function:12: attempt to index a nil value\r\n", denied.Script, 1},
 		{envelope(1, "OK"), nil, 1},

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 func init() {
@@ -122,11 +123,11 @@ func TestGateInput(t *testing.T) {
 		"a reset of half a ms": {func() error {
 			_, _, _, err := e.PutBudget(ctx, admission.Budget{Name: "b", Reset: time.Microsecond}, 0, "")
 			return err
-		}(), flowfabric.ErrBudgetSpec, "reset"},
+		}(), denied.BudgetSpec, "reset"},
 		"a window of half a ms": {func() error {
 			_, _, _, err := e.PutQuota(ctx, admission.Quota{Name: "q", Window: time.Microsecond}, 0, "")
 			return err
-		}(), flowfabric.ErrQuotaSpec, "window"},
+		}(), denied.QuotaSpec, "window"},
 		"a negative share":       {func() error { _, err := e.setShare(ctx, 0, "n", "l", -1); return err }(), flowfabric.ErrInvalidInput, "weight"},
 		"no refunds":             {func() error { _, _, err := e.ReleaseUsage(ctx, "me", nil); return err }(), nil, ""},
 		"no holds":               {func() error { _, _, err := e.ReleaseHolds(ctx, nil); return err }(), nil, ""},
@@ -145,10 +146,10 @@ func TestGateMissing(t *testing.T) {
 	e, f := openFake(t)
 	f.answer(func(string) string { return envelope(0, "partition_missing", "ff:{b:1}") })
 	ctx := t.Context()
-	if _, err := e.ReadBudget(ctx, "b", 0, 0); !errors.Is(err, flowfabric.ErrBudgetNotFound) {
+	if _, err := e.ReadBudget(ctx, "b", 0, 0); !errors.Is(err, denied.NoBudget) {
 		t.Error(err)
 	}
-	if _, err := e.ReadQuota(ctx, "q", 0, 0); !errors.Is(err, flowfabric.ErrQuotaNotFound) {
+	if _, err := e.ReadQuota(ctx, "q", 0, 0); !errors.Is(err, denied.NoQuota) {
 		t.Error(err)
 	}
 	if already, err := e.RemoveBudget(ctx, "b"); err != nil || !already {
@@ -157,7 +158,7 @@ func TestGateMissing(t *testing.T) {
 	if already, err := e.RemoveQuota(ctx, "q"); err != nil || !already {
 		t.Error(already, err)
 	}
-	if rooms, err := e.CheckBudgets(ctx, 0, 1, []string{"b"}); err != nil || !errors.Is(rooms[0].Err, flowfabric.ErrBudgetNotFound) {
+	if rooms, err := e.CheckBudgets(ctx, 0, 1, []string{"b"}); err != nil || !errors.Is(rooms[0].Err, denied.NoBudget) {
 		t.Error(rooms, err)
 	}
 }

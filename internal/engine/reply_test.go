@@ -354,8 +354,8 @@ func TestRefusals(t *testing.T) {
 		sentinel error
 		slot     string
 	}{
-		"code":                {envelope(0, "stale_lease"), flowfabric.ErrStaleLease, ""},
-		"code and detail":     {envelope(0, "execution_not_active", "T1", "5", "0", "c,5,0,"), flowfabric.ErrNotActive, "T1"},
+		"code":                {envelope(0, "stale_lease"), denied.StaleLease, ""},
+		"code and detail":     {envelope(0, "execution_not_active", "T1", "5", "0", "c,5,0,"), denied.NotActive, "T1"},
 		"unknown code":        {envelope(0, "brand_new", "x"), denied.Reply, "x"},
 		"detail is no text":   {array(integer(0), bulk("invalid_input"), integer(5)), flowfabric.ErrInvalidInput, ""},
 		"detail is nil":       {array(integer(0), bulk("invalid_input"), nilReply, bulk("x")), flowfabric.ErrInvalidInput, ""},
@@ -381,7 +381,7 @@ func TestRefusals(t *testing.T) {
 			continue
 		}
 		typed, ok := errors.AsType[*flowfabric.Error](err)
-		if c.slot != "" && (!ok || typed.Slot(0) != c.slot || typed.Op != "ff_release_execution") {
+		if c.slot != "" && (!ok || denied.Slot(typed, 0) != c.slot || typed.Op != "ff_release_execution") {
 			t.Errorf("%s: detail %+v", name, typed)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -80,7 +81,7 @@ func (e *Engine) SchedulePartition(name string) uint16 {
 // PutSchedule creates or changes a schedule (lua/operate/ff_put_schedule.lua). A definition that is stored already
 // changes nothing, whatever the rest says, so the call may be repeated. A paused schedule stays paused.
 //
-// Errors: ErrScheduleChanged when it has another revision than Expected, with that revision in slot 0 (0: there is none), or is not
+// Errors: denied.ScheduleChanged when it has another revision than Expected, with that revision in slot 0 (0: there is none), or is not
 // due at Seen; ErrInvalidInput, also for more than 10,000 schedules in a partition; ErrPayloadTooLarge.
 func (e *Engine) PutSchedule(ctx context.Context, q SchedulePut) (ScheduleSet, error) {
 	expected, seen := "", ""
@@ -150,7 +151,7 @@ type Fired struct {
 // and it is not paused. So the call may be repeated, and of several processes that fire the same instant one succeeds. A flow that is not
 // staged as a whole is FireWanted: stage it and make the call again.
 //
-// Errors: ErrScheduleNotFound, ErrInvalidInput, ErrOutOfMemory, ErrPartitionFrozen.
+// Errors: denied.NoSchedule, ErrInvalidInput, ErrOutOfMemory, ErrPartitionFrozen.
 func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 	partition, at := e.SchedulePartition(f.Name), orNever(f.At)
 	args := append([]string{protocol, f.Name, strconv.FormatUint(f.Revision, 10), ms(f.Seen), orNever(f.Next)}, f.Missed.args()...)
@@ -181,7 +182,7 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 	out := Fired{Outcome: FireOutcome(r.text())}
 	if detail := r.text(); out.Outcome == FireRefused {
 		code, rest, _ := strings.Cut(detail, " ")
-		out.Refusal = flowfabric.NewError(fnFireSchedule.name, code, rest)
+		out.Refusal = denied.New(fnFireSchedule.name, code, rest)
 	}
 	out.Next = r.instant()
 	return out, r.fail()
@@ -190,7 +191,7 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 // PauseSchedule pauses a schedule, or resumes it (lua/operate/ff_pause_schedule.lua). What comes due in between is not
 // fired later but counted as missed by the next firing of the schedule. since is when it was paused, or resumed. already: it was so.
 //
-// Errors: ErrScheduleNotFound; ErrInvalidInput for a by of more than 64 bytes.
+// Errors: denied.NoSchedule; ErrInvalidInput for a by of more than 64 bytes.
 func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool, by string) (since time.Time, already bool, err error) {
 	r, err := e.call(ctx, fnPauseSchedule, e.SchedulePartition(name), protocol, name, bit(paused), by)
 	if err != nil {
@@ -200,7 +201,7 @@ func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool, by
 }
 
 // RemoveSchedule forgets a schedule (lua/operate/ff_remove_schedule.lua); what it submitted stays. expected is the revision it
-// must have, nil any. already: there was none. Errors: ErrScheduleChanged, with its revision in slot 0.
+// must have, nil any. already: there was none. Errors: denied.ScheduleChanged, with its revision in slot 0.
 func (e *Engine) RemoveSchedule(ctx context.Context, name string, expected *uint64) (already bool, err error) {
 	revision := ""
 	if expected != nil {

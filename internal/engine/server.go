@@ -32,7 +32,7 @@ func identify(ctx context.Context, client rueidis.Client) (serverInfo, error) {
 	m, err := client.Do(ctx, client.B().Arbitrary("HELLO", "3").Build()).AsMap()
 	if err != nil {
 		if re, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(re.Error(), "unknown command") {
-			return serverInfo{}, fmt.Errorf("%w: the server does not know HELLO", flowfabric.ErrServerVersion)
+			return serverInfo{}, fmt.Errorf("%w: the server does not know HELLO", denied.ServerVersion)
 		}
 		return serverInfo{}, callError("identify server", err)
 	}
@@ -77,7 +77,7 @@ func (s serverInfo) supported() error {
 	if a > 7 || a == 7 && (s.name != "valkey" || b >= 2) {
 		return nil
 	}
-	return fmt.Errorf("%w: this is %s %s", flowfabric.ErrServerVersion, s.name, s.version)
+	return fmt.Errorf("%w: this is %s %s", denied.ServerVersion, s.name, s.version)
 }
 
 // scriptTables keeps what scriptsOf has made: it takes milliseconds, and tests open many engines.

@@ -35,8 +35,8 @@ func ParseStreamID(text string) (stream.Cursor, error) {
 // are compared and set: the first of the batch must make the version after the stored one, and the last one's Document is
 // stored with it.
 //
-// Errors: denied.StaleAppend (slot 0: expired, revoked or superseded), ErrStreamClosed, ErrNotActive, denied.FrameGap,
-// denied.SummaryConflict (slot 0: the stored version), ErrSummaryTooLarge, ErrPayloadTooLarge, ErrInvalidInput.
+// Errors: denied.StaleAppend (slot 0: expired, revoked or superseded), denied.StreamClosed, denied.NotActive, denied.FrameGap,
+// denied.SummaryConflict (slot 0: the stored version), denied.SummaryTooLarge, ErrPayloadTooLarge, ErrInvalidInput.
 func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (Appended, error) {
 	args := fenceArgs(append(make([]string, 0, 18+len(frames)), protocol), f)
 	args = frameArgs(append(args, strconv.FormatUint(first, 10)), frames)

@@ -21,7 +21,7 @@ import (
 // CreatePendingWaitpoint opens a waitpoint while the attempt goes on, for 1 s to 7 days, so that its token can be handed
 // out before the attempt suspends; signals are buffered (lua/suspend/ff_create_pending_waitpoint.lua). With a name
 // (≤ 128 bytes) it is kept as a step: a later call under that name, in any attempt, gets the same waitpoint, whatever
-// identity was minted for it. ErrWaitpointLimit beyond 64 open ones; ErrNoTokenKeys, ErrKidNotCurrent (slot 0: the current kid).
+// identity was minted for it. denied.WaitpointLimit beyond 64 open ones; ErrNoTokenKeys, denied.KidNotCurrent (slot 0: the current kid).
 func (e *Engine) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m Minted, life time.Duration) (Opened, error) {
 	args := append(fenceArgs([]string{protocol}, f), name, m.ID.String(), m.Key, m.Kid, m.Digest, m.Nonce, strconv.FormatInt(life.Milliseconds(), 10))
 	r, err := e.call(ctx, fnPend, f.Execution.Partition(), args...)
@@ -33,7 +33,7 @@ func (e *Engine) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence,
 }
 
 // CloseWaitpoint takes a pending waitpoint back (lua/suspend/ff_close_waitpoint.lua). already: it was closed or has expired.
-// ErrWaitpointNotFound; denied.WaitpointNotPending for one that a suspension waits on.
+// denied.NoWaitpoint; denied.WaitpointNotPending for one that a suspension waits on.
 func (e *Engine) CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id uuid.UUID) (already bool, err error) {
 	return e.settled(ctx, fnCloseWaitpoint, f.Execution.Partition(), append(fenceArgs([]string{protocol}, f), id.String()))
 }
@@ -42,8 +42,8 @@ func (e *Engine) CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id uuid
 // timeout stands still. When signals that came early suffice, nothing is given up (Satisfied). A repeat after a lost
 // reply answers the same, also with other minted waitpoints if it carries the same Request.
 //
-// Errors: ErrCondition; ErrWaitpointNotFound, denied.WaitpointNotPending, denied.WaitpointExpired, denied.WaitpointKey for a binding (slot
-// 0: its key); ErrStepLimit when the answer of the wait before cannot be kept; ErrKidNotCurrent (slot 0: the current kid).
+// Errors: denied.Condition; denied.NoWaitpoint, denied.WaitpointNotPending, denied.WaitpointExpired, denied.WaitpointKey for a binding (slot
+// 0: its key); denied.StepLimit when the answer of the wait before cannot be kept; denied.KidNotCurrent (slot 0: the current kid).
 func (e *Engine) SuspendExecution(ctx context.Context, f flowfabric.Fence, q Suspension) (Suspended, error) {
 	timeout := ""
 	if q.Timeout > 0 {
@@ -95,7 +95,7 @@ type ResumeRequest struct {
 }
 
 // ResumeExecution resumes a suspended execution on the word of an operator or a policy (lua/suspend/ff_resume_execution.lua).
-// already: this request was applied before. ErrNotSuspended (slot 0: its code), ErrSuspensionChanged (slot 0: the
+// already: this request was applied before. denied.NotSuspended (slot 0: its code), denied.SuspensionChanged (slot 0: the
 // current one), ErrNotFound.
 func (e *Engine) ResumeExecution(ctx context.Context, id flowfabric.ExecutionID, q ResumeRequest) (already bool, err error) {
 	expected, trigger := "", "operator"
@@ -114,14 +114,14 @@ func (e *Engine) ResumeExecution(ctx context.Context, id flowfabric.ExecutionID,
 
 // DeliverSignal brings a signal to a waitpoint for whoever holds its token, of which digest is the SHA-256 in 64 hex digits
 // (lua/suspend/ff_deliver_signal.lua). Whatever else there is or is not, a wrong token is ErrInvalidToken. Then: ErrTokenExpired,
-// ErrNotSignalable (slot 0: the code), ErrWaitpointClosed (slots: reason, when), ErrSignalLimit. A repeat of the same signal
+// denied.NotSignalable (slot 0: the code), ErrWaitpointClosed (slots: reason, when), denied.SignalLimit. A repeat of the same signal
 // or key is answered like the first.
 func (e *Engine) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s suspend.SentSignal) (suspend.Delivered, error) {
 	return e.deliver(ctx, fnDeliver, id, s, waitpoint.String(), digest)
 }
 
 // ApproveWaitpoint delivers on the word of an operator, without a token (lua/suspend/ff_approve_waitpoint.lua). waitpoint is the id
-// or the key of one; s.Source says who, and is mandatory. Otherwise it is DeliverSignal; ErrWaitpointNotFound.
+// or the key of one; s.Source says who, and is mandatory. Otherwise it is DeliverSignal; denied.NoWaitpoint.
 func (e *Engine) ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, s suspend.SentSignal) (suspend.Delivered, error) {
 	s.SourceType = waithook.SourceOperator
 	return e.deliver(ctx, fnApprove, id, s, waitpoint)
@@ -146,13 +146,13 @@ func (e *Engine) deliver(ctx context.Context, f function, id flowfabric.Executio
 		return suspend.Delivered{}, err
 	}
 	out := suspend.Delivered{Signal: r.uuid(), Effect: r.text()}
-	out.Open = waitpointStates[r.text()].Open()
+	out.Open = openState(r.text())
 	out.Duplicate = r.already && out.Signal != s.ID
 	return out, r.fail()
 }
 
 // ReissueToken gives an open waitpoint a new token; the old one is dead at once (lua/suspend/ff_reissue_token.lua). Of m the key
-// is ignored. by is who asked, 1..64 bytes. It returns the waitpoint's key. ErrWaitpointNotFound, ErrWaitpointNotOpen.
+// is ignored. by is who asked, 1..64 bytes. It returns the waitpoint's key. denied.NoWaitpoint, denied.WaitpointNotOpen.
 func (e *Engine) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, m Minted, by string) (key string, err error) {
 	r, err := e.call(ctx, fnReissue, id.Partition(), protocol, id.UUID().String(), m.ID.String(), m.Kid, m.Digest, m.Nonce, by)
 	if err != nil {
@@ -258,7 +258,7 @@ func (e *Engine) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, wa
 	if err != nil {
 		return suspend.Asked{}, err
 	}
-	out := suspend.Asked{Question: r.question(r.text()), Open: waitpointStates[r.text()].Open()}
+	out := suspend.Asked{Question: r.question(r.text()), Open: openState(r.text())}
 	if text := r.text(); text != "" {
 		s, err := decodeSignal(text)
 		if err != nil {
@@ -270,7 +270,7 @@ func (e *Engine) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, wa
 }
 
 // ReadSignals reads what was delivered to a waitpoint, oldest first, 100 a call from offset; total is how many are kept, at most
-// 1,000 (lua/read/ff_read_signals.lua). The payload is there only while a signal is buffered. ErrWaitpointNotFound.
+// 1,000 (lua/read/ff_read_signals.lua). The payload is there only while a signal is buffered. denied.NoWaitpoint.
 func (e *Engine) ReadSignals(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, offset int) (out []suspend.StoredSignal, total int, err error) {
 	r, err := e.call(ctx, fnReadSignals, id.Partition(), protocol, id.UUID().String(), waitpoint.String(), strconv.Itoa(offset))
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 )
 
@@ -79,7 +80,7 @@ func TestTableMatchesHeaders(t *testing.T) {
 func TestErrorsHaveSentinels(t *testing.T) {
 	for _, h := range library.Functions() {
 		for _, code := range h.Errors {
-			err := flowfabric.NewError(h.Name, code)
+			err := denied.New(h.Name, code)
 			if known := flowfabric.CodeOf(err) == code; known == (code == "config_missing") {
 				t.Errorf("%s: %s has sentinel: %v", h.Name, code, known)
 			}

@@ -31,7 +31,7 @@ type KeyRotated struct {
 	Noop      bool   // it was the current key already
 	Reaped    int    // keys forgotten because their grace was over
 	Open      int    // waitpoints open under the previous key
-	Err       error  // ErrGraceTooShort (slots: kid, open waitpoints, needed until, ms), ErrKeyConflict, or why the call failed
+	Err       error  // denied.GraceTooShort (slots: kid, open waitpoints, needed until, ms), denied.KidConflict, or why the call failed
 }
 
 // KeyState is a key that verifies tokens in some partition.
@@ -52,7 +52,7 @@ type PartitionKeys struct {
 }
 
 // SeedTokenKey makes a key current in every partition that knows none, and tells what each partition has. It may be called at
-// every start. ErrKeyConflict when the kid is in use with another secret. The first partition that fails is the error.
+// every start. denied.KidConflict when the kid is in use with another secret. The first partition that fails is the error.
 func (e *Engine) SeedTokenKey(ctx context.Context, k TokenKey) ([]KeySeeded, error) {
 	out := make([]KeySeeded, e.partitions)
 	p := pool.New().WithContext(ctx).WithMaxGoroutines(keyCalls).WithCancelOnError().WithFirstError()
@@ -74,7 +74,7 @@ func (e *Engine) SeedTokenKey(ctx context.Context, k TokenKey) ([]KeySeeded, err
 }
 
 // RotateTokenKey makes a key current in every partition; tokens of the key before stay good for grace. Without force a partition
-// refuses (ErrGraceTooShort) when waitpoints are open whose tokens are needed for longer. The answers are in the order of
+// refuses (denied.GraceTooShort) when waitpoints are open whose tokens are needed for longer. The answers are in the order of
 // partitions, each with its own error; the call may be repeated.
 func (e *Engine) RotateTokenKey(ctx context.Context, k TokenKey, grace time.Duration, force bool) []KeyRotated {
 	out := make([]KeyRotated, e.partitions)

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -169,7 +170,7 @@ type Lost struct {
 }
 
 // errRevoked is the cause after an operator took the lease: it matches both what happened and how it came about.
-var errRevoked = fmt.Errorf("%w (%w)", flowfabric.ErrLeaseLost, flowfabric.ErrLeaseRevoked)
+var errRevoked = fmt.Errorf("%w (%w)", flowfabric.ErrLeaseLost, denied.LeaseRevoked)
 
 // Err is the cause of a handler's context after the notice.
 func (l Lost) Err() error {

@@ -88,7 +88,10 @@ type Suspended struct {
 	Waitpoints []Opened
 }
 
-var waitpointStates = map[string]suspend.WaitpointState{"p": suspend.WaitpointPending, "a": suspend.WaitpointActive, "c": suspend.WaitpointClosed, "x": suspend.WaitpointExpired}
+var waitpointStates = map[string]string{"p": "pending", "a": "active", "c": "closed", "x": "expired"}
+
+// openState tells whether a waitpoint with this letter takes signals.
+func openState(letter string) bool { return letter == "p" || letter == "a" }
 
 // waitpointParts is how many parts lua/lib/waitpoint.lua joins.
 const waitpointParts = 15

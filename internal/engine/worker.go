@@ -57,7 +57,7 @@ func (e *Engine) SetSubscription(ctx context.Context, partition uint16, s Subscr
 
 // ClaimNext claims up to Max executions with everything their handlers need (lua/worker/ff_claim_next.lua). It
 // opens the session when it finds work. Number is used up only when claims come back; after an error that wraps
-// ErrTransport the same Number must be repeated before anything else is done with the session. ErrLeaseExpired:
+// ErrTransport the same Number must be repeated before anything else is done with the session. denied.LeaseExpired:
 // the session is dead, mint a new one; denied.UnknownSubscription: store the subscription again.
 func (e *Engine) ClaimNext(ctx context.Context, q ClaimRequest) (ClaimReply, error) {
 	r, err := e.call(ctx, fnClaim, q.Partition, claimArgs([]string{protocol}, q)...)
@@ -326,7 +326,7 @@ func route(id uint64, row string, r *reader) Route {
 }
 
 // RenewSession extends a session by ttl (1 s..1 h) from the server's now and exchanges lost notices: those up to
-// generation processed are forgotten, the next ≤ 100 returned (lua/worker/ff_session_renew.lua). ErrLeaseExpired:
+// generation processed are forgotten, the next ≤ 100 returned (lua/worker/ff_session_renew.lua). denied.LeaseExpired:
 // the session is dead for good. Renewals have a connection of their own, so that no large reply delays them.
 func (e *Engine) RenewSession(ctx context.Context, partition uint16, session string, ttl time.Duration, processed uint64) (Renewal, error) {
 	root, err := e.root(fnRenew, partition)

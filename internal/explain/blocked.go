@@ -53,14 +53,14 @@ func awaitsChildren(f engine.Facts) account {
 
 func awaitsUpstreams(f engine.Facts) account {
 	g, told := f.Group, tally(f.Others)
-	if g.Policy == flowfabric.AllEnded || g.Policy == flowfabric.AnyFailed {
+	if g.Policy == codes.AllEnded || g.Policy == codes.AnyFailed {
 		return awaitsEnds(f, told)
 	}
 	wants := g.Total
 	switch g.Policy {
-	case flowfabric.AnyOf:
+	case codes.AnyOf:
 		wants = 1
-	case flowfabric.Quorum:
+	case codes.Quorum:
 		wants = g.K
 	}
 	all := f.Open == len(f.Others) // else some were not looked at
@@ -89,7 +89,7 @@ func awaitsEnds(f engine.Facts, told gathered) account {
 		return resolving(f, "Some of those that it depends on have ended")
 	}
 	next := "It becomes claimable in the call that ends the last of them."
-	if g.Policy == flowfabric.AnyFailed {
+	if g.Policy == codes.AnyFailed {
 		next = "The call that ends the last of them makes it claimable if one did not succeed, and skips it otherwise."
 	}
 	return account{reason: WhyAwaitingOthers,
@@ -104,9 +104,9 @@ func policyWords(g *engine.GroupRecord) string {
 		return "its one upstream"
 	}
 	switch g.Policy {
-	case flowfabric.AnyOf:
+	case codes.AnyOf:
 		return fmt.Sprintf("any of its %s", plural(g.Total, "upstream"))
-	case flowfabric.Quorum:
+	case codes.Quorum:
 		return fmt.Sprintf("%d of its %s", g.K, plural(g.Total, "upstream"))
 	}
 	return fmt.Sprintf("all of its %s", plural(g.Total, "upstream"))

@@ -17,6 +17,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -168,22 +169,22 @@ func gone(id flowfabric.ExecutionID, err error) (Explanation, error) {
 	switch {
 	case !ok:
 		return Explanation{}, err
-	case errors.Is(err, flowfabric.ErrNotFound):
+	case errors.Is(err, denied.NoExecution):
 		out.Reason = WhyNotFound
 		out.Sentence = "The store has no execution of this id: it was never created, or it was purged and its tombstone is gone too."
 		out.Next = "Nothing moves it; an execution can be created under this id."
 	case errors.Is(err, flowfabric.ErrResultPurged):
-		state, _ := flowfabric.Project(flowfabric.Code(refused.Slot(0)))
-		ms, _ := strconv.ParseInt(refused.Slot(1), 10, 64)
+		state, _ := flowfabric.Project(flowfabric.Code(denied.Slot(refused, 0)))
+		ms, _ := strconv.ParseInt(denied.Slot(refused, 1), 10, 64)
 		out.Reason, out.State, out.Code, out.At = WhyPurged, state.Public, state.Code, time.UnixMilli(ms)
 		out.Sentence = fmt.Sprintf("It ended %s and was purged: what is left is a tombstone, which keeps its id taken.", state.Public)
 		out.Next = "Nothing moves it; the tombstone goes at " + stamp(out.At) + ", and then the id is free."
 	case errors.Is(err, flowfabric.ErrPartitionFrozen):
 		out.Reason = WhyPartitionFrozen
 		out.Sentence = fmt.Sprintf("Its partition %d is frozen%s, and calls to it are refused; leases go on running out. "+
-			"While it is, nothing can be said about the execution, not even whether there is one.", id.Partition(), because(refused.Slot(1)))
+			"While it is, nothing can be said about the execution, not even whether there is one.", id.Partition(), because(denied.Slot(refused, 1)))
 		out.Next = "If there is one, it goes on where it was once an operator thaws the partition (flowfabric thaw, admin.Thaw)."
-	case errors.Is(err, flowfabric.ErrPartitionMissing):
+	case errors.Is(err, denied.PartitionMissing):
 		out.Reason = WhyPartitionMissing
 		out.Sentence = fmt.Sprintf("The root key of its partition %d does not exist: the store was flushed, or lost its data.", id.Partition())
 		out.Next = "Nothing moves it: restore the store from a backup, or boot it anew by opening it, which brings no execution back."

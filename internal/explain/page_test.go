@@ -12,7 +12,9 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -31,7 +33,7 @@ func in(code flowfabric.Code, change func(f *engine.Facts)) engine.Facts {
 	f.ID, f.State = sample, state
 	f.Route = engine.Route{ID: 4, Namespace: "default", Lane: "default", Kind: "write-article"}
 	f.Lane = engine.Lane{Namespace: "default", Name: "default", State: engine.LaneActive}
-	f.Policy = flowfabric.Policy{Retry: flowfabric.DefaultRetry(), MaxReclaims: 10, MaxReplays: 10}
+	f.Policy = flowfabric.Policy{Retry: valid.DefaultRetry(), MaxReclaims: 10, MaxReplays: 10}
 	f.CreatedAt = noon.Add(-time.Hour)
 	if state.AttemptState != "pending_first_attempt" && state.AttemptState != "none" {
 		f.Attempts, f.AttemptType, f.Session, f.Epoch = 1, flowfabric.AttemptInitial, "writer-1~0a1b2c", 7
@@ -49,7 +51,7 @@ func in(code flowfabric.Code, change func(f *engine.Facts)) engine.Facts {
 	case state.LifecyclePhase == "suspended":
 		f.OpenWaitpoints, f.Satisfied = 1, map[int]int{}
 		f.Suspension = &suspend.Record{Reason: state.BlockingReason, Name: "approve", CreatedAt: noon.Add(-time.Hour), Behaviour: "fail",
-			Condition: "L\x1f1\x1f1\x1f", Waitpoints: []suspend.Waitpoint{{Key: "approve", State: suspend.WaitpointActive}}}
+			Condition: "L\x1f1\x1f1\x1f", Waitpoints: []suspend.Waitpoint{{Key: "approve", State: "active"}}}
 	case state.Terminal():
 		f.CompletedAt, f.PurgeAt = noon.Add(-time.Hour), noon.Add(14*24*time.Hour-time.Hour)
 		if state.Public == flowfabric.Completed {
@@ -113,7 +115,7 @@ func shutting(why string, left time.Duration) func(*engine.Facts) {
 
 // member makes it one of a flow that is open, which depends on three others.
 func member(f *engine.Facts) {
-	f.Node, f.Group = "join", &engine.GroupRecord{Policy: flowfabric.AllOf, Total: 3, Pending: true}
+	f.Node, f.Group = "join", &engine.GroupRecord{Policy: codes.AllOf, Total: 3, Pending: true}
 	f.Flow = &engine.FlowRecord{ID: flowfabric.FlowID(flowfabric.MakeExecutionID(3, uuid.MustParse("019cb000-0000-7000-8000-000000000002"))), State: flowfabric.FlowOpen}
 }
 
@@ -134,10 +136,10 @@ type example struct {
 }
 
 var examples = map[Cause]example{
-	WhyNotFound:         {err: flowfabric.NewError("", "execution_not_found")},
-	WhyPurged:           {err: flowfabric.NewError("", "result_purged", "T1", fmt.Sprint(noon.Add(24*time.Hour).UnixMilli()))},
-	WhyPartitionFrozen:  {err: flowfabric.NewError("", "partition_frozen", "ff:{fp:3}", "moving slot 7")},
-	WhyPartitionMissing: {err: flowfabric.NewError("", "partition_missing", "ff:{fp:3}")},
+	WhyNotFound:         {err: denied.New("", "execution_not_found")},
+	WhyPurged:           {err: denied.New("", "result_purged", "T1", fmt.Sprint(noon.Add(24*time.Hour).UnixMilli()))},
+	WhyPartitionFrozen:  {err: denied.New("", "partition_frozen", "ff:{fp:3}", "moving slot 7")},
+	WhyPartitionMissing: {err: denied.New("", "partition_missing", "ff:{fp:3}")},
 
 	WhyWaitingNext:     {facts: in("R1f", nil), workers: crew{live: []engine.WorkerRow{writer("writer-1"), writer("writer-2")}}},
 	WhyWaitingBehind:   {facts: in("R1f", func(f *engine.Facts) { f.Ahead, f.Queued = 12, 40 }), workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
@@ -191,7 +193,7 @@ var examples = map[Cause]example{
 	WhyFlowStaging: {facts: in("R3f", func(f *engine.Facts) { member(f); f.Flow.State = flowfabric.FlowStaging })},
 	WhyAwaitingOthers: {facts: in("R3f", func(f *engine.Facts) {
 		member(f)
-		f.Group.Policy, f.Group.K, f.Group.Succeeded = flowfabric.Quorum, 2, 1
+		f.Group.Policy, f.Group.K, f.Group.Succeeded = codes.Quorum, 2, 1
 		f.Open, f.Others = 2, others("fetch", "A1", "parse", "R3f")
 	})},
 	WhyAwaitingReplay: {facts: in("R3p", func(f *engine.Facts) { member(f); f.Group.Succeeded, f.Open, f.Others = 2, 1, others("fetch", "T2") })},
@@ -220,7 +222,7 @@ var examples = map[Cause]example{
 	WhyAwaitingApproval: {facts: in("S2", func(f *engine.Facts) {
 		reviewed("escalate")(f)
 		f.Suspension.Condition, f.Satisfied, f.OpenWaitpoints = "C\x1f2\x1fw\x1fapproved\x1f1\x1f2\x1f3", map[int]int{1: 1}, 3
-		f.Suspension.Waitpoints = []suspend.Waitpoint{{Key: "anna", State: suspend.WaitpointActive}, {Key: "ben", State: suspend.WaitpointActive}, {Key: "cleo", State: suspend.WaitpointActive}}
+		f.Suspension.Waitpoints = []suspend.Waitpoint{{Key: "anna", State: "active"}, {Key: "ben", State: "active"}, {Key: "cleo", State: "active"}}
 	})},
 	WhyAwaitingCallback: {facts: in("S3", reviewed("auto_resume_with_timeout_signal"))},
 	WhyAwaitingTool:     {facts: in("S4", reviewed("fail"))},
@@ -314,7 +316,7 @@ func TestPageOfExplanations(t *testing.T) {
 
 // An error that explains nothing stays one.
 func TestErrorsThatExplainNothing(t *testing.T) {
-	for _, err := range []error{flowfabric.ErrTransport, flowfabric.NewError("", "protocol_mismatch"), flowfabric.NewError("", "corrupt")} {
+	for _, err := range []error{flowfabric.ErrTransport, denied.New("", "protocol_mismatch"), denied.New("", "corrupt")} {
 		if got, same := gone(sample, err); !errors.Is(same, err) || got.Reason != "" {
 			t.Errorf("%v: %v, %v", err, got, same)
 		}

@@ -47,7 +47,7 @@ func suspended(f engine.Facts) account {
 			name = " under the name " + quote(s.Name)
 		}
 		purpose := purposes[s.Reason]
-		if s.Reason == string(suspend.ReasonChildren) && apart(f) {
+		if s.Reason == "waiting_for_children" && apart(f) {
 			purpose = "to wait for other executions"
 		}
 		a.why = fmt.Sprintf("It is suspended %s%s since %s, and needs %s.", purpose, name, moment(f, s.CreatedAt), inCondition(f))
@@ -100,7 +100,7 @@ func after(s *suspend.Record) string {
 func open(f engine.Facts) string {
 	var keys []string
 	for _, w := range f.Suspension.Waitpoints {
-		if w.State.Open() {
+		if w.Open() {
 			keys = append(keys, w.Key)
 		}
 	}

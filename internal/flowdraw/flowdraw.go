@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -191,13 +192,13 @@ func children(w *engine.WaitRecord) string {
 func policyOf(g *engine.GroupRecord) string {
 	text := fmt.Sprintf("all of %d", g.Total)
 	switch g.Policy {
-	case flowfabric.AnyOf:
+	case codes.AnyOf:
 		text = fmt.Sprintf("any of %d", g.Total)
-	case flowfabric.Quorum:
+	case codes.Quorum:
 		text = fmt.Sprintf("%d of %d", g.K, g.Total)
-	case flowfabric.AllEnded:
+	case codes.AllEnded:
 		text = fmt.Sprintf("after all %d", g.Total)
-	case flowfabric.AnyFailed:
+	case codes.AnyFailed:
 		text = fmt.Sprintf("if one of %d failed", g.Total)
 	}
 	switch {
@@ -361,7 +362,7 @@ func loose(e engine.EdgeRecord) bool {
 // label is the text of a node: what it is called, its kind, its state and what it needs.
 func label(escape func(string) string, newline string, m engine.MemberRecord) string {
 	lines := []string{escape(m.Node), escape(m.Kind), escape(memberState(m))}
-	if g := m.Group; g != nil && g.Policy != flowfabric.AllOf {
+	if g := m.Group; g != nil && g.Policy != codes.AllOf {
 		lines = append(lines, escape(policyOf(g)))
 	}
 	return strings.Join(lines, newline)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -37,10 +38,10 @@ func drawing(name, kind, input string) Graph {
 	slow := add(name, "T3", engine.MemberRecord{Attempt: 2})
 	bad := add("bad", "T2", engine.MemberRecord{Attempt: 3, Category: "handler_error", StartedAt: noon, EndedAt: noon.Add(time.Minute)})
 	gone := id.Member("gone")
-	join := add("join", "A1", engine.MemberRecord{Group: &engine.GroupRecord{Policy: flowfabric.Quorum, K: 1, Total: 3, Succeeded: 1, Failed: 2, Satisfied: true, CancelRest: true},
+	join := add("join", "A1", engine.MemberRecord{Group: &engine.GroupRecord{Policy: codes.Quorum, K: 1, Total: 3, Succeeded: 1, Failed: 2, Satisfied: true, CancelRest: true},
 		Edges: []engine.EdgeRecord{{From: slow, Input: input, Outcome: flowfabric.Cancelled}, {From: bad, Outcome: flowfabric.Failed},
 			{From: fast, Input: "left", Outcome: flowfabric.Completed}}})
-	add("late", "R3f", engine.MemberRecord{Attempt: -1, Group: &engine.GroupRecord{Policy: flowfabric.AllOf, Total: 2, Pending: true, Succeeded: 1},
+	add("late", "R3f", engine.MemberRecord{Attempt: -1, Group: &engine.GroupRecord{Policy: codes.AllOf, Total: 2, Pending: true, Succeeded: 1},
 		Edges: []engine.EdgeRecord{{From: join}, {From: gone, Outcome: flowfabric.Completed}}})
 	add("parent", "R3i", engine.MemberRecord{Wait: &engine.WaitRecord{Mode: string(engine.WaitFirstSuccess), Total: 3, Others: 1, Pending: true}})
 	add("purged", "", engine.MemberRecord{Attempt: -1})

@@ -25,25 +25,25 @@ type Template struct {
 const templateVersion = 1
 
 type templateNode struct {
-	Name         string                 `json:"name"`
-	Namespace    string                 `json:"namespace"`
-	Lane         string                 `json:"lane"`
-	Kind         string                 `json:"kind"`
-	Capabilities []string               `json:"capabilities,omitempty"`
-	Gates        []flowfabric.Gate      `json:"gates,omitempty"`
-	Priority     int                    `json:"priority,omitempty"`
-	DelayMs      int64                  `json:"delay_ms,omitempty"`
-	DeadlineMs   int64                  `json:"deadline_ms,omitempty"`
-	Policy       string                 `json:"policy,omitempty"` // packed
-	TimeoutMs    int64                  `json:"timeout_ms,omitempty"`
-	Tags         map[string]string      `json:"tags,omitempty"`
-	Creator      string                 `json:"creator,omitempty"`
-	Digest       string                 `json:"digest,omitempty"`
-	Payload      []byte                 `json:"payload,omitempty"`
-	Group        flowfabric.GroupPolicy `json:"group,omitempty"`
-	K            int                    `json:"k,omitempty"`
-	CancelRest   bool                   `json:"cancel_rest,omitempty"`
-	Edges        []templateEdge         `json:"edges,omitempty"`
+	Name         string            `json:"name"`
+	Namespace    string            `json:"namespace"`
+	Lane         string            `json:"lane"`
+	Kind         string            `json:"kind"`
+	Capabilities []string          `json:"capabilities,omitempty"`
+	Gates        []flowfabric.Gate `json:"gates,omitempty"`
+	Priority     int               `json:"priority,omitempty"`
+	DelayMs      int64             `json:"delay_ms,omitempty"`
+	DeadlineMs   int64             `json:"deadline_ms,omitempty"`
+	Policy       string            `json:"policy,omitempty"` // packed
+	TimeoutMs    int64             `json:"timeout_ms,omitempty"`
+	Tags         map[string]string `json:"tags,omitempty"`
+	Creator      string            `json:"creator,omitempty"`
+	Digest       string            `json:"digest,omitempty"`
+	Payload      []byte            `json:"payload,omitempty"`
+	Group        string            `json:"group,omitempty"`
+	K            int               `json:"k,omitempty"`
+	CancelRest   bool              `json:"cancel_rest,omitempty"`
+	Edges        []templateEdge    `json:"edges,omitempty"`
 }
 
 type templateEdge struct {

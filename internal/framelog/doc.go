@@ -17,7 +17,7 @@
 //     ends the task's context with a cause that matches [flowfabric.ErrLeaseLost]. Batches that were
 //     acknowledged before stay: they were written under a valid lease.
 //   - Frames cannot be acknowledged in time. Flush and Close return an error that matches
-//     [flowfabric.ErrUnflushed]; who gets it must not settle the attempt as if its output were complete.
+//     [denied.Unflushed]; who gets it must not settle the attempt as if its output were complete.
 //
 // # Modes
 //

@@ -182,10 +182,10 @@ func (w *Writer) stop(ctx context.Context, err error) {
 	switch {
 	case fenced:
 		err = fmt.Errorf("append frames of %s: %w: %w (%w: %d dropped after frame %d)", w.cfg.Fence, flowfabric.ErrLeaseLost,
-			err, flowfabric.ErrUnflushed, dropped, w.acked)
+			err, denied.Unflushed, dropped, w.acked)
 	default:
 		err = fmt.Errorf("append frames of %s: %w (%w: %d dropped after frame %d)", w.cfg.Fence,
-			err, flowfabric.ErrUnflushed, dropped, w.acked)
+			err, denied.Unflushed, dropped, w.acked)
 	}
 	w.halt(err)
 	w.mu.Unlock()
@@ -209,13 +209,13 @@ func (w *Writer) exited() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err == nil && (!w.closing || len(w.queue) > 0) {
-		w.halt(fmt.Errorf("append frames of %s: %w: the writer panicked", w.cfg.Fence, flowfabric.ErrUnflushed))
+		w.halt(fmt.Errorf("append frames of %s: %w: the writer panicked", w.cfg.Fence, denied.Unflushed))
 	}
 }
 
 var fencing = []error{
-	denied.StaleAppend, flowfabric.ErrStreamClosed, flowfabric.ErrNotActive, flowfabric.ErrNotFound, denied.FrameGap,
-	denied.SummaryConflict, flowfabric.ErrLeaseExpired, flowfabric.ErrLeaseRevoked, flowfabric.ErrStaleLease, flowfabric.ErrLeaseLost,
+	denied.StaleAppend, denied.StreamClosed, denied.NotActive, denied.NoExecution, denied.FrameGap,
+	denied.SummaryConflict, denied.LeaseExpired, denied.LeaseRevoked, denied.StaleLease, flowfabric.ErrLeaseLost,
 }
 
 // isFenced tells whether the server's answer means that this process no longer holds the attempt.

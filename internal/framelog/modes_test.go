@@ -114,7 +114,7 @@ func TestWriterRefusesDeltas(t *testing.T) {
 		for i := range 4 {
 			must(t, w.Append(t.Context(), delta(fmt.Sprintf(`{"big%d":%q}`, i, big))))
 		}
-		wantIs(t, w.Append(t.Context(), delta(fmt.Sprintf(`{"big4":%q}`, big))), flowfabric.ErrSummaryTooLarge)
+		wantIs(t, w.Append(t.Context(), delta(fmt.Sprintf(`{"big4":%q}`, big))), denied.SummaryTooLarge)
 		must(t, w.Append(t.Context(), delta(`{"big0":null,"big1":null,"big2":null,"big3":null}`)))
 		must(t, w.Append(t.Context(), token("b")))
 		must(t, w.Close(t.Context()))
@@ -352,8 +352,8 @@ func TestWriterLiveFrameNeverWaits(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		wantIs(t, w.Append(ctx, stream.Frame{Type: "s", Mode: stream.ModeSummary, Payload: []byte(`{}`)}), context.DeadlineExceeded)
-		wantIs(t, w.Close(ctx), flowfabric.ErrUnflushed)
-		wantIs(t, w.Append(t.Context(), live("x")), flowfabric.ErrUnflushed)
+		wantIs(t, w.Close(ctx), denied.Unflushed)
+		wantIs(t, w.Append(t.Context(), live("x")), denied.Unflushed)
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -103,28 +104,28 @@ func (s *server) AppendFrames(ctx context.Context, f flowfabric.Fence, first uin
 
 func (s *server) append(f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
 	if state, _ := flowfabric.Project(s.code); state.Terminal() {
-		return engine.Appended{}, flowfabric.NewError("ff_append_frames", "stream_closed", string(s.code))
+		return engine.Appended{}, denied.New("ff_append_frames", "stream_closed", string(s.code))
 	}
 	if f != s.holder {
-		return engine.Appended{}, flowfabric.NewError("ff_append_frames", "stale_owner_cannot_append", "superseded")
+		return engine.Appended{}, denied.New("ff_append_frames", "stale_owner_cannot_append", "superseded")
 	}
 	bytes := 0
 	for _, x := range frames {
 		bytes += len(x.Payload)
 	}
 	if len(frames) > limits.MaxAppendFrames || bytes > limits.MaxAppendBytes {
-		return engine.Appended{}, flowfabric.NewError("ff_append_frames", "payload_too_large", "batch")
+		return engine.Appended{}, denied.New("ff_append_frames", "payload_too_large", "batch")
 	}
 	a := s.attempts[f.Attempt]
 	if first > a.count+1 {
-		return engine.Appended{}, flowfabric.NewError("ff_append_frames", "frame_sequence_gap", fmt.Sprint(a.count))
+		return engine.Appended{}, denied.New("ff_append_frames", "frame_sequence_gap", fmt.Sprint(a.count))
 	}
 	s.batches = append(s.batches, len(frames))
 	skip := min(int(a.count+1-first), len(frames))
 	fresh := make([]stream.Frame, 0, len(frames))
 	for i, x := range frames[skip:] {
 		if x.Sequence != first+uint64(skip+i) {
-			return engine.Appended{}, flowfabric.NewError("ff_append_frames", "invalid_input", "sequence")
+			return engine.Appended{}, denied.New("ff_append_frames", "invalid_input", "sequence")
 		}
 		s.clock += uint64(i % 2)
 		x.ID = stream.Cursor{Ms: s.clock, Seq: x.Sequence}
@@ -134,7 +135,7 @@ func (s *server) append(f flowfabric.Fence, first uint64, frames []stream.Frame)
 			a.durable++
 		case stream.ModeSummary:
 			if x.SummaryVersion != a.version+1 {
-				return engine.Appended{}, flowfabric.NewError("ff_append_frames", "summary_version_conflict", fmt.Sprint(a.version))
+				return engine.Appended{}, denied.New("ff_append_frames", "summary_version_conflict", fmt.Sprint(a.version))
 			}
 			a.version++
 			if x.Document != nil {
@@ -340,7 +341,7 @@ func (s *server) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 		return engine.StreamMeta{}, err
 	}
 	if id != execution {
-		return engine.StreamMeta{}, flowfabric.NewError("ff_read_attempt_stream", "execution_not_found")
+		return engine.StreamMeta{}, denied.New("ff_read_attempt_stream", "execution_not_found")
 	}
 	m := engine.StreamMeta{Attempts: uint32(len(s.attempts)), Code: s.code, Epoch: s.holder.Epoch}
 	if state, _ := flowfabric.Project(s.code); state.Terminal() {

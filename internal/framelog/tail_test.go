@@ -15,6 +15,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/tailpos"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -504,9 +505,9 @@ func TestTailErrors(t *testing.T) {
 		}
 		s.reconnect()
 		s.mu.Lock()
-		s.onRead = func() error { return flowfabric.ErrPartitionMissing }
+		s.onRead = func() error { return denied.PartitionMissing }
 		s.mu.Unlock()
-		if got := errs(t.Context(), execution); len(got) != 1 || !errors.Is(got[0], flowfabric.ErrPartitionMissing) {
+		if got := errs(t.Context(), execution); len(got) != 1 || !errors.Is(got[0], denied.PartitionMissing) {
 			t.Errorf("missing partition: %v", got)
 		}
 	})

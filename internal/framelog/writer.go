@@ -14,6 +14,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/mergepatch"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -132,7 +133,7 @@ func NewWriter(cfg WriterConfig) *Writer {
 //
 // Errors: what [Validate] says, at once and without effect on other frames; for a delta also what [stream.MergeSummary] says,
 // with the document unchanged; the sticky error of an earlier batch (matches [flowfabric.ErrLeaseLost] when fenced);
-// [flowfabric.ErrTaskConsumed] after Close.
+// [denied.TaskConsumed] after Close.
 func (w *Writer) Append(ctx context.Context, f stream.Frame) error {
 	if err := Validate(f); err != nil {
 		return err
@@ -196,7 +197,7 @@ func (w *Writer) refused() error {
 	case w.err != nil:
 		return w.err
 	case w.closing:
-		return fmt.Errorf("append frame: %w: the writer is closed", flowfabric.ErrTaskConsumed)
+		return fmt.Errorf("append frame: %w: the writer is closed", denied.TaskConsumed)
 	case w.cfg.Context.Err() != nil:
 		return fmt.Errorf("append frame: %w: %w", flowfabric.ErrLeaseLost, context.Cause(w.cfg.Context))
 	}
@@ -283,7 +284,7 @@ func (w *Writer) start() {
 }
 
 // Flush sends what is queued without lingering and returns once everything appended before the call has been
-// acknowledged. An error matches [flowfabric.ErrUnflushed]: some of it has not, because ctx ended (the writer
+// acknowledged. An error matches [denied.Unflushed]: some of it has not, because ctx ended (the writer
 // goes on trying) or because the writer has stopped for good (then it also matches the sticky error).
 func (w *Writer) Flush(ctx context.Context) error {
 	w.mu.Lock()
@@ -304,7 +305,7 @@ func (w *Writer) flush(ctx context.Context) error {
 		case w.err != nil:
 			return w.err
 		case ctx.Err() != nil:
-			return fmt.Errorf("flush frames of %s: %w: %d not acknowledged: %w", w.cfg.Fence, flowfabric.ErrUnflushed, len(w.queue), context.Cause(ctx))
+			return fmt.Errorf("flush frames of %s: %w: %d not acknowledged: %w", w.cfg.Fence, denied.Unflushed, len(w.queue), context.Cause(ctx))
 		}
 		w.waitChange(ctx)
 	}

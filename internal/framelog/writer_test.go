@@ -109,7 +109,7 @@ func TestWriterStopsAtASequenceGap(t *testing.T) {
 		s := newServer()
 		w := writer(s, func(c *framelog.WriterConfig) { c.LastSequence = 5 }) // but the stream is empty
 		must(t, w.Append(t.Context(), token("six")))
-		wantIs(t, w.Close(t.Context()), denied.FrameGap, flowfabric.ErrLeaseLost, flowfabric.ErrUnflushed)
+		wantIs(t, w.Close(t.Context()), denied.FrameGap, flowfabric.ErrLeaseLost, denied.Unflushed)
 		if n := len(s.stored(0)); n != 0 || w.Dropped() != 1 || w.LastAcknowledged() != 5 {
 			t.Errorf("%d stored, %d dropped, %d acknowledged", n, w.Dropped(), w.LastAcknowledged())
 		}
@@ -123,7 +123,7 @@ func TestWriterFencedInMidStream(t *testing.T) {
 				s := newServer()
 				s.onAppend = func(call int) (error, error) {
 					if call > 1 {
-						return flowfabric.NewError("ff_append_frames", code, "superseded"), nil
+						return denied.New("ff_append_frames", code, "superseded"), nil
 					}
 					return nil, nil
 				}
@@ -139,7 +139,7 @@ func TestWriterFencedInMidStream(t *testing.T) {
 				<-ctx.Done()
 				wantIs(t, context.Cause(ctx), flowfabric.ErrLeaseLost)
 				for _, err := range []error{w.Append(t.Context(), token("late")), w.Flush(t.Context()), w.Close(t.Context()), w.Close(t.Context())} {
-					wantIs(t, err, flowfabric.ErrLeaseLost, flowfabric.ErrUnflushed)
+					wantIs(t, err, flowfabric.ErrLeaseLost, denied.Unflushed)
 					if flowfabric.CodeOf(err) != code {
 						t.Errorf("code of %v is %s", err, flowfabric.CodeOf(err))
 					}
@@ -205,11 +205,11 @@ func TestWriterFlushBeforeTheTerminalCall(t *testing.T) {
 		must(t, w.Append(t.Context(), token("last")))
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		wantIs(t, w.Flush(ctx), flowfabric.ErrUnflushed, context.DeadlineExceeded)
+		wantIs(t, w.Flush(ctx), denied.Unflushed, context.DeadlineExceeded)
 		if w.Dropped() != 0 {
 			t.Error("a flush that gives up drops nothing")
 		}
-		wantIs(t, w.Close(ctx), flowfabric.ErrUnflushed)
+		wantIs(t, w.Close(ctx), denied.Unflushed)
 		if w.Dropped() != 1 || w.LastAcknowledged() != 100 {
 			t.Errorf("acknowledged %d, dropped %d", w.LastAcknowledged(), w.Dropped())
 		}
@@ -252,7 +252,7 @@ func TestWriterFencedByTheEndOfItsContext(t *testing.T) {
 		end(flowfabric.ErrCancelled)
 		wantIs(t, <-causes, flowfabric.ErrLeaseLost, flowfabric.ErrCancelled)
 		wantIs(t, w.Append(t.Context(), token("b")), flowfabric.ErrLeaseLost)
-		wantIs(t, w.Close(t.Context()), flowfabric.ErrLeaseLost, flowfabric.ErrUnflushed)
+		wantIs(t, w.Close(t.Context()), flowfabric.ErrLeaseLost, denied.Unflushed)
 		if w.Dropped() != 1 || len(causes) != 0 {
 			t.Errorf("dropped %d, cancelled %d times more", w.Dropped(), len(causes))
 		}
@@ -359,14 +359,14 @@ func TestWriterCloseReleasesABlockedAppend(t *testing.T) {
 		}
 		var waiting conc.WaitGroup
 		waiting.Go(func() {
-			if err := w.Append(t.Context(), token("x")); !errors.Is(err, flowfabric.ErrTaskConsumed) {
+			if err := w.Append(t.Context(), token("x")); !errors.Is(err, denied.TaskConsumed) {
 				t.Errorf("append during close: %v", err)
 			}
 		})
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		wantIs(t, w.Close(ctx), flowfabric.ErrUnflushed)
+		wantIs(t, w.Close(ctx), denied.Unflushed)
 		waiting.Wait()
 		if w.Dropped() != 1024 {
 			t.Errorf("dropped %d", w.Dropped())
@@ -515,7 +515,7 @@ func TestWriterOtherErrorsStickWithoutFencing(t *testing.T) {
 		w := writer(s, func(c *framelog.WriterConfig) { c.Cancel = func(err error) { t.Error("cancelled:", err) } })
 		must(t, w.Append(t.Context(), token("a")))
 		err := w.Flush(t.Context())
-		wantIs(t, err, flowfabric.ErrAuth, flowfabric.ErrUnflushed)
+		wantIs(t, err, flowfabric.ErrAuth, denied.Unflushed)
 		if errors.Is(err, flowfabric.ErrLeaseLost) {
 			t.Error("the lease is not lost")
 		}
@@ -533,7 +533,7 @@ func TestWriterRefusesAShortAnswer(t *testing.T) {
 			return engine.Appended{}, nil
 		}))
 		must(t, w.Append(t.Context(), token("a")))
-		wantIs(t, w.Close(t.Context()), denied.Reply, flowfabric.ErrUnflushed)
+		wantIs(t, w.Close(t.Context()), denied.Reply, denied.Unflushed)
 	})
 }
 
@@ -551,7 +551,7 @@ func TestWriterWithoutFramesIsFree(t *testing.T) {
 	for _, w := range writers {
 		must(t, w.Close(t.Context()))
 		must(t, w.Close(t.Context()))
-		wantIs(t, w.Append(t.Context(), token("late")), flowfabric.ErrTaskConsumed)
+		wantIs(t, w.Append(t.Context(), token("late")), denied.TaskConsumed)
 	}
 	if s.appends != 0 {
 		t.Errorf("%d calls", s.appends)
@@ -600,7 +600,7 @@ func TestWriterPanicSurfacesInClose(t *testing.T) {
 		panic("appender")
 	}))
 	must(t, w.Append(t.Context(), token("a")))
-	wantIs(t, w.Flush(t.Context()), flowfabric.ErrUnflushed)
+	wantIs(t, w.Flush(t.Context()), denied.Unflushed)
 	defer func() {
 		if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), "appender") {
 			t.Errorf("recovered %v", r)

@@ -159,8 +159,8 @@ func (g *Gateway) Return(claims []Claim) {
 	each.Wait()
 }
 
-// Renew extends the lease of an execution by ttl. The error says why it is not this worker's any more, as flowfabric.ErrLeaseExpired,
-// ErrCancelled, ErrDeadline, ErrAttemptTimeout, ErrLeaseRevoked or ErrLeaseLost; one of class retry says nothing about the lease.
+// Renew extends the lease of an execution by ttl. The error says why it is not this worker's any more, as denied.LeaseExpired,
+// ErrCancelled, ErrDeadline, ErrAttemptTimeout, denied.LeaseRevoked or ErrLeaseLost; one of class retry says nothing about the lease.
 func (g *Gateway) Renew(ctx context.Context, f flowfabric.Fence, ttl time.Duration) error {
 	partition := f.Execution.Partition()
 	r, err := g.engine.RenewSession(ctx, partition, f.Session, ttl, 0)

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/offer"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -213,9 +214,9 @@ func (w *env) drain() {
 func TestStoreThatFails(t *testing.T) {
 	w := start(t)
 	w.submit(0, "k")
-	away := flowfabric.NewError("ff_claim_next", flowfabric.CodeOf(flowfabric.ErrPartitionMissing))
+	away := denied.New("ff_claim_next", flowfabric.CodeOf(denied.PartitionMissing))
 	w.e.failing(away)
-	if list, err := w.g.Claim(w.ctx, asking("w", 1, 0, "k")); err == nil || len(list) != 0 || !errors.Is(err, flowfabric.ErrPartitionMissing) {
+	if list, err := w.g.Claim(w.ctx, asking("w", 1, 0, "k")); err == nil || len(list) != 0 || !errors.Is(err, denied.PartitionMissing) {
 		t.Fatalf("%v %v", list, err)
 	}
 	w.e.failing(nil)

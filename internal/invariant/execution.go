@@ -88,7 +88,7 @@ func (x *execution) verify() {
 // own is for how long its policy keeps what ended so; 0: it does not say.
 func (x *execution) own(state flowfabric.State) time.Duration {
 	kept, _ := valid.UnpackRetentions(x.core["rt"])
-	return kept.Of(state.Public)
+	return valid.RetentionOf(kept, state.Public)
 }
 
 // kept is for how long it stays after its end, ms. A lane's retention holds for what ends after it was set.
@@ -98,8 +98,8 @@ func (x *execution) kept() float64 {
 		return float64(own.Milliseconds())
 	}
 	_, text := x.lane(x.core["r"])
-	if keep, _ := valid.UnpackRetentions(text); keep.Of(state.Public) > 0 {
-		return float64(keep.Of(state.Public).Milliseconds())
+	if keep, _ := valid.UnpackRetentions(text); valid.RetentionOf(keep, state.Public) > 0 {
+		return float64(valid.RetentionOf(keep, state.Public).Milliseconds())
 	}
 	if state.Public == flowfabric.Completed {
 		return 86400000

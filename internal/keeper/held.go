@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/lease"
 )
@@ -33,7 +34,7 @@ func (h *Held) Fence() flowfabric.Fence { return h.claim.Fence }
 
 // Context ends when the execution is no longer this process's to run, with the reason as its cause:
 // flowfabric.ErrLeaseLost, ErrCancelled, ErrDeadline, ErrAttemptTimeout, ErrOverBudget, or what [Held.Cancel]
-// was given. A lease that was revoked matches ErrLeaseRevoked besides ErrLeaseLost.
+// was given. A lease that was revoked matches denied.LeaseRevoked besides ErrLeaseLost.
 func (h *Held) Context() context.Context { return h.ctx }
 
 // Cancel ends the context with cause. The execution stays held: the caller still settles or releases it.
@@ -68,7 +69,7 @@ func (h *Held) Failures() int {
 // Refused tells the keeper what the server answered to a write under the hold's fence. An expired session
 // takes everything held under it along; any other answer concerns this execution alone and changes nothing.
 func (h *Held) Refused(err error) {
-	if errors.Is(err, flowfabric.ErrLeaseExpired) {
+	if errors.Is(err, denied.LeaseExpired) {
 		k := h.session.keeper
 		k.mu.Lock()
 		defer k.mu.Unlock()

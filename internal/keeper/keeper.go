@@ -182,7 +182,7 @@ func (k *Keeper) finish(s *session, start Instant, reply engine.ClaimReply, err 
 	now := k.cfg.Clock()
 	if len(claims) > 0 && !s.trusted(now) { // the reply came too late to be acted on
 		k.lose(s, lease.LostLate)
-		return out, flowfabric.NewError("claim", flowfabric.CodeOf(flowfabric.ErrLeaseExpired))
+		return out, denied.New("claim", flowfabric.CodeOf(denied.LeaseExpired))
 	}
 	for i := range claims {
 		if h := k.hold(s, &claims[i]); h != nil {
@@ -375,8 +375,8 @@ func (k *Keeper) nudge() {
 
 // sessionDied reports an answer after which a session can never be used again.
 func sessionDied(err error) bool {
-	return errors.Is(err, flowfabric.ErrLeaseExpired) || errors.Is(err, denied.ClaimOrder) ||
-		errors.Is(err, flowfabric.ErrLeaseRevoked)
+	return errors.Is(err, denied.LeaseExpired) || errors.Is(err, denied.ClaimOrder) ||
+		errors.Is(err, denied.LeaseRevoked)
 }
 
 // unknownOutcome reports that the server may or may not have acted.

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
 )
@@ -160,7 +161,7 @@ func TestLostNotices(t *testing.T) {
 	}{
 		{"cancelled", flowfabric.ErrCancelled}, {"expired", flowfabric.ErrDeadline},
 		{"attempt_timeout", flowfabric.ErrAttemptTimeout}, {"revoked", flowfabric.ErrLeaseLost},
-		{"revoked", flowfabric.ErrLeaseRevoked}, {"over_budget", flowfabric.ErrOverBudget}, {"unheard_of", flowfabric.ErrLeaseLost},
+		{"revoked", denied.LeaseRevoked}, {"over_budget", flowfabric.ErrOverBudget}, {"unheard_of", flowfabric.ErrLeaseLost},
 	}
 	inBubble(t, len(causes)+1, func(b *bench) {
 		held := b.mustClaim(len(causes) + 1)
@@ -291,7 +292,7 @@ func TestExpiredSession(t *testing.T) {
 		if next.Fence().Session == h.Fence().Session || b.server.last.Number != 1 || !next.Trusted() {
 			t.Errorf("next: %v, number %d", next.Fence(), b.server.last.Number)
 		}
-		next.Refused(flowfabric.NewError("ff_complete", "lease_expired"))
+		next.Refused(denied.New("ff_complete", "lease_expired"))
 		b.wantCause(next, flowfabric.ErrLeaseLost)
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -219,7 +220,7 @@ func TestRevokedAndMarkedDead(t *testing.T) {
 	}
 	r.keeper.RenewNow(0) // as the ring does
 	<-revoked.Context().Done()
-	if cause := context.Cause(revoked.Context()); !errors.Is(cause, flowfabric.ErrLeaseRevoked) || !errors.Is(cause, flowfabric.ErrLeaseLost) {
+	if cause := context.Cause(revoked.Context()); !errors.Is(cause, denied.LeaseRevoked) || !errors.Is(cause, flowfabric.ErrLeaseLost) {
 		t.Errorf("cause %v", cause)
 	}
 	if err := errors.Join(others[0].Check(), others[1].Check()); err != nil {
@@ -233,7 +234,7 @@ func TestRevokedAndMarkedDead(t *testing.T) {
 	r.keeper.RenewNow(0)
 	for _, h := range others {
 		<-h.Context().Done()
-		if cause := context.Cause(h.Context()); !errors.Is(cause, flowfabric.ErrLeaseLost) || errors.Is(cause, flowfabric.ErrLeaseRevoked) {
+		if cause := context.Cause(h.Context()); !errors.Is(cause, flowfabric.ErrLeaseLost) || errors.Is(cause, denied.LeaseRevoked) {
 			t.Errorf("cause %v", cause)
 		}
 		h.Release()

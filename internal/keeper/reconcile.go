@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -129,14 +130,14 @@ func (k *Keeper) handBack(ctx context.Context, s *session, m engine.Held) error 
 	k.mu.Unlock()
 	if kept {
 		_, err := k.cfg.Engine.RevokeLease(ctx, m.Execution, s.id, k.cfg.Instance, "it was handed back too often")
-		if errors.Is(err, flowfabric.ErrNotActive) || errors.Is(err, flowfabric.ErrStaleLease) || errors.Is(err, flowfabric.ErrNotFound) {
+		if errors.Is(err, denied.NotActive) || errors.Is(err, denied.StaleLease) || errors.Is(err, denied.NoExecution) {
 			return nil // it left before
 		}
 		return err
 	}
 	x, err := k.cfg.Engine.ReadExecution(ctx, m.Execution)
 	switch {
-	case errors.Is(err, flowfabric.ErrNotFound):
+	case errors.Is(err, denied.NoExecution):
 		return nil
 	case err != nil:
 		return err
@@ -145,7 +146,7 @@ func (k *Keeper) handBack(ctx context.Context, s *session, m engine.Held) error 
 	}
 	fence := flowfabric.Fence{Execution: m.Execution, Session: s.id, Claim: m.Claim, Epoch: x.Epoch, Attempt: x.Attempts - 1}
 	if _, err := k.cfg.Engine.ReleaseExecution(ctx, fence); err != nil {
-		for _, gone := range []error{flowfabric.ErrNotActive, flowfabric.ErrStaleLease, flowfabric.ErrLeaseRevoked, flowfabric.ErrNotFound} {
+		for _, gone := range []error{denied.NotActive, denied.StaleLease, denied.LeaseRevoked, denied.NoExecution} {
 			if errors.Is(err, gone) {
 				return nil
 			}
@@ -172,7 +173,7 @@ func (k *Keeper) returned(s *session, err error) error {
 	case err == nil:
 		s.refusals = 0
 		return nil
-	case errors.Is(err, flowfabric.ErrLeaseExpired):
+	case errors.Is(err, denied.LeaseExpired):
 		k.lose(s, flowfabric.CodeOf(err))
 		return err
 	case flowfabric.ClassOf(err) == flowfabric.ClassRetry || flowfabric.ClassOf(err) == 0:

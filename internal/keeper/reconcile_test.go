@@ -58,7 +58,7 @@ func TestHandBackThatFails(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		inBubble(t, 3, func(b *bench) {
 			held := b.mustClaim(2)
-			b.server.fail("release", flowfabric.NewError("ff_release_execution", "internal_script_error"))
+			b.server.fail("release", denied.New("ff_release_execution", "internal_script_error"))
 			held[0].Abandon()
 			time.Sleep(ttl / 2)
 			next := b.mustClaim(1)[0]
@@ -260,7 +260,7 @@ func TestNoticeKnowsBetterThanTheLook(t *testing.T) {
 		time.Sleep(ttl/3 + time.Second)
 		b.server.set("renew", none)
 		time.Sleep(ttl / 10)
-		b.wantCause(h, flowfabric.ErrLeaseRevoked)
+		b.wantCause(h, denied.LeaseRevoked)
 		b.wantCause(h, flowfabric.ErrLeaseLost)
 		if b.server.count("held") == 0 {
 			b.Error("no look after a renewal that failed")
@@ -295,7 +295,7 @@ func TestLooksAreRare(t *testing.T) {
 // An answer that can never be read must not block the partition: after three the session is given up and expires.
 func TestGarbledClaim(t *testing.T) {
 	inBubble(t, 2, func(b *bench) {
-		b.server.fail("claim", flowfabric.NewError("ff_claim_next", "parse"))
+		b.server.fail("claim", denied.New("ff_claim_next", "parse"))
 		for range 3 {
 			if _, err := b.claim(1); !errors.Is(err, denied.Reply) {
 				b.Fatal(err)

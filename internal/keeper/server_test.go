@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -156,7 +157,7 @@ func (s *server) ClaimNext(ctx context.Context, req engine.ClaimRequest) (reply 
 		x := s.sessions[req.Session]
 		switch {
 		case x != nil && !x.alive(), x == nil && req.Number != 1:
-			return flowfabric.NewError("ff_claim_next", "lease_expired")
+			return denied.New("ff_claim_next", "lease_expired")
 		case x != nil && req.Number == x.number:
 			reply.Duplicate = true
 			for _, c := range x.held {
@@ -167,7 +168,7 @@ func (s *server) ClaimNext(ctx context.Context, req engine.ClaimRequest) (reply 
 			x.expiry = time.Now().Add(req.TTL)
 			return s.refuse["claim"]
 		case x != nil && req.Number != x.number+1:
-			return flowfabric.NewError("ff_claim_next", "claim_out_of_order")
+			return denied.New("ff_claim_next", "claim_out_of_order")
 		case req.Subscription == "" || len(s.queue) == 0:
 			reply.Registered = req.Wait
 			return nil
@@ -197,7 +198,7 @@ func (s *server) RenewSession(ctx context.Context, _ uint16, id string, ttl time
 	err = s.call(ctx, "renew", func() error {
 		x := s.sessions[id]
 		if !x.alive() {
-			return flowfabric.NewError("ff_session_renew", "lease_expired")
+			return denied.New("ff_session_renew", "lease_expired")
 		}
 		x.expiry = time.Now().Add(ttl)
 		if done := processed - x.base; done > 0 {
@@ -233,7 +234,7 @@ func (s *server) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 				return nil
 			}
 		}
-		return flowfabric.NewError("ff_read_execution", "execution_not_found")
+		return denied.New("ff_read_execution", "execution_not_found")
 	})
 	return out, err
 }
@@ -242,7 +243,7 @@ func (s *server) RevokeLease(ctx context.Context, id flowfabric.ExecutionID, ses
 	return false, s.call(ctx, "revoke", func() error {
 		x := s.sessions[session]
 		if _, held := x.held[id]; !held {
-			return flowfabric.NewError("ff_revoke_lease", "stale_lease")
+			return denied.New("ff_revoke_lease", "stale_lease")
 		}
 		delete(x.held, id)
 		s.revoked = append(s.revoked, id)
@@ -257,9 +258,9 @@ func (s *server) ReleaseExecution(ctx context.Context, f flowfabric.Fence) (alre
 		case s.refuse["release"] != nil:
 			return s.refuse["release"]
 		case !x.alive():
-			return flowfabric.NewError("ff_release_execution", "lease_expired")
+			return denied.New("ff_release_execution", "lease_expired")
 		case x.held[f.Execution].Fence != f:
-			return flowfabric.NewError("ff_release_execution", "stale_lease")
+			return denied.New("ff_release_execution", "stale_lease")
 		}
 		delete(x.held, f.Execution)
 		s.queue = append(s.queue, f.Execution)
@@ -271,10 +272,10 @@ func (s *server) CloseSession(ctx context.Context, _ uint16, id string) error {
 	return s.call(ctx, "close", func() error {
 		x := s.sessions[id]
 		if !x.alive() {
-			return flowfabric.NewError("ff_session_close", "lease_expired")
+			return denied.New("ff_session_close", "lease_expired")
 		}
 		if len(x.held) > 0 {
-			return flowfabric.NewError("ff_session_close", "session_not_empty")
+			return denied.New("ff_session_close", "session_not_empty")
 		}
 		x.closed = true
 		return nil

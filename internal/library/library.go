@@ -125,22 +125,6 @@ func Library(v Variant) string {
 	return finish(b.String(), v)
 }
 
-// Script is the EVAL text of one function: the helpers, the function, and its call.
-func Script(name string, v Variant) string {
-	var b strings.Builder
-	for _, h := range Functions() {
-		if h.Name == name {
-			for _, lib := range needed(h) {
-				b.WriteString(libSource(lib, v))
-			}
-			b.WriteString(read(h.File))
-			b.WriteString("return " + call(h, "KEYS, ARGV") + "\n")
-			return strip(finish(b.String(), v))
-		}
-	}
-	panic("library: no function " + name)
-}
-
 // call is the expression that calls a function. One that works on a partition is given the state of the call, or enters its root itself to
 // know more of it or with other words; what it changed of executions is written when it ends. Others have only keys and arguments.
 func call(h Header, given string) string {
@@ -158,56 +142,6 @@ func call(h Header, given string) string {
 func enters(h Header) bool {
 	text := read(h.File)
 	return strings.Contains(text, "root.enter(") || strings.Contains(text, "local function "+h.Name+"(ctx, argv)")
-}
-
-// mention finds what may be the use of a helper.
-var mention = regexp.MustCompile(`\b([a-z_]+)\.[a-z]`)
-
-// mentions are the helpers that a file uses.
-var mentions = func() func(file string) []string {
-	var known sync.Map
-	return func(file string) []string {
-		if out, ok := known.Load(file); ok {
-			return out.([]string)
-		}
-		var out []string
-		for line := range strings.Lines(read(file)) {
-			if strings.HasPrefix(strings.TrimSpace(line), "--") {
-				continue
-			}
-			for _, m := range mention.FindAllStringSubmatch(line, -1) {
-				lib := m[1]
-				if lib == "clock" {
-					lib = "time" // the one file that is named otherwise
-				}
-				if slices.Contains(libs, lib) && !slices.Contains(out, lib) {
-					out = append(out, lib)
-				}
-			}
-		}
-		known.Store(file, out)
-		return out
-	}
-}()
-
-// needed are the helpers that a function uses, in order: a server without functions reads the whole text with every call.
-func needed(h Header) []string {
-	need := map[string]bool{}
-	var add func(file string)
-	add = func(file string) {
-		for _, lib := range mentions(file) {
-			if !need[lib] {
-				need[lib] = true
-				add("lib/" + lib + ".lua")
-			}
-		}
-	}
-	add(h.File)
-	if enters(h) {
-		need["root"] = true
-		add("lib/root.lua")
-	}
-	return slices.DeleteFunc(slices.Clone(libs), func(lib string) bool { return !need[lib] })
 }
 
 // Hash identifies the content, whatever the variant.
@@ -234,13 +168,17 @@ var table = regexp.MustCompile(`(?m)^local (\w+) = \{`)
 
 // libSource is the text of a helper in a block of its own, so that only its table counts among the locals that a chunk may have.
 func libSource(lib string, v Variant) string {
-	if lib == "time" && v.TestClock {
-		lib = "time_test_clock"
-	}
-	text := read("lib/" + lib + ".lua")
+	text := read(libFile(lib, v))
 	at := table.FindStringSubmatchIndex(text)
 	name := text[at[2]:at[3]]
 	return "local " + name + "\ndo\n" + text[:at[0]] + strings.TrimPrefix(text[at[0]:], "local ") + "\nend\n"
+}
+
+func libFile(lib string, v Variant) string {
+	if lib == "time" && v.TestClock {
+		lib = "time_test_clock"
+	}
+	return "lib/" + lib + ".lua"
 }
 
 func finish(text string, v Variant) string {
@@ -250,20 +188,6 @@ func finish(text string, v Variant) string {
 	}
 	return strings.NewReplacer("@PUBLISH@", publish, "@NUMSUB@", count,
 		"@PROTOCOL@", strconv.Itoa(limits.Protocol), "@REVISION@", strconv.Itoa(Revision), "@HASH@", Hash()).Replace(text)
-}
-
-// strip drops whole-line comments and indentation: the embedded server parses a script on every call.
-func strip(text string) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "--") {
-			continue
-		}
-		b.WriteString(line)
-		b.WriteByte('\n')
-	}
-	return b.String()
 }
 
 func read(file string) string {

@@ -14,7 +14,6 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 	"github.com/yuin/gopher-lua/parse"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
@@ -349,7 +348,7 @@ func TestCodesHaveSentinels(t *testing.T) {
 	for _, file := range sources(t) {
 		for _, m := range coded.FindAllStringSubmatch(read(file), -1) {
 			seen++
-			if err := flowfabric.NewError("", m[1]); err.Is(denied.Reply) && m[1] != "config_missing" {
+			if err := denied.New("", m[1]); err.Is(denied.Reply) && m[1] != "config_missing" {
 				t.Errorf("%s answers %s, which package flowfabric does not know", file, m[1])
 			}
 		}

@@ -226,7 +226,7 @@ func randomPolicy(r *rand.Rand) flowfabric.Policy {
 		MaxReclaims: r.IntN(10_001), MaxReplays: r.IntN(1001), StreamFrames: r.IntN(1_000_001),
 	}
 	if r.IntN(3) == 0 {
-		p.Retry.Type = flowfabric.BackoffFixed
+		p.Retry.Fixed = true
 	}
 	return p
 }
@@ -261,7 +261,7 @@ func TestPause(t *testing.T) {
 		}
 		initial, ceiling, multiplier := stored.Retry.Initial.Milliseconds(), stored.Retry.Max.Milliseconds(), int64(stored.Retry.Multiplier*1000+0.5)
 		want := initial
-		if stored.Retry.Type == flowfabric.BackoffExponential {
+		if !stored.Retry.Fixed {
 			for i := 0; i < k && want < ceiling; i++ {
 				want = want * multiplier / 1000
 			}
@@ -270,7 +270,7 @@ func TestPause(t *testing.T) {
 		least, most := want, want
 		if stored.Retry.Jitter {
 			least, most = want*800/1000, want*1200/1000
-			if stored.Retry.Type == flowfabric.BackoffExponential {
+			if !stored.Retry.Fixed {
 				most = min(most, ceiling)
 			}
 		}

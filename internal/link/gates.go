@@ -96,7 +96,7 @@ func (g *Gates) Require(ctx context.Context, all []flowfabric.Gate) error {
 	return err
 }
 
-// Find looks for a gate, again while that is not answered. Errors: flowfabric.ErrBudgetNotFound, ErrQuotaNotFound.
+// Find looks for a gate, again while that is not answered. Errors: denied.NoBudget, denied.NoQuota.
 func (g *Gates) Find(ctx context.Context, gate flowfabric.Gate) error {
 	_, err := Persist(ctx, g.persist, func() (struct{}, error) { return struct{}{}, g.store.FindGate(ctx, gate) })
 	return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -39,20 +40,20 @@ func Operated(verb string, id flowfabric.ExecutionID, err error) error {
 
 // explained replaces the text of a refusal that says too little; err wraps refused, and stays what is matched.
 func explained(refused *flowfabric.Error, err error) error {
-	state, known := flowfabric.Project(flowfabric.Code(refused.Slot(0))) // of those that bring a state
+	state, known := flowfabric.Project(flowfabric.Code(denied.Slot(refused, 0))) // of those that bring a state
 	say := func(words string) error { return InWords(refused.Code+": "+words, err) }
 	switch {
-	case errors.Is(refused, flowfabric.ErrReplayNotAllowed):
+	case errors.Is(refused, denied.ReplayNotAllowed):
 		return say("it succeeded; Force replays a success")
 	case !known:
 		return err
-	case errors.Is(refused, flowfabric.ErrNotActive) && state.Terminal():
+	case errors.Is(refused, denied.NotActive) && state.Terminal():
 		return fmt.Errorf("%w: it is %s", flowfabric.ErrTerminal, state.Public)
-	case errors.Is(refused, flowfabric.ErrNotActive):
+	case errors.Is(refused, denied.NotActive):
 		return say(fmt.Sprintf("nobody runs it, it is %s", state.Public))
-	case errors.Is(refused, flowfabric.ErrNotEligible):
+	case errors.Is(refused, denied.NotEligible):
 		return say(fmt.Sprintf("it is %s", state.Public))
-	case errors.Is(refused, flowfabric.ErrNotTerminal):
+	case errors.Is(refused, denied.NotTerminal):
 		return say(fmt.Sprintf("it is %s; cancel it first", state.Public))
 	case errors.Is(refused, flowfabric.ErrResultPurged):
 		return say(fmt.Sprintf("it was purged; it was %s", state.Public))
@@ -76,26 +77,26 @@ func Signalled(verb string, id flowfabric.ExecutionID, err error) error {
 // signalWords is what a refusal means for the one who asked, "" if the server's own words say it.
 func signalWords(refused *flowfabric.Error) string {
 	switch is := func(target error) bool { return errors.Is(refused, target) }; {
-	case is(flowfabric.ErrInvalidToken):
+	case is(denied.Token):
 		return "the token opens no waitpoint of this store: it is of another store, was replaced by admin.ReissueToken, or is of an execution that was purged"
 	case is(flowfabric.ErrTokenExpired):
 		return "the key of the token was rotated out; admin.ReissueToken makes a new token for its waitpoint"
-	case is(flowfabric.ErrNoTokenKeys):
+	case is(denied.NoTokenKeys):
 		return "the store knows no token key; start a worker with Config.TokenKeys (" + suspend.EnvTokenKeys + "), or call admin.RotateTokenKeys"
-	case is(flowfabric.ErrWaitpointClosed):
-		return "it came too late, the waitpoint closed" + closing(refused.Slot(0), refused.Slot(1))
-	case is(flowfabric.ErrWaitpointNotOpen):
-		return "the waitpoint is closed" + closing(refused.Slot(0), "") + "; no token opens it any more"
-	case is(flowfabric.ErrWaitpointNotFound):
-		return fmt.Sprintf("the execution has no waitpoint %.80q; client.Waitpoints lists those it has", refused.Slot(0))
-	case is(flowfabric.ErrSuspensionChanged):
-		return "it is suspended anew, as " + refused.Slot(0) + "; look at client.Suspension before you resume that one"
-	case is(flowfabric.ErrKidNotCurrent):
+	case is(denied.WaitpointClosed):
+		return "it came too late, the waitpoint closed" + closing(denied.Slot(refused, 0), denied.Slot(refused, 1))
+	case is(denied.WaitpointNotOpen):
+		return "the waitpoint is closed" + closing(denied.Slot(refused, 0), "") + "; no token opens it any more"
+	case is(denied.NoWaitpoint):
+		return fmt.Sprintf("the execution has no waitpoint %.80q; client.Waitpoints lists those it has", denied.Slot(refused, 0))
+	case is(denied.SuspensionChanged):
+		return "it is suspended anew, as " + denied.Slot(refused, 0) + "; look at client.Suspension before you resume that one"
+	case is(denied.KidNotCurrent):
 		return fmt.Sprintf("tokens are signed with kid %q now, which is not among this client's token keys; add it to Config.TokenKeys (%s)",
-			refused.Slot(0), suspend.EnvTokenKeys)
-	case is(flowfabric.ErrNotSignalable):
+			denied.Slot(refused, 0), suspend.EnvTokenKeys)
+	case is(denied.NotSignalable):
 		return "it has ended" + stateOf(refused) + "; nobody waits for a signal"
-	case is(flowfabric.ErrNotSuspended):
+	case is(denied.NotSuspended):
 		return "only a suspended execution is resumed" + stateOf(refused)
 	}
 	return ""
@@ -115,7 +116,7 @@ func closing(reason, when string) string {
 
 // stateOf tells the state that a refusal brings, if it does.
 func stateOf(refused *flowfabric.Error) string {
-	state, known := flowfabric.Project(flowfabric.Code(refused.Slot(0)))
+	state, known := flowfabric.Project(flowfabric.Code(denied.Slot(refused, 0)))
 	if !known {
 		return ""
 	}
@@ -128,10 +129,10 @@ func AboutFlow(verb string, id flowfabric.FlowID, err error) error {
 		return nil
 	}
 	if refused, ok := errors.AsType[*flowfabric.Error](err); ok {
-		state, known := engine.FlowStateOf(refused.Slot(0))
+		state, known := engine.FlowStateOf(denied.Slot(refused, 0))
 		switch {
 		case !known:
-		case errors.Is(refused, flowfabric.ErrFlowTerminal):
+		case errors.Is(refused, denied.FlowTerminal):
 			err = InWords(fmt.Sprintf("%s: it is %s", refused.Code, state), err)
 		case errors.Is(refused, flowfabric.ErrResultPurged):
 			err = InWords(fmt.Sprintf("%s: it was purged; it was %s", refused.Code, state), err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 func TestRefusalsInWords(t *testing.T) {
@@ -15,18 +16,18 @@ func TestRefusalsInWords(t *testing.T) {
 		is   error
 		says string
 	}{
-		{"revoke", flowfabric.NewError("ff_revoke_lease", "execution_not_active", "R2af", "1", "0", ""), flowfabric.ErrNotActive,
+		{"revoke", denied.New("ff_revoke_lease", "execution_not_active", "R2af", "1", "0", ""), denied.NotActive,
 			"execution_not_active: nobody runs it, it is delayed"},
-		{"purge", flowfabric.NewError("ff_purge_execution", "execution_not_terminal", "A1"), flowfabric.ErrNotTerminal,
+		{"purge", denied.New("ff_purge_execution", "execution_not_terminal", "A1"), denied.NotTerminal,
 			"execution_not_terminal: it is active; cancel it first"},
-		{"replay", flowfabric.NewError("ff_replay_execution", "replay_not_allowed", "it succeeded; a success is replayed only if forced"),
-			flowfabric.ErrReplayNotAllowed, "replay_not_allowed: it succeeded; Force replays a success"},
-		{"get", flowfabric.NewError("ff_read_execution", "result_purged", "T1"), flowfabric.ErrResultPurged,
+		{"replay", denied.New("ff_replay_execution", "replay_not_allowed", "it succeeded; a success is replayed only if forced"),
+			denied.ReplayNotAllowed, "replay_not_allowed: it succeeded; Force replays a success"},
+		{"get", denied.New("ff_read_execution", "result_purged", "T1"), flowfabric.ErrResultPurged,
 			"result_purged: it was purged; it was completed"},
-		{"cancel", flowfabric.NewError("ff_cancel_execution", "execution_not_active", "T2", "1", "0", ""), flowfabric.ErrTerminal,
+		{"cancel", denied.New("ff_cancel_execution", "execution_not_active", "T2", "1", "0", ""), flowfabric.ErrTerminal,
 			flowfabric.ErrTerminal.Error() + ": it is failed"},
-		{"get", flowfabric.NewError("ff_read_execution", "execution_not_found"), flowfabric.ErrNotFound,
-			flowfabric.NewError("ff_read_execution", "execution_not_found").Error()},
+		{"get", denied.New("ff_read_execution", "execution_not_found"), flowfabric.ErrNotFound,
+			denied.New("ff_read_execution", "execution_not_found").Error()},
 	} {
 		err := Operated(x.verb, id, x.err)
 		if want := x.verb + " " + id.String() + ": " + x.says; !errors.Is(err, x.is) || err.Error() != want ||

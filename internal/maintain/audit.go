@@ -25,6 +25,8 @@ type AuditConfig struct {
 	Repair bool
 	// Partitions to audit. Default (nil): all of the engine's, and those of budgets and quotas.
 	Partitions []uint16
+	// Gates audits budgets and quotas also when Partitions are named.
+	Gates bool
 	// OnFinding is told every finding as it comes, from the goroutine of Audit; it must not call Audit. Those of a
 	// partition whose audit had to be begun anew may come twice. Default: nobody is told.
 	OnFinding func(engine.Finding)
@@ -61,7 +63,7 @@ type AuditedPartition struct {
 	Repaired, Repairable, Lost int
 	Busy                       int
 	// Err says why the partition was not audited to its end: ErrPartitionFrozen (it is refused while frozen, thaw it
-	// first), ErrPartitionMissing, ErrAuditIncomplete after three tries that a moving slot or a failover ended.
+	// first), denied.PartitionMissing, ErrAuditIncomplete after three tries that a moving slot or a failover ended.
 	Err error
 }
 
@@ -100,7 +102,7 @@ func (r AuditReport) Sound() bool {
 // is that of ctx, with the report so far, or one that wraps [flowfabric.ErrConfig] or [flowfabric.ErrInvalidInput]; what
 // is wrong with a partition is in the report.
 func Audit(ctx context.Context, cfg AuditConfig) (AuditReport, error) {
-	gates := cfg.Partitions == nil
+	gates := cfg.Gates || cfg.Partitions == nil
 	a, err := newAudit(cfg)
 	if err != nil {
 		return AuditReport{}, err

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -129,7 +129,7 @@ func (g *gates) indexes(ctx context.Context) {
 	for partition := range g.present {
 		for cursor := ""; g.out.Err == nil; {
 			next, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", partition, g.cfg.Repair, engine.IndexPage{Index: index, Cursor: cursor, Limit: auditBatch})
-			if errors.Is(err, flowfabric.ErrPartitionMissing) {
+			if errors.Is(err, denied.PartitionMissing) {
 				break // each name in it is told
 			}
 			g.found(list, err)
@@ -155,7 +155,7 @@ func (g *gates) one(ctx context.Context, at place) {
 		partitions, area = budgets, "bd:"
 	}
 	_, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", at.partition, g.cfg.Repair, engine.IndexPage{Index: area + at.name, Limit: auditBatch})
-	if errors.Is(err, flowfabric.ErrPartitionMissing) {
+	if errors.Is(err, denied.PartitionMissing) {
 		g.found([]engine.Finding{{Partition: at.partition, Kind: engine.FindingRecord, Index: area[:2], Member: at.name, Detail: "its partition has lost its root"}}, nil)
 		return
 	}
@@ -173,7 +173,7 @@ func (g *gates) one(ctx context.Context, at place) {
 // reported, and never changed: what was used is what somebody counted.
 func (g *gates) budget(ctx context.Context, name string, partition uint16) {
 	b, err := g.cfg.Engine.ReadBudget(ctx, name, 100, 256)
-	if errors.Is(err, flowfabric.ErrBudgetNotFound) {
+	if errors.Is(err, denied.NoBudget) {
 		return
 	}
 	if err != nil {
@@ -206,7 +206,7 @@ func (g *gates) budget(ctx context.Context, name string, partition uint16) {
 // that is in order, and one that cannot be asked about, stays. No count is set: a slot is free because its hold is gone.
 func (g *gates) quota(ctx context.Context, name string, partition uint16) {
 	q, err := g.cfg.Engine.ReadQuota(ctx, name, auditHolds, 0)
-	if errors.Is(err, flowfabric.ErrQuotaNotFound) {
+	if errors.Is(err, denied.NoQuota) {
 		return
 	}
 	if err != nil {

@@ -63,7 +63,7 @@ func (p *part) failed(err error) {
 		return
 	}
 	p.out.Err = err
-	p.done = errors.Is(err, flowfabric.ErrPartitionFrozen) || errors.Is(err, flowfabric.ErrPartitionMissing)
+	p.done = errors.Is(err, flowfabric.ErrPartitionFrozen) || errors.Is(err, denied.PartitionMissing)
 	if errors.Is(err, flowfabric.ErrPartitionFrozen) && p.cfg.Repair {
 		p.out.Err = fmt.Errorf("a frozen partition is not repaired, thaw it first: %w", err)
 	}

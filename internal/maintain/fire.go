@@ -157,8 +157,8 @@ func (f *firing) fire(ctx context.Context, partition uint16, told map[string]uin
 
 // passing tells errors that concern one schedule alone: what it says cannot be read, or not be done, by this process.
 func passing(err error) bool {
-	return errors.Is(err, calendar.ErrNewer) || errors.Is(err, flowfabric.ErrInvalidInput) || errors.Is(err, flowfabric.ErrInvalidPolicy) ||
-		errors.Is(err, flowfabric.ErrInvalidCapabilities) || errors.Is(err, flowfabric.ErrInvalidTagKey) ||
+	return errors.Is(err, calendar.ErrNewer) || errors.Is(err, denied.Input) || errors.Is(err, denied.Policy) ||
+		errors.Is(err, denied.Capabilities) || errors.Is(err, denied.TagKey) ||
 		errors.Is(err, denied.Script)
 }
 
@@ -195,7 +195,7 @@ func (f *firing) advance(ctx context.Context, s engine.Schedule, now time.Time) 
 		if err == nil && answer.Outcome == engine.FireWanted {
 			call, answer, err = f.stage(ctx, s, d, call, now)
 		}
-		if errors.Is(err, flowfabric.ErrScheduleNotFound) || err == nil && answer.Already {
+		if errors.Is(err, denied.NoSchedule) || err == nil && answer.Already {
 			return steps, nil // removed, changed, or fired by somebody else
 		}
 		if err != nil {

@@ -5,7 +5,7 @@ package mergepatch
 import (
 	"fmt"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -43,12 +43,12 @@ func ParseDocument(text []byte) (*Value, error) {
 	return Parse(text)
 }
 
-// Merge is the document with a patch applied. The error wraps [flowfabric.ErrSummaryTooLarge].
+// Merge is the document with a patch applied. The error wraps [denied.SummaryTooLarge].
 func Merge(document, patch *Value) (*Value, error) {
 	next := merged(document, patch)
 	if next.Size > limits.MaxSummary {
 		return nil, fmt.Errorf("summary: %w: the document would have %d bytes, want at most %d",
-			flowfabric.ErrSummaryTooLarge, next.Size, limits.MaxSummary)
+			denied.SummaryTooLarge, next.Size, limits.MaxSummary)
 	}
 	return next, nil
 }

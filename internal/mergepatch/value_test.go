@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -106,7 +107,7 @@ func TestMergeSummaryLimit(t *testing.T) {
 		t.Fatalf("%d bytes, %v", len(next), err)
 	}
 	_, err = Apply(document, []byte(`{"b":10}`))
-	if !errors.Is(err, flowfabric.ErrSummaryTooLarge) || !strings.Contains(err.Error(), "262145") || !strings.Contains(err.Error(), "262144") {
+	if !errors.Is(err, denied.SummaryTooLarge) || !strings.Contains(err.Error(), "262145") || !strings.Contains(err.Error(), "262144") {
 		t.Fatalf("one byte more: %v", err)
 	}
 }

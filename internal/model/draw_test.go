@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/model"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // weights says how often each kind of call is drawn.
@@ -302,7 +303,7 @@ func (h *hand) policy(t *rapid.T) (p flowfabric.Policy) {
 	case 1, 2:
 		p.Retry = flowfabric.RetryPolicy{MaxRetries: 2, Initial: 1000 * time.Millisecond, Max: 1200 * time.Millisecond, Multiplier: 1.5}
 	case 3:
-		p.Retry = flowfabric.RetryPolicy{MaxRetries: 1, Type: flowfabric.BackoffFixed, Max: time.Minute, Multiplier: 1}
+		p.Retry = flowfabric.RetryPolicy{MaxRetries: 1, Fixed: true, Max: time.Minute, Multiplier: 1}
 	case 4:
 		p.Retry = flowfabric.RetryPolicy{MaxRetries: 3, Categories: []string{"c1", "attempt_timeout"}, Initial: 333 * time.Millisecond, Max: time.Minute,
 			Multiplier: 1.37}
@@ -310,7 +311,7 @@ func (h *hand) policy(t *rapid.T) (p flowfabric.Policy) {
 	p.MaxReclaims = one(t, "reclaims", 0, 1)
 	p.MaxReplays = one(t, "replays", 0, 1, -1)
 	p.AttemptTimeout = one(t, "timeout", 0, 0, 2500*time.Millisecond, 40*time.Second)
-	p.Retention = flowfabric.RetainAll(one(t, "retention", 0, 0, 0, time.Second, 7*time.Second, 60*time.Second, 48*time.Hour))
+	p.Retention = valid.RetainAll(one(t, "retention", 0, 0, 0, time.Second, 7*time.Second, 60*time.Second, 48*time.Hour))
 	if upto(t, "of failed", 3) == 0 {
 		p.Retention.Failed, p.Retention.Cancelled = one(t, "retention of failed", 0, 5*time.Second), one(t, "retention of cancelled", 0, 3*time.Second)
 	}

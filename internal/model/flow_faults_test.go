@@ -7,6 +7,8 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -28,7 +30,7 @@ func TestFlowFaults(t *testing.T) {
 			x.node("a")
 			x.node("m", "a")
 			e := x.node("k", "m", "a")
-			e.Policy, e.CancelRest = flowfabric.AnyOf, true
+			e.Policy, e.CancelRest = codes.AnyOf, true
 			x.release()
 			x.complete("a")
 			x.sound()
@@ -92,7 +94,7 @@ func TestFlowFaults(t *testing.T) {
 			for _, node := range []string{"a", "b"} {
 				e := engine.NewExecution{ID: x.id.Member(node), Namespace: "default", Lane: "default", Kind: "k"}
 				q := engine.ChildWait{Name: "w", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{{NewExecution: e, Node: node}}}
-				if _, err = x.s.e.WaitChildren(x.ctx, x.claims["a"].Fence, q); !errors.Is(err, flowfabric.ErrIdempotencyConflict) {
+				if _, err = x.s.e.WaitChildren(x.ctx, x.claims["a"].Fence, q); !errors.Is(err, denied.Idempotency) {
 					x.fatal("a waits for %s: %v", node, err)
 				}
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
@@ -234,14 +235,14 @@ func (x *flows) judge(e *engine.FlowMember) {
 	if n := len(e.Edges); n > 0 {
 		switch x.r.IntN(6) {
 		case 1:
-			e.Policy = flowfabric.AnyOf
+			e.Policy = codes.AnyOf
 		case 2:
-			e.Policy, e.K = flowfabric.Quorum, 1+x.r.IntN(n)
+			e.Policy, e.K = codes.Quorum, 1+x.r.IntN(n)
 		case 3:
-			e.Policy = flowfabric.AllEnded
+			e.Policy = codes.AllEnded
 			return
 		case 4:
-			e.Policy = flowfabric.AnyFailed
+			e.Policy = codes.AnyFailed
 			return
 		}
 		e.CancelRest = x.chance(50)
@@ -266,7 +267,7 @@ func (x *flows) item(id flowfabric.ExecutionID) engine.NewExecution {
 		e.Deadline = time.Duration(1+x.r.IntN(90)) * time.Second
 	}
 	if x.chance(40) {
-		e.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 1, Type: flowfabric.BackoffFixed, Initial: 2 * time.Second}
+		e.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 1, Fixed: true, Initial: 2 * time.Second}
 	}
 	if x.chance(10) {
 		e.Policy.MaxReclaims = 1
@@ -289,12 +290,12 @@ func (x *flows) truth(f *flowTruth, e engine.FlowMember, parent *member) *member
 		}
 	}
 	switch e.Policy {
-	case flowfabric.AnyOf:
+	case codes.AnyOf:
 		m.need = 1
-	case flowfabric.Quorum:
+	case codes.Quorum:
 		m.need = e.K
-	case flowfabric.AllEnded, flowfabric.AnyFailed:
-		m.watch, m.fault = true, e.Policy == flowfabric.AnyFailed
+	case codes.AllEnded, codes.AnyFailed:
+		m.watch, m.fault = true, e.Policy == codes.AnyFailed
 	}
 	m.spare = m.fault || !m.watch && slices.ContainsFunc(m.ups, func(up *member) bool { return up.spare })
 	if parent != nil {
@@ -763,15 +764,15 @@ func (x *flows) operate(what string, m *member) {
 func (x *flows) allowed(m *member, force bool) error {
 	switch {
 	case !ended(m.code):
-		return flowfabric.ErrNotTerminal
+		return denied.NotTerminal
 	case m.flow.barred():
-		return flowfabric.ErrFlowCancelled
+		return denied.FlowCancelled
 	case m.flow != nil && m.flow.backlog > 0:
-		return flowfabric.ErrResolutionPending
+		return denied.ResolutionPending
 	case m.code == "T1" && !force:
-		return flowfabric.ErrReplayNotAllowed
+		return denied.ReplayNotAllowed
 	case m.replays >= 10:
-		return flowfabric.ErrReplaysExhausted
+		return denied.ReplaysExhausted
 	}
 	return nil
 }
@@ -783,9 +784,9 @@ func (x *flows) replayed(m *member, force, already bool, err error) error {
 		return fmt.Errorf("replay %s (%s): %w, want %w", m.node, m.code, err, want)
 	}
 	switch want {
-	case flowfabric.ErrFlowCancelled:
+	case denied.FlowCancelled:
 		x.did["flow_cancelled"]++
-	case flowfabric.ErrResolutionPending:
+	case denied.ResolutionPending:
 		x.did["resolution_pending"]++
 	case nil:
 		if already {
@@ -828,7 +829,7 @@ func (x *flows) replayFlow(f *flowTruth) {
 	x.say("replay %d of %s", len(list), f.id)
 	wide := slices.ContainsFunc(list, func(m *member) bool { return len(m.ups) >= 80 }) // these take several calls
 	for i, m := range list {
-		if wide && i > 0 && errors.Is(out[i].Err, flowfabric.ErrResolutionPending) && ended(m.code) {
+		if wide && i > 0 && errors.Is(out[i].Err, denied.ResolutionPending) && ended(m.code) {
 			continue // a call before this one has left work behind
 		}
 		x.no(x.replayed(m, q.Force, out[i].Already, out[i].Err))
@@ -847,7 +848,7 @@ func (x *flows) cancelFlow(f *flowTruth) {
 		out, err := x.s.e.CancelFlow(x.ctx, f.id, policy, "me", "test")
 		x.say("cancel flow %s, %s: %v", f.id, policy, err)
 		if over && !f.cancelled() {
-			if !errors.Is(err, flowfabric.ErrFlowTerminal) {
+			if !errors.Is(err, denied.FlowTerminal) {
 				x.fatal("%v", err)
 			}
 			continue

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -116,13 +117,13 @@ var shapes = []shape{
 	}, func(x *shaped) { x.fail("n0") }, map[string]int{"T2": 1, "T5n": 149}},
 	{"any of 100 cancels the other 99", func(x *shaped) {
 		e := x.node("end", x.many("r", 100)...)
-		e.Policy, e.CancelRest = flowfabric.AnyOf, true
+		e.Policy, e.CancelRest = codes.AnyOf, true
 		x.release()
 	}, func(x *shaped) { x.complete("r7") }, map[string]int{"T1": 1, "T3": 99, "R1f": 1}},
 	{"any of 150, a hundred active, spares those that others need", func(x *shaped) {
 		all := x.many("r", 150)
 		e := x.node("end", all...)
-		e.Policy, e.CancelRest = flowfabric.AnyOf, true
+		e.Policy, e.CancelRest = codes.AnyOf, true
 		for i := range 50 {
 			x.node(fmt.Sprint("needs", i), all[3*i:3*i+2]...)
 		}
@@ -134,7 +135,7 @@ var shapes = []shape{
 		x.node("root")
 		a := x.many("a", 70, "root")
 		hub := x.node("hub", a...)
-		hub.Policy, hub.K = flowfabric.Quorum, 35
+		hub.Policy, hub.K = codes.Quorum, 35
 		x.many("b", 70, "hub")
 		x.node("sink", "b0", "b69")
 		x.release()

@@ -33,9 +33,9 @@ func TestFlowsTogether(t *testing.T) {
 }
 
 // tolerated are the answers that others who work on the same flows may cause.
-var tolerated = []error{flowfabric.ErrNotActive, flowfabric.ErrStaleLease, flowfabric.ErrLeaseExpired, flowfabric.ErrLeaseRevoked, flowfabric.ErrNotTerminal,
-	flowfabric.ErrFlowCancelled, flowfabric.ErrResolutionPending, flowfabric.ErrReplayNotAllowed, flowfabric.ErrReplaysExhausted, flowfabric.ErrFlowTerminal,
-	flowfabric.ErrFlowSealed, denied.UnknownSubscription}
+var tolerated = []error{denied.NotActive, denied.StaleLease, denied.LeaseExpired, denied.LeaseRevoked, denied.NotTerminal,
+	denied.FlowCancelled, denied.ResolutionPending, denied.ReplayNotAllowed, denied.ReplaysExhausted, denied.FlowTerminal,
+	denied.FlowSealed, denied.UnknownSubscription}
 
 // crowd is one round; each of its hands has numbers of its own.
 type crowd struct {
@@ -107,7 +107,7 @@ func (c *crowd) worker(r *rand.Rand, name string, calls int) {
 		out, err := c.s.e.ClaimNext(c.ctx, engine.ClaimRequest{Partition: partition, Session: session, Number: number + 1, TTL: lease * time.Millisecond,
 			Max: 1 + r.IntN(4), Subscription: c.digest})
 		c.note("claim", err)
-		if errors.Is(err, flowfabric.ErrLeaseExpired) {
+		if errors.Is(err, denied.LeaseExpired) {
 			session, number = engine.NewSessionID(name), 0
 			continue
 		}
@@ -164,7 +164,7 @@ func (c *crowd) operator(r *rand.Rand, calls int) {
 			out, err := c.s.e.ReplayFlow(c.ctx, flow, engine.Replay{By: "me", Force: r.IntN(3) == 0}, []flowfabric.ExecutionID{id})
 			c.note("replay flow", err)
 			for _, a := range out {
-				if !errors.Is(a.Err, flowfabric.ErrNotInFlow) {
+				if !errors.Is(a.Err, denied.NotInFlow) {
 					c.note("replay flow", a.Err)
 				}
 			}

@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
@@ -147,7 +148,7 @@ func (x *gateRun) cap(which string, q admission.Quota) {
 	x.t.Helper()
 	q.Name = gateNames[which]
 	old, err := x.e.ReadQuota(x.ctx, q.Name, 0, 0)
-	if err != nil && !errors.Is(err, flowfabric.ErrQuotaNotFound) {
+	if err != nil && !errors.Is(err, denied.NoQuota) {
 		x.fatal("%v", err)
 	}
 	_, _, wake, err := x.e.PutQuota(x.ctx, q, old.Revision, "me")
@@ -164,7 +165,7 @@ func (x *gateRun) create(p uint16) {
 	for _, gates := range [][]flowfabric.Gate{{q1}, {q1, q2}, {b, q1, q2}, {b}, {q2}, nil} {
 		for range 2 + x.r.IntN(3) {
 			e := engine.NewExecution{ID: flowfabric.MakeExecutionID(p, x.id().UUID()), Namespace: "default", Lane: "default", Kind: "k", Gates: gates}
-			e.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 1, Type: flowfabric.BackoffFixed, Initial: 2 * time.Second}
+			e.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 1, Fixed: true, Initial: 2 * time.Second}
 			e.Policy.MaxReclaims = 100
 			items, x.ids = append(items, e), append(x.ids, e.ID)
 		}
@@ -263,7 +264,7 @@ func (x *gateRun) claim(w *gateWorker) task {
 		x.say("worker %d claims in %d: %d claims, %d grants, %v", w.n, q.Partition, len(out.Claims), len(out.Grants), err)
 		x.did["claim"]++
 		return func() {
-			if errors.Is(err, flowfabric.ErrLeaseExpired) {
+			if errors.Is(err, denied.LeaseExpired) {
 				x.born(w)
 				return
 			}
@@ -476,7 +477,7 @@ func (x *gateRun) granted(w *gateWorker, s *share) task {
 				x.did["given up"]++
 				return
 			}
-			if errors.Is(err, flowfabric.ErrLeaseExpired) {
+			if errors.Is(err, denied.LeaseExpired) {
 				x.born(w)
 				return
 			}

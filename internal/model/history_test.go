@@ -18,6 +18,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/model"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // Calls of a history that are not functions: the clock is moved, and an execution is read.
@@ -215,7 +216,7 @@ func (h *history) submit(c *client) {
 	for i := range 3 {
 		s := model.Submission{ID: fmt.Sprintf("%08x-0000-4000-8000-%012x", c.r.Uint32(), i), Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"},
 			Priority: c.r.IntN(3), Digest: "d", Policy: flowfabric.Policy{MaxReclaims: 1 + c.r.IntN(3), MaxReplays: c.r.IntN(4),
-				Retention: flowfabric.RetainAll([]time.Duration{0, 15 * time.Second, 30 * time.Second, 48 * time.Hour}[c.r.IntN(4)])}}
+				Retention: valid.RetainAll([]time.Duration{0, 15 * time.Second, 30 * time.Second, 48 * time.Hour}[c.r.IntN(4)])}}
 		if i == 1 {
 			s.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 2, Initial: 20 * time.Second, Max: time.Minute, Multiplier: 2}
 			s.Delay = int64(c.r.IntN(2)) * 20_000
@@ -233,7 +234,7 @@ func (h *history) submit(c *client) {
 func (h *history) again(c *client) {
 	id := h.ids[len(h.ids)-1-c.r.IntN(2)]
 	h.record(c, call{Kind: "create", Submit: model.Submission{ID: id, Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}, Digest: "d",
-		Policy: flowfabric.Policy{Retention: flowfabric.RetainAll(20 * time.Second)}}})
+		Policy: flowfabric.Policy{Retention: valid.RetainAll(20 * time.Second)}}})
 }
 
 // lane closes the lane, or opens it again.

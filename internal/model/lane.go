@@ -56,7 +56,7 @@ func (p *Partition) laneOf(x *Execution) Lane { return p.lane(p.Routes[x.Route].
 // kept is for how many ms an execution is retained after its end: its policy comes before its lane.
 func (p *Partition) kept(x *Execution) int64 {
 	state, _ := flowfabric.Project(x.Code)
-	if s := cmp.Or(int64(x.Policy.Retention.Of(state.Public).Seconds()), p.laneOf(x).Keep); s > 0 {
+	if s := cmp.Or(int64(valid.RetentionOf(x.Policy.Retention, state.Public).Seconds()), p.laneOf(x).Keep); s > 0 {
 		return s * 1000
 	}
 	if state.Public != flowfabric.Completed {

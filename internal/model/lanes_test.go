@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/model"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // usual is the lane of most executions; lanes are all there are.
@@ -115,7 +116,7 @@ func (x *pair) kept() {
 		keep(c.before)
 		submit := func(id string) string {
 			return x.make(call{Kind: "create", Submit: model.Submission{ID: id, Route: route, Digest: "d", Input: 1, Tags: map[string]string{"a.b": "1"},
-				Policy: flowfabric.Policy{Retention: flowfabric.RetainAll(c.policy), AttemptTimeout: lives}}}).Code
+				Policy: flowfabric.Policy{Retention: valid.RetainAll(c.policy), AttemptTimeout: lives}}}).Code
 		}
 		submit(subject)
 		f := x.claim(30_000)

@@ -246,7 +246,7 @@ func (p *Partition) finish(x *Execution, to Code, closed string) {
 // max; fixed is always initial. The model knows no jitter.
 func pause(r flowfabric.RetryPolicy, k int) int64 {
 	ceiling, d := r.Max.Milliseconds(), r.Initial.Milliseconds()
-	if r.Type == flowfabric.BackoffFixed {
+	if r.Fixed {
 		return d
 	}
 	for range k {

@@ -46,7 +46,7 @@ var apiMutants = []Mutant{
 	{"api: spends from any budget", "httpapi.call.spend",
 		`!slices.Contains(s.Route.Gates, flowfabric.BudgetGate(b.Budget))`, `len(s.Route.Gates) > 9`, api("^TestRemoteWorkerSpends$")},
 	{"api: waits on a fresh waitpoint though one was handed out", "httpapi.call.pending",
-		`		if w.State == suspend.WaitpointPending {`, `		if w.State == "" {`, api("^TestRemoteWorkerWaits$")},
+		`		if w.State == "pending" {`, `		if w.State == "" {`, api("^TestRemoteWorkerWaits$")},
 	{"gateway: what nobody took is kept", "internal/gateway.Gateway.Claim",
 		`			g.Return(got)`, ``, api("^TestClaimOfNobody$")},
 	{"gateway: a lease that has ended is held", "internal/gateway.Gateway.Renew",

@@ -21,7 +21,7 @@ var engineMutants = []Mutant{
 	{"engine: a store of other counts is booted", "internal/engine.Engine.sameCounts",
 		`	if err == nil && stored != used {`, `	if err == nil && stored.Executions == 0 {`, in("internal/engine", "^TestStoreMadeAnewWithOtherCounts$")},
 	{"runtime: token keys stay unknown after a flush", "runtime.tokenSeeds.signing",
-		`	if s.keyring == nil || !errors.Is(err, flowfabric.ErrNoTokenKeys) {`, `	if s.keyring == nil || err == nil || errors.Is(err, flowfabric.ErrNoTokenKeys) {`, in("runtime", "^TestAHandlerThatWaitsOutlivesAFlush$")},
+		`	if s.keyring == nil || !errors.Is(err, denied.NoTokenKeys) {`, `	if s.keyring == nil || err == nil || errors.Is(err, denied.NoTokenKeys) {`, in("runtime", "^TestAHandlerThatWaitsOutlivesAFlush$")},
 	{"client: a subscription is not recorded again after a flush", "admin.follower.again",
 		`	if err == nil && !slices.Equal(now, f.booted) {`, `	if err == nil && !slices.Equal(now, f.booted) && len(now) == 0 {`, in("admin", "^TestAClientOutlivesAFlush$")},
 	{"engine: what already held looks new", "internal/engine.decode",

@@ -16,7 +16,7 @@ var keyMutants = []Mutant{
 	{"keys: what is half purged has its key", "keyed/taken",
 		` or c.purged_until then`, ` then`, suite("keys")},
 	{"keys: equal keys in one call make two executions", "ff_create_execution",
-		`or keyed).known(ctx, item, seen[item.key])`, `or keyed).known(ctx, item)`, keyed},
+		`not item.most and keyed.known(ctx, item, seen[item.key])`, `not item.most and keyed.known(ctx, item)`, keyed},
 	{"keys: one that was refused has the key", "ff_create_execution",
 		`    if not answer then
       answer =`, `    if item.key and not seen[item.key] then seen[item.key] = item end
@@ -30,7 +30,8 @@ var keyMutants = []Mutant{
 		`return '=' .. c.state .. ' ' .. id`, `return '=' .. c.state`, keyed},
 	{"keys: a repeated call meets the key before itself", "ff_create_execution",
 		`create.known(ctx, item, seen[item.id]) or
-        item.key and (item.most and debounce or keyed).known(ctx, item, seen[item.key]) or`, `item.key and (item.most and debounce or keyed).known(ctx, item, seen[item.key]) or create.known(ctx, item, seen[item.id]) or`, keyed},
+        item.most and`, `item.key and not item.most and keyed.known(ctx, item, seen[item.key]) or create.known(ctx, item, seen[item.id]) or
+        item.most and`, keyed},
 	{"keys: nobody gets the key", "keyed.take",
 		`  record.write(ctx, keys.keyed(ctx.r, item.key), item.id .. ' ' .. item.till .. (item.sent or '') .. (item.rest or ''))
 `, ``, keyed},

@@ -28,7 +28,7 @@ var middlewareMutants = []Mutant{
 	{"middleware: permanent failures open the breaker", "handler/middleware.Unwell",
 		` || out.Failure.Permanent`, ``, ready("^TestWhatCountsAsAFailure$")},
 	{"middleware: bad input opens the breaker", "handler/middleware.Unwell",
-		`handler.CategoryDecode, `, ``, ready("^TestWhatCountsAsAFailure$")},
+		`codes.CategoryDecode, `, ``, ready("^TestWhatCountsAsAFailure$")},
 	{"middleware: nobody knows until when the breaker is open", "handler/middleware.breaker.changed",
 		`		b.until.Store(time.Now().Add(b.all.Open).UnixNano())`, ``, ready("^TestCircuitBreaker$")},
 	{"middleware: everything runs beside a probe", "handler/middleware.breaker.run",

@@ -49,8 +49,8 @@ var registryMutants = []Mutant{
 		`s.Alive = !s.Dead && s.ExpiresAt.After(now)`, `s.Alive = !s.Dead && !now.IsZero()`, suite("workers")},
 
 	{"runtime: works under another's name", "runtime.membership.enter",
-		`		case errors.Is(err, flowfabric.ErrInstanceInUse):
-			if first.IsZero() {`, `		case errors.Is(err, flowfabric.ErrInstanceInUse):
+		`		case errors.Is(err, denied.InstanceInUse):
+			if first.IsZero() {`, `		case errors.Is(err, denied.InstanceInUse):
 			if !first.IsZero() {
 				return nil
 			} else {`, in("runtime", "^Test(CrashedPredecessor|DuplicateInstance)")},

@@ -87,7 +87,7 @@ var streamMutants = []Mutant{
 	{"history: a success has the category of an earlier failure", "internal/engine.endCategory",
 		`strings.HasPrefix(code, "T1") || `, ``, suite("inspect")},
 	{"list: a last attempt that timed out has not failed", "admin.gaveUp",
-		` || x.State.Public == flowfabric.Expired && x.FailureCategory == handler.CategoryTimeout`, ``, suite("inspect")},
+		` || x.State.Public == flowfabric.Expired && x.FailureCategory == codes.CategoryTimeout`, ``, suite("inspect")},
 
 	{"step: another value under the same name is taken", "ff_record_step",
 		`if stored == value then`, `if stored then`, suite("claim|errors|golden")},

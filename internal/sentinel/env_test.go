@@ -34,7 +34,7 @@ const (
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-var double = handler.Define[int, int]("double", handler.NoRetry())
+var double = handler.Define[int, int]("double", flowfabric.Retries(0))
 
 // env is a set of one test with an engine, a client and workers on it.
 type env struct {
@@ -245,10 +245,11 @@ func (l *load) more(n int) {
 	})
 }
 
-// judge ends the load. An execution is either there, completed and known as such, or lost with a primary and reported as lost.
+// judge ends the load. An execution is either there, completed and known as such, or lost with a primary and reported as lost. While there
+// are two primaries, the Sentinels may name now one and now the other, so one that the other has may be reported as lost.
 func (l *load) judge() {
 	l.w.Helper()
-	lost, again := 0, 0
+	lost, again, elsewhere := 0, 0, 0
 	ids := map[flowfabric.ExecutionID]bool{}
 	for _, f := range l.end() {
 		var s engine.Snapshot
@@ -263,6 +264,8 @@ func (l *load) judge() {
 			l.w.Errorf("%s: two submits made it", f.id)
 		case !gone && (err != nil || s.State.Code != codes.Completed):
 			l.w.Errorf("%s is %s: %v", f.id, s.State.Code, err)
+		case !gone && f.err != nil && errors.Is(f.err, flowfabric.ErrNotFound):
+			elsewhere++
 		case f.err != nil && !(gone && errors.Is(f.err, flowfabric.ErrNotFound)) || f.err == nil && f.got != 2*f.n:
 			l.w.Errorf("%s: result %d of %d: %v", f.id, f.got, f.n, f.err)
 		case gone:
@@ -272,7 +275,7 @@ func (l *load) judge() {
 		}
 		ids[f.id] = true
 	}
-	l.w.Logf("%d executions, %d lost with a primary, %d run more than once, %d submits of unknown outcome", len(l.all), lost, again, l.unknown)
+	l.w.Logf("%d executions, %d lost with a primary, %d reported as lost that the other primary had, %d run more than once, %d submits of unknown outcome", len(l.all), lost, elsewhere, again, l.unknown)
 }
 
 // done are executions that ended, and that the replicas know to have ended.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -77,11 +78,11 @@ func (f *Creator) CreateExecutions(ctx context.Context, partition uint16, items 
 		old, exists := f.Stored[out[i].ID]
 		switch {
 		case x.ID.Partition() != partition:
-			out[i].Err = flowfabric.NewError("fake", "invalid_input", "another partition")
+			out[i].Err = denied.New("fake", "invalid_input", "another partition")
 		case f.Refuse != nil && f.Refuse(x) != nil:
 			out[i].Err = f.Refuse(x)
 		case exists && x.Digest != "" && old.Digest != "" && old.Digest != x.Digest:
-			out[i].Err = flowfabric.NewError("fake", "idempotency_conflict")
+			out[i].Err = denied.New("fake", "idempotency_conflict")
 		case exists:
 			out[i].Duplicate = true
 		default:
@@ -107,5 +108,5 @@ func (f *Creator) KeyHolder(_ context.Context, _ uint16, key uuid.UUID) (flowfab
 	if id, ok := f.Keys[key]; ok {
 		return id, nil
 	}
-	return flowfabric.ExecutionID{}, flowfabric.NewError("fake", "execution_not_found")
+	return flowfabric.ExecutionID{}, denied.New("fake", "execution_not_found")
 }

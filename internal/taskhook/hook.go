@@ -36,7 +36,7 @@ var Undecodable func(err error) error
 type Children interface {
 	// Ask takes the name of a wait for this run, 1..128 bytes of printable ASCII, and returns how its children ended; answered is
 	// false if it was not answered yet. ErrInvalidInput for a name out of bounds, one that was used in this run, or inside a step;
-	// ErrTaskConsumed after the handler returned.
+	// denied.TaskConsumed after the handler returned.
 	Ask(ctx context.Context, wait string) (outcomes []engine.ChildOutcome, answered bool, err error)
 	// Want returns the error by which a handler asks to wait for children; until, if it is not nil, may end the wait, too.
 	Want(q engine.ChildWait, until *waithook.Wanted) error

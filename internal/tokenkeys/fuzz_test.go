@@ -20,7 +20,7 @@ func FuzzParseKeyring(f *testing.F) {
 		shown := k.shown()
 		if err != nil {
 			shown = err.Error()
-			if k != nil || !errors.Is(err, denied.Kid) && !errors.Is(err, denied.Secret) && !errors.Is(err, flowfabric.ErrKeyConflict) {
+			if k != nil || !errors.Is(err, denied.Kid) && !errors.Is(err, denied.Secret) && !errors.Is(err, denied.KidConflict) {
 				t.Fatalf("%q: %v, %v", text, k, err)
 			}
 		}

@@ -41,7 +41,7 @@ type tokenKey struct {
 
 // Parse reads "kid:hex,kid:hex…": ids of 1..32 bytes of A-Z a-z 0-9 . _ -, secrets of 32 to 64 bytes. The first is
 // the one to sign with; the others are there to sign where it is not in use yet, and to make earlier tokens again. An empty
-// text is no keyring (nil). Errors: denied.Kid, denied.Secret, flowfabric.ErrKeyConflict for a kid that is there
+// text is no keyring (nil). Errors: denied.Kid, denied.Secret, denied.KidConflict for a kid that is there
 // twice. They name a refused key by its place only: whatever stands in the place of a kid may be the secret.
 func Parse(text string) (*Keyring, error) {
 	if strings.TrimSpace(text) == "" {
@@ -54,7 +54,7 @@ func Parse(text string) (*Keyring, error) {
 			return nil, fmt.Errorf("token key %d: %w", i+1, err)
 		}
 		if at := slices.IndexFunc(k.keys, func(other tokenKey) bool { return other.kid == key.kid }); at >= 0 {
-			return nil, fmt.Errorf("token key %d: %w: it has the key id of token key %d", i+1, flowfabric.ErrKeyConflict, at+1)
+			return nil, fmt.Errorf("token key %d: %w: it has the key id of token key %d", i+1, denied.KidConflict, at+1)
 		}
 		k.keys = append(k.keys, key)
 	}

@@ -42,8 +42,8 @@ func TestParseKeyring(t *testing.T) {
 		"space in the kid":    {"k 1:" + secretA, denied.Kid, ""},
 		"letter beyond ASCII": {"ké:" + secretA, denied.Kid, ""},
 		"empty part":          {"k1:" + secretA + ",", denied.Kid, ""},
-		"duplicate":           {"k1:" + secretA + ",k1:" + secretB, flowfabric.ErrKeyConflict, ""},
-		"same key twice":      {"k1:" + secretA + ",k1:" + secretA, flowfabric.ErrKeyConflict, ""},
+		"duplicate":           {"k1:" + secretA + ",k1:" + secretB, denied.KidConflict, ""},
+		"same key twice":      {"k1:" + secretA + ",k1:" + secretA, denied.KidConflict, ""},
 	} {
 		k, err := Parse(x.text)
 		if !errors.Is(err, x.want) || strings.Join(k.Kids(), " ") != x.kids {

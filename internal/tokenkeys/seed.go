@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -26,7 +27,7 @@ type Seeder interface {
 
 // Seed makes the first key current in every partition that knows none, and learns which key the others use. It may be called
 // at every start; the nil keyring does nothing. flowfabric.ErrConfig when a partition uses a key that is not in the ring and
-// none of the ring is good there: the configuration is behind a rotation, or ahead of one. ErrKeyConflict when a kid is in use with
+// none of the ring is good there: the configuration is behind a rotation, or ahead of one. denied.KidConflict when a kid is in use with
 // another secret.
 func (k *Keyring) Seed(ctx context.Context, s Seeder) error {
 	first, ok := k.First()
@@ -64,7 +65,7 @@ func (k *Keyring) compare(ctx context.Context, s Seeder) error {
 		}
 		for _, known := range p.Keys {
 			if own, has := k.Key(known.Kid); has && own.Fingerprint != known.Fingerprint {
-				return fmt.Errorf("token key %q: partition %d: %w", known.Kid, p.Partition, flowfabric.ErrKeyConflict)
+				return fmt.Errorf("token key %q: partition %d: %w", known.Kid, p.Partition, denied.KidConflict)
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
@@ -52,7 +53,7 @@ func TestSeed(t *testing.T) {
 			t.Errorf("seeded %v", got)
 		}
 	}
-	if err := keyring(t, "k1:"+secretB).Seed(ctx, e); !errors.Is(err, flowfabric.ErrKeyConflict) || !strings.Contains(err.Error(), `"k1"`) || strings.Contains(err.Error(), secretB) {
+	if err := keyring(t, "k1:"+secretB).Seed(ctx, e); !errors.Is(err, denied.KidConflict) || !strings.Contains(err.Error(), `"k1"`) || strings.Contains(err.Error(), secretB) {
 		t.Errorf("another secret under the kid: %v", err)
 	}
 	if err := keyring(t, "k2:"+secretB).Seed(ctx, e); !errors.Is(err, flowfabric.ErrConfig) || !strings.Contains(err.Error(), `signs tokens with kid "k1", which is not among the token keys (k2)`) {
@@ -123,7 +124,7 @@ func TestSeedComparesEveryKey(t *testing.T) {
 	if err := keyring(t, "k1:"+secretA).Seed(ctx, e); err != nil {
 		t.Fatal(err)
 	}
-	if err := keyring(t, "k2:"+secretB+",k1:"+secretB).Seed(ctx, e); !errors.Is(err, flowfabric.ErrKeyConflict) {
+	if err := keyring(t, "k2:"+secretB+",k1:"+secretB).Seed(ctx, e); !errors.Is(err, denied.KidConflict) {
 		t.Error(err)
 	}
 	if err := keyring(t, "k2:"+secretB+",k1:"+secretA).Seed(ctx, e); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/calendar"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
@@ -334,7 +335,7 @@ func (a *agenda) ran(executions map[flowfabric.ExecutionID]bool, s engine.Schedu
 	id := flowfabric.FlowID(flowfabric.MakeExecutionID(ids.ScheduledFlow(s.Partition, s.Name, s.Incarnation, s.Revision, at)))
 	record, err := a.audit.DescribeFlow(a.ctx, id)
 	switch {
-	case errors.Is(err, flowfabric.ErrFlowNotFound):
+	case errors.Is(err, denied.NoFlow):
 		return false
 	case err != nil:
 		a.t.Fatal(err)

@@ -8,20 +8,24 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// Policy reports the first field outside its bounds; the error wraps [flowfabric.ErrInvalidPolicy].
+// DefaultRetry is the policy of a definition that says nothing: 3 retries, 1 s → 60 s, with jitter.
+func DefaultRetry() flowfabric.RetryPolicy {
+	return flowfabric.RetryPolicy{MaxRetries: 3, Initial: time.Second, Max: time.Minute, Multiplier: 2, Jitter: true}
+}
+
+// Policy reports the first field outside its bounds; the error wraps [denied.Policy].
 func Policy(p flowfabric.Policy) error {
 	bad := func(field string, got any, want string) error {
-		return fmt.Errorf("%w: %s is %v, want %s", flowfabric.ErrInvalidPolicy, field, got, want)
+		return fmt.Errorf("%w: %s is %v, want %s", denied.Policy, field, got, want)
 	}
 	r := p.Retry
 	switch {
 	case r.MaxRetries < 0 || r.MaxRetries > 1000:
 		return bad("Retry.MaxRetries", r.MaxRetries, "0..1000")
-	case r.Type != "" && r.Type != flowfabric.BackoffExponential && r.Type != flowfabric.BackoffFixed:
-		return bad("Retry.Type", fmt.Sprintf("%.48q", r.Type), "exponential or fixed")
 	case r.Initial < 0 || r.Initial > limits.MaxBackoff:
 		return bad("Retry.Initial", r.Initial, "0..168h")
 	case r.Max < 0 || r.Max > limits.MaxBackoff:
@@ -40,11 +44,11 @@ func Policy(p flowfabric.Policy) error {
 		return bad("StreamFrames", p.StreamFrames, "0..1000000")
 	}
 	if err := Retentions(p.Retention); err != nil {
-		return fmt.Errorf("%w: %w", flowfabric.ErrInvalidPolicy, err)
+		return fmt.Errorf("%w: %w", denied.Policy, err)
 	}
 	for _, c := range r.Categories {
 		if err := Category(c); err != nil {
-			return fmt.Errorf("%w: Retry.Categories: %w", flowfabric.ErrInvalidPolicy, err)
+			return fmt.Errorf("%w: Retry.Categories: %w", denied.Policy, err)
 		}
 	}
 	return nil
@@ -60,7 +64,7 @@ func PackPolicy(p flowfabric.Policy) string {
 		return ""
 	}
 	fixed, jitter := 0, 0
-	if r.Type == flowfabric.BackoffFixed {
+	if r.Fixed {
 		fixed = 1
 	}
 	if r.Jitter {
@@ -101,7 +105,7 @@ func PackPolicy(p flowfabric.Policy) string {
 }
 
 // UnpackPolicy reads what [PackPolicy] wrote (the attempt timeout travels beside it). The error wraps
-// [flowfabric.ErrInvalidPolicy].
+// [denied.Policy].
 func UnpackPolicy(packed string) (flowfabric.Policy, error) {
 	if packed == "" {
 		return flowfabric.Policy{}, nil
@@ -109,35 +113,35 @@ func UnpackPolicy(packed string) (flowfabric.Policy, error) {
 	numbers, categories, _ := strings.Cut(packed, ";")
 	fields := strings.Split(numbers, ",")
 	if len(fields) != 9 && len(fields) != 10 {
-		return flowfabric.Policy{}, fmt.Errorf("%w: packed policy %.48q has %d numbers, want 9 or 10", flowfabric.ErrInvalidPolicy, packed, len(fields))
+		return flowfabric.Policy{}, fmt.Errorf("%w: packed policy %.48q has %d numbers, want 9 or 10", denied.Policy, packed, len(fields))
 	}
 	var kept flowfabric.Retentions
 	if len(fields) == 10 {
 		var err error
 		if kept, err = UnpackRetentions(fields[9]); err != nil || kept == (flowfabric.Retentions{}) {
-			return flowfabric.Policy{}, fmt.Errorf("%w: packed policy retention is not within 1 s..10 years", flowfabric.ErrInvalidPolicy)
+			return flowfabric.Policy{}, fmt.Errorf("%w: packed policy retention is not within 1 s..10 years", denied.Policy)
 		}
 	}
 	var n [9]int64
 	for i, f := range fields[:9] {
 		v, err := strconv.ParseInt(f, 10, 64)
 		if err != nil || v < 0 || strconv.FormatInt(v, 10) != f {
-			return flowfabric.Policy{}, fmt.Errorf("%w: packed policy field %d is %.48q", flowfabric.ErrInvalidPolicy, i, f)
+			return flowfabric.Policy{}, fmt.Errorf("%w: packed policy field %d is %.48q", denied.Policy, i, f)
 		}
 		n[i] = v
 	}
 	if n[2] > limits.MaxBackoff.Milliseconds() || n[3] > limits.MaxBackoff.Milliseconds() {
-		return flowfabric.Policy{}, fmt.Errorf("%w: packed policy backoff exceeds 168h", flowfabric.ErrInvalidPolicy)
+		return flowfabric.Policy{}, fmt.Errorf("%w: packed policy backoff exceeds 168h", denied.Policy)
 	}
 	p := flowfabric.Policy{
 		Retry: flowfabric.RetryPolicy{
-			MaxRetries: int(n[0]), Type: flowfabric.BackoffExponential, Initial: time.Duration(n[2]) * time.Millisecond,
+			MaxRetries: int(n[0]), Initial: time.Duration(n[2]) * time.Millisecond,
 			Max: time.Duration(n[3]) * time.Millisecond, Multiplier: float64(n[4]) / 1000, Jitter: n[5] == 1,
 		},
 		MaxReclaims: int(n[6]), MaxReplays: int(n[7]), StreamFrames: int(n[8]), Retention: kept,
 	}
 	if n[1] == 1 {
-		p.Retry.Type = flowfabric.BackoffFixed
+		p.Retry.Fixed = true
 	}
 	if p.MaxReplays == 0 {
 		p.MaxReplays = -1
@@ -146,7 +150,7 @@ func UnpackPolicy(packed string) (flowfabric.Policy, error) {
 		p.Retry.Categories = strings.Split(categories, ",")
 	}
 	if n[1] > 1 || n[5] > 1 {
-		return flowfabric.Policy{}, fmt.Errorf("%w: packed policy %.48q has a flag that is not 0 or 1", flowfabric.ErrInvalidPolicy, packed)
+		return flowfabric.Policy{}, fmt.Errorf("%w: packed policy %.48q has a flag that is not 0 or 1", denied.Policy, packed)
 	}
 	return p, Policy(p)
 }

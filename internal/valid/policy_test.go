@@ -9,6 +9,7 @@ import (
 	"time"
 
 	ff "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -20,14 +21,14 @@ func TestPolicyPack(t *testing.T) {
 	}{
 		{ff.Policy{}, ""},
 		{ff.Policy{AttemptTimeout: time.Minute}, ""}, // travels beside it
-		{ff.Policy{Retry: ff.RetryPolicy{Jitter: true, Type: ff.BackoffFixed}}, ""},
-		{ff.Policy{Retry: ff.DefaultRetry()}, "3,0,1000,60000,2000,1,10,10,0"},
-		{ff.Policy{Retry: ff.DefaultRetry(), Retention: ff.RetainAll(time.Hour)}, "3,0,1000,60000,2000,1,10,10,0,3600"},
-		{ff.Policy{Retry: ff.DefaultRetry(), Retention: ff.Retentions{Failed: time.Minute}}, "3,0,1000,60000,2000,1,10,10,0,0/60/0/0"},
+		{ff.Policy{Retry: ff.RetryPolicy{Jitter: true, Fixed: true}}, ""},
+		{ff.Policy{Retry: valid.DefaultRetry()}, "3,0,1000,60000,2000,1,10,10,0"},
+		{ff.Policy{Retry: valid.DefaultRetry(), Retention: valid.RetainAll(time.Hour)}, "3,0,1000,60000,2000,1,10,10,0,3600"},
+		{ff.Policy{Retry: valid.DefaultRetry(), Retention: ff.Retentions{Failed: time.Minute}}, "3,0,1000,60000,2000,1,10,10,0,0/60/0/0"},
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 5}}, "5,0,1000,60000,2000,0,10,10,0"},
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Multiplier: 1.5}}, "1,0,0,60000,1500,0,10,10,0"},
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Initial: 2 * time.Minute}}, "1,0,120000,120000,2000,0,10,10,0"},
-		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Type: ff.BackoffFixed, Initial: 1500 * time.Microsecond, Max: time.Second, Multiplier: 1}}, "1,1,1,1000,1000,0,10,10,0"},
+		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Fixed: true, Initial: 1500 * time.Microsecond, Max: time.Second, Multiplier: 1}}, "1,1,1,1000,1000,0,10,10,0"},
 		{ff.Policy{MaxReclaims: 7, MaxReplays: -1, StreamFrames: 500}, "0,0,1000,60000,2000,0,7,0,500"},
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 2, Categories: []string{"timeout", "io"}}}, "2,0,1000,60000,2000,0,10,10,0;io,timeout"},
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1000, Initial: limits.MaxBackoff, Max: limits.MaxBackoff, Multiplier: 100}, MaxReclaims: 10000, MaxReplays: 1000, StreamFrames: 1e6},
@@ -47,7 +48,7 @@ func TestPolicyPack(t *testing.T) {
 	}
 	// A policy that says everything comes back as it was.
 	full := ff.Policy{
-		Retry: ff.RetryPolicy{MaxRetries: 4, Type: ff.BackoffExponential, Initial: time.Second, Max: time.Hour,
+		Retry: ff.RetryPolicy{MaxRetries: 4, Initial: time.Second, Max: time.Hour,
 			Multiplier: 1.001, Jitter: true, Categories: []string{"a", "b.c"}},
 		MaxReclaims: 3, MaxReplays: 2, StreamFrames: 100,
 	}
@@ -67,7 +68,7 @@ func TestUnpackPolicyRefuses(t *testing.T) {
 		"3,0,1000,60000,2000,1,100,10,1000001", "3,0,9223372036854775807,60000,2000,1,10,10,0", "99999999999999999999" + good[1:],
 		good + ";a b", good + ";a,,b", good + ";" + strings.Repeat("a", 65), good + ";" + strings.Repeat("a,", 16) + "a",
 	} {
-		if p, err := valid.UnpackPolicy(text); !errors.Is(err, ff.ErrInvalidPolicy) {
+		if p, err := valid.UnpackPolicy(text); !errors.Is(err, denied.Policy) {
 			t.Errorf("%q: %+v, %v", text, p, err)
 		}
 	}
@@ -81,7 +82,7 @@ func FuzzUnpackPolicy(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := valid.UnpackPolicy(text)
 		if err != nil {
-			if !errors.Is(err, ff.ErrInvalidPolicy) {
+			if !errors.Is(err, denied.Policy) {
 				t.Fatalf("%q: %v", text, err)
 			}
 			return
@@ -101,7 +102,6 @@ func TestPolicyValidate(t *testing.T) {
 	for field, p := range map[string]ff.Policy{
 		"Retry.MaxRetries is -1":           {Retry: ff.RetryPolicy{MaxRetries: -1}},
 		"Retry.MaxRetries is 1001":         {Retry: ff.RetryPolicy{MaxRetries: 1001}},
-		"Retry.Type is \"linear\"":         {Retry: ff.RetryPolicy{Type: "linear"}},
 		"Retry.Initial is -1ns":            {Retry: ff.RetryPolicy{Initial: -1}},
 		"Retry.Initial is 168h0m0.000001s": {Retry: ff.RetryPolicy{Initial: limits.MaxBackoff + time.Microsecond}},
 		"Retry.Max is 168h0m1s":            {Retry: ff.RetryPolicy{Max: limits.MaxBackoff + time.Second}},
@@ -120,11 +120,11 @@ func TestPolicyValidate(t *testing.T) {
 		"MaxReplays is -2":                 {MaxReplays: -2},
 		"StreamFrames is 1000001":          {StreamFrames: 1_000_001},
 	} {
-		if err := valid.Policy(p); !errors.Is(err, ff.ErrInvalidPolicy) || !strings.Contains(err.Error(), field) {
+		if err := valid.Policy(p); !errors.Is(err, denied.Policy) || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	for _, p := range []ff.Policy{{}, {Retry: ff.DefaultRetry()}, {Retry: ff.RetryPolicy{Multiplier: 1}}, {AttemptTimeout: limits.MaxDelay}} {
+	for _, p := range []ff.Policy{{}, {Retry: valid.DefaultRetry()}, {Retry: ff.RetryPolicy{Multiplier: 1}}, {AttemptTimeout: limits.MaxDelay}} {
 		if err := valid.Policy(p); err != nil {
 			t.Errorf("%+v: %v", p, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -26,13 +27,51 @@ func Retentions(r flowfabric.Retentions) error {
 	return nil
 }
 
+// RetainAll keeps everything for d, however it ended.
+func RetainAll(d time.Duration) flowfabric.Retentions {
+	return flowfabric.Retentions{Completed: d, Failed: d, Cancelled: d, Expired: d}
+}
+
+// retention is the field of an outcome, nil for a state that is none.
+func retention(r *flowfabric.Retentions, outcome flowfabric.PublicState) *time.Duration {
+	switch outcome {
+	case flowfabric.Completed:
+		return &r.Completed
+	case flowfabric.Failed:
+		return &r.Failed
+	case flowfabric.Cancelled, flowfabric.Skipped:
+		return &r.Cancelled
+	case flowfabric.Expired:
+		return &r.Expired
+	}
+	return nil
+}
+
+// RetentionOf is the retention of an outcome; 0 for a state that is none.
+func RetentionOf(r flowfabric.Retentions, outcome flowfabric.PublicState) time.Duration {
+	if d := retention(&r, outcome); d != nil {
+		return *d
+	}
+	return 0
+}
+
+// WithRetention returns r with d for an outcome; ok is false for a state that is none.
+func WithRetention(r flowfabric.Retentions, outcome flowfabric.PublicState, d time.Duration) (_ flowfabric.Retentions, ok bool) {
+	of := retention(&r, outcome)
+	if of == nil {
+		return r, false
+	}
+	*of = d
+	return r, true
+}
+
 // PackRetentions is how they are stored, in seconds: one number if all are the same, else four joined by slashes (lua/lib/policy.lua).
 func PackRetentions(r flowfabric.Retentions) string {
 	var parts [4]string
 	for i, d := range spans(r) {
 		parts[i] = strconv.FormatInt(int64(d/time.Second), 10)
 	}
-	if r == flowfabric.RetainAll(r.Completed) {
+	if r == RetainAll(r.Completed) {
 		return parts[0]
 	}
 	return strings.Join(parts[:], "/")
@@ -48,12 +87,12 @@ func UnpackRetentions(text string) (flowfabric.Retentions, error) {
 	for i, part := range parts {
 		s, err := strconv.ParseInt(part, 10, 64)
 		if err != nil || len(parts) != 1 && len(parts) != 4 || s < 0 || s > int64(limits.MaxDelay/time.Second) || strconv.FormatInt(s, 10) != part {
-			return flowfabric.Retentions{}, fmt.Errorf("%w: retention %.60q is not one number of seconds, or four", flowfabric.ErrInvalidPolicy, text)
+			return flowfabric.Retentions{}, fmt.Errorf("%w: retention %.60q is not one number of seconds, or four", denied.Policy, text)
 		}
 		n[i] = time.Duration(s) * time.Second
 	}
 	if len(parts) == 1 {
-		return flowfabric.RetainAll(n[0]), nil
+		return RetainAll(n[0]), nil
 	}
 	return flowfabric.Retentions{Completed: n[0], Failed: n[1], Cancelled: n[2], Expired: n[3]}, nil
 }

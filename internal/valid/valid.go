@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -42,10 +43,10 @@ func Category(category string) error {
 
 // Capabilities sorts and de-duplicates tokens and checks them with the same predicate on the worker
 // and the execution side: at most 256 tokens and 4,096 bytes joined; no empty token, comma,
-// white space, control character or invalid UTF-8. The error wraps [flowfabric.ErrInvalidCapabilities] and names the rule.
+// white space, control character or invalid UTF-8. The error wraps [denied.Capabilities] and names the rule.
 func Capabilities(tokens []string) ([]string, error) {
 	bad := func(why, token string) error {
-		return fmt.Errorf("%w: %s: %.48q", flowfabric.ErrInvalidCapabilities, why, token)
+		return fmt.Errorf("%w: %s: %.48q", denied.Capabilities, why, token)
 	}
 	for _, t := range tokens {
 		switch {
@@ -61,10 +62,10 @@ func Capabilities(tokens []string) ([]string, error) {
 	}
 	out := slices.Compact(slices.Sorted(slices.Values(tokens)))
 	if len(out) > limits.MaxCapabilities {
-		return nil, fmt.Errorf("%w: too_many_tokens: %d, want at most %d", flowfabric.ErrInvalidCapabilities, len(out), limits.MaxCapabilities)
+		return nil, fmt.Errorf("%w: too_many_tokens: %d, want at most %d", denied.Capabilities, len(out), limits.MaxCapabilities)
 	}
 	if n := len(strings.Join(out, ",")); n > limits.MaxCapabilityBytes {
-		return nil, fmt.Errorf("%w: too_many_bytes: %d, want at most %d", flowfabric.ErrInvalidCapabilities, n, limits.MaxCapabilityBytes)
+		return nil, fmt.Errorf("%w: too_many_bytes: %d, want at most %d", denied.Capabilities, n, limits.MaxCapabilityBytes)
 	}
 	return out, nil
 }
@@ -77,7 +78,7 @@ func Tags(tags map[string]string) error {
 	}
 	for k, v := range tags {
 		if len(k) > limits.MaxTagKey || !tagKey(k) {
-			return fmt.Errorf("%w: tags: key %.48q: %w", flowfabric.ErrInvalidInput, k, flowfabric.ErrInvalidTagKey)
+			return fmt.Errorf("%w: tags: key %.48q: %w", flowfabric.ErrInvalidInput, k, denied.TagKey)
 		}
 		if len(v) > limits.MaxTagValue {
 			return fmt.Errorf("%w: tags: value of %q has %d bytes, want at most %d", flowfabric.ErrInvalidInput, k, len(v), limits.MaxTagValue)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	ff "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -59,12 +60,12 @@ func TestNormalizeCapabilities(t *testing.T) {
 		"invalid_utf8":          {"a\xff"},
 		"control_or_whitespace": {"a\u00a0b"},
 	} {
-		if _, err := valid.Capabilities(tokens); !errors.Is(err, ff.ErrInvalidCapabilities) || !strings.Contains(err.Error(), rule) {
+		if _, err := valid.Capabilities(tokens); !errors.Is(err, denied.Capabilities) || !strings.Contains(err.Error(), rule) {
 			t.Errorf("%q: %v, want %s", tokens, err, rule)
 		}
 	}
 	for _, space := range []string{" ", "\t", "\n", "\u2028", "\u3000", "\u0085", "\x00", "\x7f", "\x1f"} {
-		if _, err := valid.Capabilities([]string{"a" + space}); !errors.Is(err, ff.ErrInvalidCapabilities) {
+		if _, err := valid.Capabilities([]string{"a" + space}); !errors.Is(err, denied.Capabilities) {
 			t.Errorf("%q is accepted: %v", space, err)
 		}
 	}
@@ -79,7 +80,7 @@ func TestCapabilityLimits(t *testing.T) {
 	if got, err := valid.Capabilities(tokens[:256]); err != nil || len(got) != 256 {
 		t.Errorf("256 tokens: %d, %v", len(got), err)
 	}
-	if _, err := valid.Capabilities(tokens); !errors.Is(err, ff.ErrInvalidCapabilities) || !strings.Contains(err.Error(), "too_many_tokens") {
+	if _, err := valid.Capabilities(tokens); !errors.Is(err, denied.Capabilities) || !strings.Contains(err.Error(), "too_many_tokens") {
 		t.Errorf("257 tokens: %v", err)
 	}
 	if got, err := valid.Capabilities(append(tokens[:256:256], tokens[:100]...)); err != nil || len(got) != 256 {
@@ -89,7 +90,7 @@ func TestCapabilityLimits(t *testing.T) {
 	if _, err := valid.Capabilities(pair(4096)); err != nil {
 		t.Errorf("4096 bytes: %v", err)
 	}
-	if _, err := valid.Capabilities(pair(4097)); !errors.Is(err, ff.ErrInvalidCapabilities) || !strings.Contains(err.Error(), "too_many_bytes") {
+	if _, err := valid.Capabilities(pair(4097)); !errors.Is(err, denied.Capabilities) || !strings.Contains(err.Error(), "too_many_bytes") {
 		t.Errorf("4097 bytes: %v", err)
 	}
 }

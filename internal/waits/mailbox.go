@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -28,7 +28,7 @@ func (p *Run) Receipt(ctx context.Context, mailbox string) (name string, answer 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
-		return "", nil, fmt.Errorf("%w: the handler has returned", flowfabric.ErrTaskConsumed)
+		return "", nil, fmt.Errorf("%w: the handler has returned", denied.TaskConsumed)
 	}
 	p.counts[mailbox]++
 	name = engine.ReceiptName(mailbox, p.counts[mailbox])

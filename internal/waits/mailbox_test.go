@@ -181,7 +181,7 @@ func TestReceiptsAreRefused(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	x.run.End()
-	if _, err := receive(t, x); !errors.Is(err, flowfabric.ErrTaskConsumed) {
+	if _, err := receive(t, x); !errors.Is(err, denied.TaskConsumed) {
 		t.Errorf("%v", err)
 	}
 	var refused error

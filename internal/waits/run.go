@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
@@ -170,7 +171,7 @@ func (p *Run) Ask(ctx context.Context, name string) (*suspend.Result, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
-		return nil, fmt.Errorf("wait %s: %w: the handler has returned", name, flowfabric.ErrTaskConsumed)
+		return nil, fmt.Errorf("wait %s: %w: the handler has returned", name, denied.TaskConsumed)
 	}
 	if p.asked[waitName(name)] {
 		return nil, fmt.Errorf("%w: wait %s was already used in this run; names are unique (number those of a loop)", flowfabric.ErrInvalidInput, name)
@@ -234,7 +235,7 @@ func (p *Run) Pending(ctx context.Context, key string, life time.Duration) (susp
 	}
 	w, err := p.open(ctx, key, life)
 	if err != nil {
-		if errors.Is(err, flowfabric.ErrNoTokenKeys) {
+		if errors.Is(err, denied.NoTokenKeys) {
 			return suspend.Token{}, err // it names the waitpoint
 		}
 		return suspend.Token{}, fmt.Errorf("waitpoint %s: %w", key, err)
@@ -253,7 +254,7 @@ func (p *Run) Close(ctx context.Context, key string) error {
 	p.mu.Unlock()
 	switch {
 	case ended:
-		return fmt.Errorf("close waitpoint %s: %w: the handler has returned", key, flowfabric.ErrTaskConsumed)
+		return fmt.Errorf("close waitpoint %s: %w: the handler has returned", key, denied.TaskConsumed)
 	case !ok:
 		return fmt.Errorf("close waitpoint %s: %w: Pending has not opened one of this key", key, flowfabric.ErrInvalidInput)
 	case w.Closed:
@@ -285,7 +286,7 @@ func (p *Run) open(ctx context.Context, key string, life time.Duration) (engine.
 	p.mu.Unlock()
 	switch {
 	case ended:
-		return w, fmt.Errorf("%w: the handler has returned", flowfabric.ErrTaskConsumed)
+		return w, fmt.Errorf("%w: the handler has returned", denied.TaskConsumed)
 	case ok:
 		return w, nil
 	case ctx.Err() != nil:
@@ -332,7 +333,7 @@ func (p *Run) create(ctx context.Context, key string, life time.Duration) (engin
 func (p *Run) token(ctx context.Context, w engine.Opened) (suspend.Token, error) {
 	id := p.cfg.Claim.Fence.Execution
 	token, missing := p.cfg.Keyring.Token(id, w)
-	if !errors.Is(missing, flowfabric.ErrNoTokenKeys) || p.cfg.Opener == nil {
+	if !errors.Is(missing, denied.NoTokenKeys) || p.cfg.Opener == nil {
 		return token, missing
 	}
 	p.mu.Lock()
@@ -347,7 +348,7 @@ func (p *Run) token(ctx context.Context, w engine.Opened) (suspend.Token, error)
 	}
 	open := map[uuid.UUID]bool{}
 	for _, stored := range r.Waitpoints { // closed ones are forgotten at last
-		open[stored.ID] = stored.State.Open()
+		open[stored.ID] = stored.Open()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -363,10 +364,10 @@ func (p *Run) token(ctx context.Context, w engine.Opened) (suspend.Token, error)
 // learn notes the key that a refusal says is in use, and reports whether it helps to mint again.
 func (p *Run) learn(partition uint16, err error) bool {
 	refusal, ok := errors.AsType[*flowfabric.Error](err)
-	if !ok || !errors.Is(err, flowfabric.ErrKidNotCurrent) || !p.cfg.Keyring.Has(refusal.Slot(0)) {
+	if !ok || !errors.Is(err, denied.KidNotCurrent) || !p.cfg.Keyring.Has(denied.Slot(refusal, 0)) {
 		return false
 	}
-	p.cfg.Keyring.Use(partition, refusal.Slot(0))
+	p.cfg.Keyring.Use(partition, denied.Slot(refusal, 0))
 	return true
 }
 

@@ -178,7 +178,7 @@ func TestWaitsAfterTheHandlerReturned(t *testing.T) {
 	for _, x := range []task{x, late} {
 		_, wait := suspend.Await[bool](t.Context(), x, "a")
 		_, pending := suspend.Pending(t.Context(), x, "b", time.Hour)
-		if !errors.Is(wait, flowfabric.ErrTaskConsumed) || !errors.Is(pending, flowfabric.ErrTaskConsumed) {
+		if !errors.Is(wait, denied.TaskConsumed) || !errors.Is(pending, denied.TaskConsumed) {
 			t.Errorf("%v, %v", wait, pending)
 		}
 	}
@@ -313,7 +313,7 @@ func TestPendingIsKeptAcrossAttempts(t *testing.T) {
 
 // The partition says which key is in use; it may be rotated again while a waitpoint is made.
 func TestPendingLearnsTheKeyInUse(t *testing.T) {
-	stale := func(kid string) error { return flowfabric.NewError("fake", "kid_not_current", kid) }
+	stale := func(kid string) error { return denied.New("fake", "kid_not_current", kid) }
 	for what, x := range map[string]struct {
 		replies []error
 		want    error
@@ -322,9 +322,9 @@ func TestPendingLearnsTheKeyInUse(t *testing.T) {
 		"first try":       {nil, nil, "k1"},
 		"second try":      {[]error{stale("k2")}, nil, "k1 k2"},
 		"changes again":   {[]error{stale("k2"), stale("k1")}, nil, "k1 k2 k1"},
-		"for ever":        {[]error{stale("k2"), stale("k1"), stale("k2"), stale("k1")}, flowfabric.ErrKidNotCurrent, "k1 k2 k1 k2"},
-		"a key not ours":  {[]error{stale("k9")}, flowfabric.ErrKidNotCurrent, "k1"},
-		"another refusal": {[]error{flowfabric.NewError("fake", "waitpoint_limit_exceeded")}, flowfabric.ErrWaitpointLimit, "k1"},
+		"for ever":        {[]error{stale("k2"), stale("k1"), stale("k2"), stale("k1")}, denied.KidNotCurrent, "k1 k2 k1 k2"},
+		"a key not ours":  {[]error{stale("k9")}, denied.KidNotCurrent, "k1"},
+		"another refusal": {[]error{denied.New("fake", "waitpoint_limit_exceeded")}, denied.WaitpointLimit, "k1"},
 		"no connection":   {[]error{flowfabric.ErrTransport}, flowfabric.ErrTransport, "k1"},
 	} {
 		o := &opener{replies: x.replies}
@@ -355,12 +355,12 @@ func TestRemint(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := slices.Clone(q.Bindings)
-	for _, err := range []error{flowfabric.NewError("fake", "kid_not_current", "k9"), flowfabric.NewError("fake", "invalid_input", "k2"), flowfabric.ErrTransport} {
+	for _, err := range []error{denied.New("fake", "kid_not_current", "k9"), denied.New("fake", "invalid_input", "k2"), flowfabric.ErrTransport} {
 		if x.run.Remint(&q, err) || !slices.Equal(q.Bindings, before) {
 			t.Errorf("minted anew after %v", err)
 		}
 	}
-	if !x.run.Remint(&q, flowfabric.NewError("fake", "kid_not_current", "k2")) {
+	if !x.run.Remint(&q, denied.New("fake", "kid_not_current", "k2")) {
 		t.Fatal("not minted anew")
 	}
 	if q.Bindings[0] != before[0] || q.Bindings[1].Kid != "k2" || q.Bindings[1].Digest == before[1].Digest || q.Bindings[1].Key != "late" {
@@ -416,7 +416,7 @@ func TestPendingWithoutItsKey(t *testing.T) {
 		return []byte(id.String() + " gone " + strings.Repeat("0", 32) + " 9000000000000 " + key)
 	}
 	open, closed, forgotten := uuid.New(), uuid.New(), uuid.New()
-	o := &opener{kept: []suspend.Waitpoint{{ID: open, State: suspend.WaitpointActive}, {ID: closed, State: suspend.WaitpointClosed}}}
+	o := &opener{kept: []suspend.Waitpoint{{ID: open, State: "active"}, {ID: closed, State: "closed"}}}
 	claim := engine.Claim{Steps: map[string][]byte{
 		engine.StepWaitpoint + "open": kept(open, "open"), engine.StepWaitpoint + "closed": kept(closed, "closed"),
 		engine.StepWaitpoint + "forgotten": kept(forgotten, "forgotten"),

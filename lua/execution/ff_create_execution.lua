@@ -17,7 +17,8 @@ local function ff_create_execution(ctx, argv)
   for n = 1, #items do
     local item = items[n]
     local answer = create.refuse(ctx, item) or create.known(ctx, item, seen[item.id]) or
-        item.key and (item.most and debounce or keyed).known(ctx, item, seen[item.key]) or create.admit(ctx, item)
+        item.most and debounce.known(ctx, item, seen[item.key]) or
+        item.key and not item.most and keyed.known(ctx, item, seen[item.key]) or create.admit(ctx, item)
     if not answer and item.over then
       answer = debounce.follow(ctx, item, seen[item.key])
       if not seen[item.key] then seen[item.key], new[#new + 1] = item, item end

@@ -22,7 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-var release = handler.Define[string, suspend.Answer]("release", handler.NoRetry())
+var release = handler.Define[string, suspend.Answer]("release", flowfabric.Retries(0))
 
 // question is what the page asks, with everything that must be escaped.
 var question = suspend.Page{

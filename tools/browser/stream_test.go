@@ -17,6 +17,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
@@ -28,7 +29,7 @@ import (
 // counting writes so many numbered frames, one after the other, and slowly enough that somebody can reload and kill in between.
 const counting = 60
 
-var count = handler.Define[int, int]("count", handler.NoRetry())
+var count = handler.Define[int, int]("count", flowfabric.Retries(0))
 
 // workerURL is set in the process of a worker.
 const workerURL = "FLOWFABRIC_BROWSER_WORKER"

@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -51,10 +52,10 @@ func (s *store) submitGraph(ctx context.Context, id flowfabric.FlowID, g driver.
 		m := engine.FlowMember{Node: name, CancelRest: n.CancelRest, NewExecution: engine.NewExecution{ID: id.Member(name), Namespace: "default",
 			Lane: info.Lane, Kind: info.Kind, Policy: info.Policy, Payload: payload}}
 		if n.Need > 0 {
-			m.Policy, m.K = flowfabric.Quorum, n.Need
+			m.Policy, m.K = codes.Quorum, n.Need
 		}
 		if n.Cleanup {
-			m.Policy = flowfabric.AllEnded
+			m.Policy = codes.AllEnded
 		}
 		for _, up := range n.After {
 			m.Edges = append(m.Edges, engine.FlowEdge{From: members[up].ID})

@@ -47,16 +47,16 @@ type Invoice struct {
 // The kinds of work.
 var (
 	Write   = handler.Define[Draft, Article]("write-article", handler.Retry(3, 200*time.Millisecond, time.Second))
-	Release = handler.Define[string, suspend.Answer]("release", handler.NoRetry())
+	Release = handler.Define[string, suspend.Answer]("release", flowfabric.Retries(0))
 	Send    = handler.Define[Invoice, string]("send-invoice", handler.Retry(2, 100*time.Millisecond, time.Second))
 	Resize  = handler.Define[string, string]("resize-image")
 	Fetch   = handler.Define[string, string]("fetch-sources")
 	Check   = handler.Define[string, string]("check-facts")
 	Publish = handler.Define[string, string]("publish")
 	Report  = handler.Define[string, string]("nightly-report")
-	Slow    = handler.Define[int, string]("narrate", handler.NoRetry()) // so many words, one every 40 ms
-	Chat    = handler.Define[string, int]("chat", handler.NoRetry())    // answers messages to the mailbox user until one says bye
-	Never   = handler.Define[string, string]("transcribe-audio")        // no worker serves it
+	Slow    = handler.Define[int, string]("narrate", flowfabric.Retries(0)) // so many words, one every 40 ms
+	Chat    = handler.Define[string, int]("chat", flowfabric.Retries(0))    // answers messages to the mailbox user until one says bye
+	Never   = handler.Define[string, string]("transcribe-audio")            // no worker serves it
 )
 
 // Scene is a store with work, and a worker.

@@ -1,0 +1,48 @@
+// Package fault holds the table of errors: package flowfabric fills it, and internal/denied names what it does not export.
+package fault
+
+// Sentinel is one row of the table: a code as it travels on the wire, its class and what it means. Errors are compared with it.
+type Sentinel struct {
+	Code    string
+	Class   uint8
+	Meaning string
+	Kind    error // the exported error that stands for several codes, this one among them; nil: none does
+}
+
+func (s *Sentinel) Error() string { return s.Code + ": " + s.Meaning }
+
+// Is matches the kind of the error as well.
+func (s *Sentinel) Is(target error) bool {
+	one, ok := target.(only)
+	return ok && string(one) == s.Code || s.Kind != nil && target == s.Kind
+}
+
+// only is matched by one code, while the exported error of that code stands for others, too.
+type only string
+
+func (o only) Error() string { return Named(string(o)).Error() }
+
+// Only is an error to compare with: it matches this code alone.
+func Only(code string) error { return only(Named(code).(*Sentinel).Code) }
+
+var table = map[string]*Sentinel{}
+
+// Define adds a row. It is called while packages are initialised, and for each code once.
+func Define(s *Sentinel) {
+	if table[s.Code] != nil {
+		panic("flowfabric: error " + s.Code + " is defined twice")
+	}
+	table[s.Code] = s
+}
+
+// Of is the row of a code; nil: there is none.
+func Of(code string) *Sentinel { return table[code] }
+
+// Named is the error of a code that the table has.
+func Named(code string) error {
+	s := table[code]
+	if s == nil {
+		panic("flowfabric: no error has the code " + code)
+	}
+	return s
+}
