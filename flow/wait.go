@@ -27,7 +27,7 @@ import (
 // for good with category suspend_refused, as it does for other things that the server refuses. An execution that is in no flow starts one.
 //
 // A set with an [Other] is such a suspension, too. The executions that the handler did not make are looked at in the first run: flowfabric.ErrNotFound
-// or ErrResultPurged for one that does not exist or was purged, ErrInvalidInput for the execution itself and for one that waits for it, ErrLimit for one
+// or ErrResultPurged for one that does not exist or was purged, ErrInvalidInput for the execution itself (code self_referencing_edge) and for one that waits for it (cycle_detected), ErrLimit for one
 // that 1,000 executions wait for. These are permanent failures of a handler that returns them. A longer circle is not seen: give such waits a limit.
 //
 // Options are those of package suspend: Within, OnTimeout, Because (default "waiting_for_children"), ResumeAfter and Asking. With options

@@ -62,8 +62,8 @@ func parseFull(partition uint16, text string) (flowfabric.ExecutionID, error) {
 // CheckAwaited tells of executions of any partition that waiter is about to wait for how they ended, if they have (lua/read/ff_check_awaited.lua); Outcome
 // is empty of one that has not. Each partition is one call, or more.
 //
-// Errors: ErrNotFound and ErrResultPurged with the id of the one that does not exist, ErrInvalidInput for the waiter itself, for one that waits for
-// the waiter, and for a partition that does not exist.
+// Errors: ErrNotFound and ErrResultPurged with the id of the one that does not exist, denied.SelfEdge for the waiter itself, denied.Cycle for one that waits for
+// the waiter, denied.FanIn for one that 1,000 wait for, ErrInvalidInput for a partition that does not exist.
 func (e *Engine) CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID, list []flowfabric.ExecutionID) ([]ChildOutcome, error) {
 	out, by := make([]ChildOutcome, len(list)), map[uint16][]int{}
 	var order []uint16
@@ -107,7 +107,7 @@ func (e *Engine) CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID
 // WaitOthers puts what q.Others has on the list of a wait of a held execution, and has those that have not ended told of it
 // (lua/flow/ff_wait_others.lua). A suspension with [waithook.ChildrenCondition] follows. The call may be repeated.
 //
-// Errors: ErrInvalidInput for the execution itself, ErrLimit for too many or too many bytes of steps, and those of a fence.
+// Errors: denied.SelfEdge, denied.FanIn, denied.StepLimit, and those of a fence.
 func (e *Engine) WaitOthers(ctx context.Context, f flowfabric.Fence, q ChildWait) error {
 	rest, after := q.leftovers()
 	for batch := range slices.Chunk(q.Others, limits.MaxBatch) {

@@ -135,7 +135,7 @@ func TestOutboxIsDelivered(t *testing.T) {
 		}
 		stop()
 		running.Wait()
-		if n := strings.Count(log.String(), "budgets and quotas were not told"); n != 1 || !strings.Contains(log.String(), "told again") {
+		if n := strings.Count(log.String(), "quotas or executions were not told"); n != 1 || !strings.Contains(log.String(), "told again") {
 			t.Errorf("%d complaints: %s", n, log.String())
 		}
 	})
