@@ -101,7 +101,7 @@ var flowMutants = []Mutant{
 	{"resolve: the holder of a cancelled member is not told", "flow.cancel",
 		`  if c.state == 'A1' then session.lost(ctx, c.session, id, c.epoch, 'cancelled') end`, ``, suite("flow")},
 	{"resolve: a parent is woken by one child too few", "flow.child",
-		`  if not now or graph.barred`, `  if graph.barred`, suite("flow")},
+		`  if not now or c.flow and graph.barred`, `  if graph.barred`, suite("flow")},
 	{"resolve: what does not fit into a call is forgotten", "flow.run",
 		`  if #left > 0 then keep(ctx, left) end`, ``, suite("flow")},
 	{"resolve: the backlog counts nothing", "flow/keep",
