@@ -39,7 +39,7 @@ var agentMutants = []Mutant{
 	{"agent: what a stopped tool says goes to the model", "agent.run.ends", `ctx.Err() != nil || `, ``, in("agent", "^TestToolsStoppedByTheirHandler$")},
 	{"agent: permanent errors go to the model", "agent.run.ends", `out.Failure.Permanent || `, ``, in("agent", "^TestErrorsThatEndTheRun$")},
 	{"agent: errors with a category go to the model", "agent.run.ends",
-		`return out.Failure.Category != codes.CategoryHandlerError && `, `return out.Failure.Category == "" && `, in("agent", "^TestErrorsThatEndTheRun$")},
+		`return out.Failure.Category != "handler_error" && `, `return out.Failure.Category == "" && `, in("agent", "^TestErrorsThatEndTheRun$")},
 	{"agent: all calls have one key", "agent.callOf", `[]byte(callSpace(t)+step+"\n"+c.ID+"\n"+string(c.Arguments))`, `[]byte(step[:0])`, in("agent", "^TestCallFrom$")},
 	{"agent: a message that comes during the last answer is left", "agent.run.next",
 		`if err := r.hear(ctx); err != nil || len(r.says) > 0 {`, `if err != nil {`, in("agent", "^TestMessagesWhileItRuns$")},
