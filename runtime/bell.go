@@ -136,8 +136,8 @@ func (d *doorbell) ring(channel, message string) {
 	default:
 		if priority, work := strings.CutPrefix(message, "w"); work {
 			n, _ := strconv.Atoi(priority) // none for work that is not urgent
-			d.metrics.wakeUps.WithLabelValues("work").Inc()
 			d.sched.ringWork(p, time.Now(), n)
+			d.metrics.wakeUps.WithLabelValues("work").Inc()
 		}
 	}
 }
@@ -145,8 +145,8 @@ func (d *doorbell) ring(channel, message string) {
 // told acts on what all workers are told of urgent work.
 func (d *doorbell) told(p *partition, message string) {
 	if m, ok := parseUrgent(message); ok && p != nil {
-		d.metrics.wakeUps.WithLabelValues("urgent").Inc()
 		d.sched.urge(p, m)
+		d.metrics.wakeUps.WithLabelValues("urgent").Inc()
 	}
 }
 

@@ -102,9 +102,15 @@ var questionScenarios = []scenario{
 		_, c := w.holder()
 		large := `{"title":"` + strings.Repeat("x", 8192-12) + `"}`
 		w.unchanged("too large", func() {
-			_, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(questioned(large+" ")))
+			_, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(questioned(strings.Replace(large, "x", "xx", 1))))
 			w.is(err, flowfabric.ErrInvalidInput)
 		})
+		for _, text := range []string{"nan", `"what?"`, "{", "[]", " {}"} {
+			w.unchanged("not a question: "+text, func() {
+				_, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(questioned(text)))
+				w.is(err, flowfabric.ErrInvalidInput)
+			})
+		}
 		w.stopped(c.Fence, awaiting("it"), questioned(large))
 		same(w, "kept", len(w.record(c.Fence.Execution).Question.Title), 8192-12)
 		_, c = w.holder()

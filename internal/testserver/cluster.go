@@ -3,6 +3,8 @@ package testserver
 import (
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -207,6 +209,29 @@ func (s *Server) listed() int {
 	return len(replicas)
 }
 
+// strayed is a replica that is of another shard than its primary by this node's file of nodes: it has not heard of the replica's new shard. A
+// node that is killed then cannot start again, for Valkey calls such a file corrupt. Redis 7.0 writes no shards.
+func (s *Server) strayed() string {
+	text, _ := os.ReadFile(filepath.Join(s.dir, "nodes.conf"))
+	shards, of := map[string]string{}, map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line) // id host:port@bus,host,name=value… flags primary …
+		if len(f) < 8 {
+			continue
+		}
+		if _, rest, found := strings.Cut(f[1], "shard-id="); found {
+			shards[f[0]], _, _ = strings.Cut(rest, ",")
+		}
+		of[f[0]] = f[3]
+	}
+	for id, primary := range of {
+		if shards[primary] != "" && shards[id] != shards[primary] {
+			return id
+		}
+	}
+	return ""
+}
+
 // unsettled says what is missing.
 func (c *Nodes) unsettled() string {
 	first := ""
@@ -219,6 +244,9 @@ func (c *Nodes) unsettled() string {
 			first = v.owners()
 		} else if m := v.owners(); m != first {
 			return fmt.Sprintf("%s sees %q, another %q", s.address, m, first)
+		}
+		if replica := s.strayed(); replica != "" {
+			return fmt.Sprintf("%s counts the replica %s to another shard than its primary", s.address, replica)
 		}
 		info, _ := s.ask("CLUSTER", "INFO")
 		if text, _ := info.(string); !strings.Contains(text, "cluster_state:ok") || !strings.Contains(text, "cluster_slots_ok:16384") {

@@ -26,6 +26,7 @@ function ff_suspend.parse(argv)
   if not suspension.behaviours[q.behaviour] then return nil, 'timeout behaviour' end
   if not q.delay then return nil, 'resume delay: 0..2592000000 ms' end
   if not q.question or #q.question > 8192 then return nil, 'question: at most 8192 bytes' end
+  if q.question ~= '' and not string.find(q.question, '^{.*}$') then return nil, 'question: a JSON object' end
   if not q.count or #argv ~= 16 + 6 * q.count then return nil, 'waitpoints: at most 16' end
   local ids, names = {}, {}
   for n = 1, q.count do
