@@ -27,7 +27,7 @@ var auditScenarios = []scenario{
 		without := w.populate(200 / max(1, w.srv.Share))
 		w.quiet = true
 		without = append(without, w.shapes().without()...)
-		asker := w.gateShapes().worker.session // whose end is known, and who may be looked at earlier
+		asker := w.gateShapes().worker.session                                                                                              // whose end is known, and who may be looked at earlier
 		without = append(without, ":turns:", ":ring:", ":gring:", ":outbox", fmt.Sprintf(":sessions %q", asker), "root quiet", "root told") // the outbox has what the repair sends, and the hint that it has
 		w.quiet = true
 		w.advance(time.Millisecond)
