@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/batches"
 	"github.com/flowfabric/flowfabric-go/benchmarks/gateway"
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
+	"github.com/flowfabric/flowfabric-go/benchmarks/steady"
 	"github.com/flowfabric/flowfabric-go/benchmarks/tenants"
 )
 
@@ -27,6 +28,7 @@ var commands = map[string]func(ctx context.Context, args []string, out, progress
 	"agent":   measureAgents,
 	"scale":   predictScale,
 	"batches": measureBatches,
+	"steady":  loadForHours,
 }
 
 // command parses the flags of a command, whose usage is a line.
@@ -95,6 +97,24 @@ func measureBatches(ctx context.Context, args []string, out, progress io.Writer)
 			o.Rounds, o.Jobs, o.Concurrency, o.Connections, o.Call)
 	}
 	return batches.Run(ctx, o, out)
+}
+
+func loadForHours(ctx context.Context, args []string, out, progress io.Writer) error {
+	var o steady.Options
+	if _, err := command("steady", "[-server redis-server] [-for 6h] [-every 1m] [-rest 100ms] [-keep 30s] [-twins 2]", args, progress, func(f *flag.FlagSet) {
+		f.StringVar(&o.Server, "server", "redis-server", "program to start")
+		f.DurationVar(&o.For, "for", 6*time.Hour, "how long work is submitted")
+		f.DurationVar(&o.Every, "every", time.Minute, "between two samples")
+		f.DurationVar(&o.Rest, "rest", 100*time.Millisecond, "of a producer between two pieces of work")
+		f.DurationVar(&o.Keep, "keep", 30*time.Second, "retention of all work, 1s or more")
+		f.IntVar(&o.Twins, "twins", 2, "producers of each kind of work")
+	}); err != nil {
+		return err
+	}
+	if o.For <= 0 || o.Every <= 0 || o.Rest < 0 || o.Keep < time.Second || o.Twins < 1 {
+		return fmt.Errorf("steady: -for %s, -every %s, -rest %s, -keep %s, -twins %d: want more than nothing, and a retention of at least a second", o.For, o.Every, o.Rest, o.Keep, o.Twins)
+	}
+	return steady.Run(ctx, o, out)
 }
 
 func measureTenants(ctx context.Context, args []string, out, progress io.Writer) error {
