@@ -160,7 +160,7 @@ func (c *call) happenings() error {
 		var err error
 		var cursor []byte
 		if cursor, err = base64.RawURLEncoding.DecodeString(text); err == nil {
-			o.From, err = admin.ParseFeedCursor(string(cursor))
+			o.From = string(cursor)
 		}
 		if err != nil {
 			q.wrong(field, "it is no id of an event")
@@ -195,7 +195,7 @@ func (c *call) happenings() error {
 		}
 		id := ""
 		if time.Since(told) >= time.Second { // it is long, and costs more than the event
-			id, told = base64.RawURLEncoding.EncodeToString([]byte(feed.Cursor().String())), time.Now()
+			id, told = base64.RawURLEncoding.EncodeToString([]byte(feed.Cursor())), time.Now()
 		}
 		if out.emit(id, e.Kind, newHappening(e)) != nil {
 			return nil
