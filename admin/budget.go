@@ -33,30 +33,6 @@ const (
 	spendersRead  = 100
 )
 
-// BudgetInfo is a budget as it was read, with its newest 256 audit entries and last 100 spenders; a list has neither.
-type BudgetInfo struct{ admission.BudgetRecord }
-
-// Headroom is how much of a dimension is left until its hard limit, 0 or more; limited is false when it has none.
-func (b BudgetInfo) Headroom(dimension string) (left int64, limited bool) {
-	hard := b.Limits[dimension].Hard
-	if hard == 0 {
-		return 0, false
-	}
-	return max(0, hard-b.Used[dimension]), true
-}
-
-// Exhausted are the dimensions whose hard limit is reached, sorted: work that has the budget as a gate waits while there are any, unless
-// the budget only warns.
-func (b BudgetInfo) Exhausted() []string {
-	var out []string
-	for _, dim := range slices.Sorted(maps.Keys(b.Limits)) {
-		if left, limited := b.Headroom(dim); limited && left == 0 {
-			out = append(out, dim)
-		}
-	}
-	return out
-}
-
 // PutBudget makes a budget, or changes one. With revision 0 it makes one: one that exists as it is described is no error, so that a
 // program can make what it needs whenever it starts. With the revision that [Admin.GetBudget] told it changes the budget to what b
 // says: what was used stays, and its period goes on unless the interval is another one. Work that waits for it is looked at anew. If the
@@ -122,20 +98,20 @@ func (a *Admin) RemoveBudget(ctx context.Context, name string, by ...flowfabric.
 	return !already && err == nil, about("remove", "budget", name, err)
 }
 
-// GetBudget reads a budget: its settings, what was used in this period, what happened to it, and who used of it last. Errors:
+// GetBudget reads a budget: its settings, what was used in this period, its newest 256 audit entries, and the last 100 that used of it. Errors:
 // flowfabric.ErrNotFound; ErrInvalidInput for a name that none can have.
-func (a *Admin) GetBudget(ctx context.Context, name string) (BudgetInfo, error) {
+func (a *Admin) GetBudget(ctx context.Context, name string) (admission.BudgetRecord, error) {
 	_, err := a.gating(nil, valid.GateName("budget", name))
 	var record admission.BudgetRecord
 	if err == nil {
 		record, err = a.store.ReadBudget(ctx, name, spendersRead, auditEntries)
 	}
-	return BudgetInfo{record}, about("get", "budget", name, err)
+	return record, about("get", "budget", name, err)
 }
 
-// Budgets lists all budgets by name, as they are. Those that could not be read are left out, and the error joins why. Errors:
+// Budgets lists all budgets by name, as they are, without audit entries and spenders. Those that could not be read are left out, and the error joins why. Errors:
 // flowfabric.ErrTransport; client.ErrClosed.
-func (a *Admin) Budgets(ctx context.Context) ([]BudgetInfo, error) {
+func (a *Admin) Budgets(ctx context.Context) ([]admission.BudgetRecord, error) {
 	if a.closed() {
 		return nil, fmt.Errorf("list budgets: %w", client.ErrClosed)
 	}
@@ -143,9 +119,9 @@ func (a *Admin) Budgets(ctx context.Context) ([]BudgetInfo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list budgets: %w", err)
 	}
-	return readAll(names, func(name string) (BudgetInfo, error) {
+	return readAll(names, func(name string) (admission.BudgetRecord, error) {
 		record, err := a.store.ReadBudget(ctx, name, 0, 0)
-		return BudgetInfo{record}, about("list", "budget", name, err)
+		return record, about("list", "budget", name, err)
 	}, denied.NoBudget)
 }
 

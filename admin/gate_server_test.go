@@ -154,7 +154,7 @@ func TestBudgetPeriods(t *testing.T) {
 	b.Reset = time.Minute
 	no(t, admin.New(k.c).PutBudget(k.ctx, b, 0))
 	begun := k.now
-	look := func(at time.Duration) admin.BudgetInfo {
+	look := func(at time.Duration) admission.BudgetRecord {
 		t.Helper()
 		k.server.SetTime(begun.Add(at))
 		info, err := admin.New(k.c).GetBudget(k.ctx, "hourly")

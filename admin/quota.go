@@ -23,14 +23,6 @@ const (
 	holdsRead = 1000
 )
 
-// QuotaInfo is a quota as it was read, with its newest 256 audit entries and up to 1,000 holds; a list has neither.
-type QuotaInfo struct{ admission.QuotaRecord }
-
-// Free is how many slots are free; limited is false when the quota has no cap.
-func (q QuotaInfo) Free() (slots int, limited bool) {
-	return max(0, q.Cap-q.Held), q.Cap > 0
-}
-
 // PutQuota makes a quota, or changes one. With revision 0 it makes one: one that exists as it is described is no error. With the revision
 // that [Admin.GetQuota] told it changes the quota to what q says: what it admitted keeps its slots, also those above a lower cap. Work
 // that waits for it is looked at anew. If the quota is as q says already, a stale revision is no error: the call may be repeated.
@@ -82,20 +74,20 @@ func (a *Admin) RemoveQuota(ctx context.Context, name string, by ...flowfabric.B
 	return !already && err == nil, about("remove", "quota", name, err)
 }
 
-// GetQuota reads a quota: its settings, what started in its window, who holds its slots, and what happened to it. Errors:
+// GetQuota reads a quota: its settings, what started in its window, who holds its slots (up to 1,000), and its newest 256 audit entries. Errors:
 // flowfabric.ErrNotFound; ErrInvalidInput for a name that none can have.
-func (a *Admin) GetQuota(ctx context.Context, name string) (QuotaInfo, error) {
+func (a *Admin) GetQuota(ctx context.Context, name string) (admission.QuotaRecord, error) {
 	_, err := a.gating(nil, valid.GateName("quota", name))
 	var record admission.QuotaRecord
 	if err == nil {
 		record, err = a.store.ReadQuota(ctx, name, holdsRead, auditEntries)
 	}
-	return QuotaInfo{record}, about("get", "quota", name, err)
+	return record, about("get", "quota", name, err)
 }
 
-// GetLimit reads what a limit of a key counts now: what started in its window, who holds its slots, and how many queues wait. A key that
+// GetLimit reads what a limit of a key counts now: what started in its window, who holds its slots (up to 1,000), and how many queues wait. A key that
 // nobody uses has none of it. Errors: flowfabric.ErrInvalidInput as [flowfabric.LimitKey] says.
-func (a *Admin) GetLimit(ctx context.Context, key string, limit flowfabric.Limit) (QuotaInfo, error) {
+func (a *Admin) GetLimit(ctx context.Context, key string, limit flowfabric.Limit) (admission.QuotaRecord, error) {
 	var said option.Values
 	option.Apply(&said, flowfabric.LimitKey(key, limit))
 	gates, err := valid.Gates(engine.ReplaceGates(nil, &said))
@@ -104,12 +96,12 @@ func (a *Admin) GetLimit(ctx context.Context, key string, limit flowfabric.Limit
 	if err == nil {
 		record, err = a.store.ReadQuota(ctx, gates[0].Name(), holdsRead, 0)
 	}
-	return QuotaInfo{record}, about("get", "limit", key, err)
+	return record, about("get", "limit", key, err)
 }
 
-// Quotas lists all quotas by name, as they are. Those that could not be read are left out, and the error joins why. Errors:
+// Quotas lists all quotas by name, as they are, without audit entries and holds. Those that could not be read are left out, and the error joins why. Errors:
 // flowfabric.ErrTransport; client.ErrClosed.
-func (a *Admin) Quotas(ctx context.Context) ([]QuotaInfo, error) {
+func (a *Admin) Quotas(ctx context.Context) ([]admission.QuotaRecord, error) {
 	if a.closed() {
 		return nil, fmt.Errorf("list quotas: %w", client.ErrClosed)
 	}
@@ -117,8 +109,8 @@ func (a *Admin) Quotas(ctx context.Context) ([]QuotaInfo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list quotas: %w", err)
 	}
-	return readAll(names, func(name string) (QuotaInfo, error) {
+	return readAll(names, func(name string) (admission.QuotaRecord, error) {
 		record, err := a.store.ReadQuota(ctx, name, 0, 0)
-		return QuotaInfo{record}, about("list", "quota", name, err)
+		return record, about("list", "quota", name, err)
 	}, denied.NoQuota)
 }

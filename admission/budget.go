@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -42,7 +44,7 @@ const (
 	HardBlock HardAction = "block"
 )
 
-// BudgetRecord is the state of a budget.
+// BudgetRecord is the state of a budget, as it was read.
 type BudgetRecord struct {
 	Budget
 	Revision     uint64
@@ -61,6 +63,27 @@ type BudgetRecord struct {
 	Waiting      int          // routes of partitions that wait for it
 	Audit        []AuditEntry // newest first
 	Spenders     []Spender    // newest first
+}
+
+// Headroom is how much of a dimension is left until its hard limit, 0 or more; limited is false when it has none.
+func (b BudgetRecord) Headroom(dimension string) (left int64, limited bool) {
+	hard := b.Limits[dimension].Hard
+	if hard == 0 {
+		return 0, false
+	}
+	return max(0, hard-b.Used[dimension]), true
+}
+
+// Exhausted are the dimensions whose hard limit is reached, sorted: work that has the budget as a gate waits while there are any, unless
+// the budget only warns.
+func (b BudgetRecord) Exhausted() []string {
+	var out []string
+	for _, dim := range slices.Sorted(maps.Keys(b.Limits)) {
+		if left, limited := b.Headroom(dim); limited && left == 0 {
+			out = append(out, dim)
+		}
+	}
+	return out
 }
 
 // Spender is an execution that reported usage. Its numbers are of the period in which it reported last.

@@ -15,7 +15,7 @@ type Quota struct {
 	Jitter time.Duration // added at random to the time of the next try, 0..60 s; a tenth of the window, up to 1 s, is always added
 }
 
-// QuotaRecord is the state of a quota.
+// QuotaRecord is the state of a quota, as it was read.
 type QuotaRecord struct {
 	Quota
 	Revision  uint64
@@ -28,4 +28,9 @@ type QuotaRecord struct {
 	ForRate   int // … for the window
 	Audit     []AuditEntry
 	Holds     []string // "<partition>.<execution>:<epoch>", those first that become suspect first
+}
+
+// Free is how many slots are free; limited is false when the quota has no cap.
+func (q QuotaRecord) Free() (slots int, limited bool) {
+	return max(0, q.Cap-q.Held), q.Cap > 0
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 )
 
@@ -64,7 +63,7 @@ type spender struct {
 	Used      map[string]int64 `json:"used"`
 }
 
-func newBudget(b admin.BudgetInfo) budget {
+func newBudget(b admission.BudgetRecord) budget {
 	out := budget{Name: b.Name, Revision: b.Revision, Used: b.Used, Exhausted: b.Exhausted(), Period: b.Period, PeriodBegan: utc(b.PeriodBegan), NextReset: utc(b.NextReset), Waiting: b.Waiting,
 		budgetSettings: budgetSettings{Scope: b.Scope, Warn: b.Warn, OnHard: string(b.OnHard), WarnSoft: b.WarnSoft, ResetMs: b.Reset.Milliseconds(), Strict: b.StrictDimensions, Refund: b.Refund,
 			Limits: map[string]bounds{}}, Events: gateEvents(b.Audit)}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 )
 
@@ -38,7 +37,7 @@ type quota struct {
 	Events   []gateEvent `json:"events,omitempty" jsonschema:"what happened to it, the newest first; not in lists"`
 }
 
-func newQuota(q admin.QuotaInfo) quota {
+func newQuota(q admission.QuotaRecord) quota {
 	return quota{Name: q.Name, Revision: q.Revision, Started: q.Started, Held: q.Held, Waiting: q.ForSlots + q.ForRate, Holds: q.Holds, Events: gateEvents(q.Audit),
 		quotaSettings: quotaSettings{Scope: q.Scope, Rate: q.Rate, WindowMs: q.Window.Milliseconds(), Cap: q.Cap, JitterMs: q.Jitter.Milliseconds()}}
 }

@@ -71,7 +71,7 @@ type dimension struct {
 	Headroom *int64 `json:"headroom,omitempty"` // until the hard limit
 }
 
-// budget is a admin.BudgetInfo for --json.
+// budget is an admission.BudgetRecord for --json.
 type budget struct {
 	Name             string               `json:"name"`
 	Scope            string               `json:"scope,omitempty"`
@@ -109,7 +109,7 @@ type spender struct {
 	Used      map[string]int64 `json:"used"`
 }
 
-func newBudget(b admin.BudgetInfo) budget {
+func newBudget(b admission.BudgetRecord) budget {
 	v := budget{Name: b.Name, Scope: b.Scope, Mode: "strict", OnHard: b.OnHard, OnSoft: "allow", StrictDimensions: b.StrictDimensions, Refund: b.Refund,
 		Dimensions: map[string]dimension{}, Exhausted: b.Exhausted(), Reset: b.Reset.Milliseconds(), Period: b.Period, PeriodBegan: utc(b.PeriodBegan),
 		NextReset: utc(b.NextReset), Missed: b.Missed, HardBreaches: b.HardBreaches, SoftBreaches: b.SoftBreaches, LastBreach: utc(b.LastBreach),

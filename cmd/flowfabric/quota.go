@@ -32,7 +32,7 @@ quota as a gate (submit --quota, gate attach) waits while it is full. Alone it d
 	return cmd
 }
 
-// quota is a admin.QuotaInfo for --json.
+// quota is an admission.QuotaRecord for --json.
 type quota struct {
 	Name      string        `json:"name"`
 	Scope     string        `json:"scope,omitempty"`
@@ -73,7 +73,7 @@ func holdsOf(texts []string) []hold {
 	return out
 }
 
-func newQuota(q admin.QuotaInfo) quota {
+func newQuota(q admission.QuotaRecord) quota {
 	v := quota{Name: q.Name, Scope: q.Scope, Rate: q.Rate, Window: q.Window.Milliseconds(), Cap: q.Cap, Jitter: q.Jitter.Milliseconds(),
 		Started: q.Started, Held: q.Held, Suspect: q.Suspect, ForSlots: q.ForSlots, ForRate: q.ForRate, Revision: q.Revision,
 		CreatedAt: utc(q.CreatedAt), By: q.ChangedBy, Holds: holdsOf(q.Holds), AuditLog: auditLog(q.Audit)}
