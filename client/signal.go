@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,8 +35,8 @@ const (
 	defaultSourceType = "client"
 )
 
-// SignalOption changes a [Client.Signal] or a [Client.Approve]: flowfabric.IdempotencyKey, [SignalName], [SignalSource], [SignalCategory],
-// [SignalCorrelation], [SignalSentAt], [SignalRemembered].
+// SignalOption changes a [Client.Signal] or a [Client.Approve]: flowfabric.IdempotencyKey, [SignalName], [SignalSource],
+// [SignalDetails].
 type SignalOption interface {
 	ApproveOption
 	SignalOption()
@@ -45,7 +46,7 @@ type SignalOption interface {
 type ApproveOption interface{ ApproveOption() }
 
 // signalFunc is an option of this package.
-type signalFunc func(*suspend.SentSignal)
+type signalFunc func(*suspend.SentSignal) error
 
 func (signalFunc) SignalOption()  {}
 func (signalFunc) ApproveOption() {}
@@ -53,34 +54,35 @@ func (signalFunc) ApproveOption() {}
 // SignalName is what conditions tell signals apart by: 1..128 bytes, not beginning with "__". Default "signal", and for a
 // suspend.Answer its choice.
 func SignalName(name string) SignalOption {
-	return signalFunc(func(s *suspend.SentSignal) { s.Name = name })
+	return signalFunc(func(s *suspend.SentSignal) error { s.Name = name; return nil })
 }
 
 // SignalSource says what kind of sender this is (≤ 64 bytes, for example webhook or person) and who (≤ 256 bytes). Default
 // "client" and Config.Creator. Approve ignores it: there the source is an operator, named by flowfabric.By.
 func SignalSource(kind, who string) SignalOption {
-	return signalFunc(func(s *suspend.SentSignal) { s.SourceType, s.Source = kind, who })
+	return signalFunc(func(s *suspend.SentSignal) error { s.SourceType, s.Source = kind, who; return nil })
 }
 
-// SignalCategory is a word for readers of the log, ≤ 64 bytes. Default none.
-func SignalCategory(category string) SignalOption {
-	return signalFunc(func(s *suspend.SentSignal) { s.Category = category })
-}
-
-// SignalCorrelation is an id that the sender's own system knows the signal by, ≤ 256 bytes. Default none.
-func SignalCorrelation(id string) SignalOption {
-	return signalFunc(func(s *suspend.SentSignal) { s.Correlation = id })
-}
-
-// SignalSentAt is when the sender's clock says it was sent; it decides nothing. Default none.
-func SignalSentAt(t time.Time) SignalOption {
-	return signalFunc(func(s *suspend.SentSignal) { s.CreatedAt = t })
-}
-
-// SignalRemembered is how long after its delivery the flowfabric.IdempotencyKey is known, up to 7 days. Default 24 h. While the waitpoint is
-// open it is known in any case.
-func SignalRemembered(d time.Duration) SignalOption {
-	return signalFunc(func(s *suspend.SentSignal) { s.DedupTTL = d })
+// SignalDetails says what is rarely said of a signal, with four fields of d; every other field must be zero.
+//
+//   - Category is a word for readers of the log, ≤ 64 bytes. Default none.
+//   - Correlation is an id that the sender's own system knows the signal by, ≤ 256 bytes. Default none.
+//   - CreatedAt is when the sender's clock says it was sent; it decides nothing. Default none.
+//   - DedupTTL is how long after its delivery the flowfabric.IdempotencyKey is known, up to 7 days. Default 24 h. While the waitpoint is
+//     open it is known in any case.
+//
+// The call fails with flowfabric.ErrInvalidInput for a value out of bounds and for another field: name, source and key have options of their
+// own. Of several the last counts, with its zero values.
+func SignalDetails(d suspend.SentSignal) SignalOption {
+	return signalFunc(func(s *suspend.SentSignal) error {
+		s.Category, s.Correlation, s.CreatedAt, s.DedupTTL = d.Category, d.Correlation, d.CreatedAt, d.DedupTTL
+		rest := d
+		rest.Category, rest.Correlation, rest.CreatedAt, rest.DedupTTL = "", "", time.Time{}, 0
+		if !reflect.ValueOf(rest).IsZero() {
+			return fmt.Errorf("%w: SignalDetails takes Category, Correlation, CreatedAt and DedupTTL only", flowfabric.ErrInvalidInput)
+		}
+		return nil
+	})
 }
 
 // Signal answers a waitpoint: it brings payload to whoever waits on it. token is what suspend.Pending gave, or
@@ -208,7 +210,9 @@ func newSignal[Option any](c *Client, payload any, opts []Option) (suspend.SentS
 	var said option.Values
 	for i, o := range opts {
 		if own, ok := any(o).(signalFunc); ok {
-			own(&s)
+			if err := own(&s); err != nil {
+				return s, err
+			}
 		} else if err := say(&said, i, o); err != nil {
 			return s, err
 		}

@@ -78,8 +78,8 @@ func TestSignalsCarryWhatWasSaid(t *testing.T) {
 	chosen.Name = "go" // as the page names it
 	full := suspend.SentSignal{Name: "go", Category: "votes", SourceType: "person", Source: "anna", Correlation: "c-1", IdempotencyKey: "k", DedupTTL: time.Hour,
 		CreatedAt: now, Encoding: "json", Payload: []byte("true")}
-	options := []SignalOption{SignalName("go"), SignalCategory("votes"), SignalSource("person", "anna"), SignalCorrelation("c-1"), flowfabric.IdempotencyKey("k"),
-		SignalRemembered(time.Hour), SignalSentAt(now)}
+	options := []SignalOption{SignalName("go"), SignalSource("person", "anna"), flowfabric.IdempotencyKey("k"),
+		SignalDetails(suspend.SentSignal{Category: "votes", Correlation: "c-1", DedupTTL: time.Hour, CreatedAt: now})}
 	operator := full
 	operator.SourceType, operator.Source = "operator", "otto"
 	for what, x := range map[string]struct {
@@ -149,7 +149,8 @@ func TestSignalsRefusedBeforeAnyCall(t *testing.T) {
 		"source type":         {signal(nil, SignalSource(strings.Repeat("x", 65), "")), flowfabric.ErrInvalidInput, "signal source type has 65 bytes, want at most 64"},
 		"empty key":           {signal(nil, flowfabric.IdempotencyKey("")), flowfabric.ErrInvalidInput, "the idempotency key is empty, want 1..256 bytes"},
 		"long key":            {signal(nil, flowfabric.IdempotencyKey(strings.Repeat("x", 257))), flowfabric.ErrInvalidInput, "idempotency key has 257 bytes"},
-		"remembered too long": {signal(nil, SignalRemembered(8*24*time.Hour)), flowfabric.ErrInvalidInput, "want up to 168h0m0s"},
+		"remembered too long": {signal(nil, SignalDetails(suspend.SentSignal{DedupTTL: 8 * 24 * time.Hour})), flowfabric.ErrInvalidInput, "want up to 168h0m0s"},
+		"another detail":      {signal(nil, SignalDetails(suspend.SentSignal{Category: "votes", Name: "go"})), flowfabric.ErrInvalidInput, "SignalDetails takes"},
 		"no JSON":             {signal(make(chan int)), flowfabric.ErrInvalidInput, "does not encode as JSON"},
 		"raw but no JSON":     {signal(json.RawMessage("{")), flowfabric.ErrInvalidInput, "json.RawMessage that is not JSON"},
 		"64 KiB and one":      {signal(make([]byte, limits.MaxSignal+1)), flowfabric.ErrPayloadTooLarge, "a signal of 65537 bytes, want at most 65536"},

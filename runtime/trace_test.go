@@ -173,7 +173,7 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 		}
 
 		w.reach(x.ID(), states.AwaitingSignal)
-		if _, err := c.Approve(w.ctx, x.ID(), "go", "on", flowfabric.By("anna"), client.SignalCorrelation("ticket-7")); err != nil {
+		if _, err := c.Approve(w.ctx, x.ID(), "go", "on", flowfabric.By("anna"), client.SignalDetails(suspend.SentSignal{Correlation: "ticket-7"})); err != nil {
 			t.Fatal(err)
 		}
 		approved := r.named(w, "approve", 0)

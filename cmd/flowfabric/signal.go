@@ -39,13 +39,11 @@ func (f *answerFlags) add(cmd *cobra.Command) {
 
 // answer makes payload and options; given tells whether a flag was set.
 func (f *answerFlags) answer(a *app, by string, given func(flag string) bool) (payload any, opts []client.SignalOption, err error) {
-	for _, o := range []struct {
-		value string
-		make  func(string) client.SignalOption
-	}{{f.name, client.SignalName}, {f.category, client.SignalCategory}, {f.correlation, client.SignalCorrelation}} {
-		if o.value != "" {
-			opts = append(opts, o.make(o.value))
-		}
+	if f.name != "" {
+		opts = append(opts, client.SignalName(f.name))
+	}
+	if f.category != "" || f.correlation != "" {
+		opts = append(opts, client.SignalDetails(suspend.SentSignal{Category: f.category, Correlation: f.correlation}))
 	}
 	if f.key != "" {
 		opts = append(opts, flowfabric.IdempotencyKey(f.key))
