@@ -183,7 +183,7 @@ func wait(ctx context.Context, t Task, name string, cond Condition, o options) (
 
 // late is the error of a wait that a timeout ended.
 func late(name string, r Result) error {
-	if r.Cause == CauseTimeout {
+	if r.Cause == waithook.CauseTimeout {
 		return fmt.Errorf("wait %s: %w", name, flowfabric.ErrWaitTimeout)
 	}
 	return nil

@@ -62,7 +62,7 @@ func receive(ctx context.Context, t Task, mailbox string, o options) (Message, e
 		return Message{}, err
 	}
 	why := ""
-	if answer != nil && (answer.Cause == CauseTimeout || answer.Cause == CauseOperator) {
+	if answer != nil && (answer.Cause == waithook.CauseTimeout || answer.Cause == waithook.CauseOperator) {
 		why = answer.Cause
 	}
 	messages, why, err := p.Take(ctx, name, mailbox, 1, why)
@@ -71,9 +71,9 @@ func receive(ctx context.Context, t Task, mailbox string, o options) (Message, e
 		return Message{}, err
 	case len(messages) > 0:
 		return messages[0], nil
-	case why == CauseTimeout:
+	case why == waithook.CauseTimeout:
 		return Message{}, flowfabric.ErrWaitTimeout
-	case why == CauseOperator && answer != nil:
+	case why == waithook.CauseOperator && answer != nil:
 		return Message{}, fmt.Errorf("%w%s", flowfabric.ErrNoSignal, who(*answer))
 	case why != "":
 		return Message{}, flowfabric.ErrNoSignal
