@@ -40,7 +40,7 @@ func Receive[T any](ctx context.Context, t Task, mailbox string, opts ...Option)
 	if err != nil {
 		return none, err
 	}
-	value, err := DecodeMessage[T](m)
+	value, err := Decode[T](m)
 	if err != nil {
 		return none, fmt.Errorf("receive from %s: %w", mailbox, err)
 	}
@@ -136,9 +136,4 @@ func CheckMailbox(name string) error {
 		}
 	}
 	return nil
-}
-
-// DecodeMessage reads a message's payload, as [Decode] reads that of a signal.
-func DecodeMessage[T any](m Message) (T, error) {
-	return Decode[T](StoredSignal{Name: m.Mailbox, Encoding: m.Encoding, Payload: m.Payload})
 }
