@@ -171,6 +171,10 @@ func (c *call) happenings() error {
 		return err
 	}
 	feed, err := c.h.admin.Subscribe(c.ctx(), o)
+	if o.From != "" && errors.Is(err, flowfabric.ErrInvalidInput) {
+		q.wrong(field, "%v", err)
+		return q.err
+	}
 	if err != nil {
 		return err
 	}
