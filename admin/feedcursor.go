@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// feedCursor is a place in the feeds of all partitions, which [Subscription.Cursor] writes as text. The zero value is no place.
+// feedCursor is a place in the feeds of all partitions. Users see its text form, which [parseFeedCursor] reads back. The zero value is no place.
 type feedCursor struct{ at []feedPlace }
 
 // feedPlace is the last entry that was consumed of one partition: the zero place is before the first that ever was. Without an id,
@@ -38,7 +38,7 @@ func (c feedCursor) String() string {
 	return b.String()
 }
 
-// parseFeedCursor reads what String wrote; anything else is flowfabric.ErrInvalidInput.
+// parseFeedCursor reads what [feedCursor.String] wrote; anything else is flowfabric.ErrInvalidInput.
 func parseFeedCursor(text string) (feedCursor, error) {
 	if text == "" {
 		return feedCursor{}, nil

@@ -76,7 +76,7 @@ type SubscribeOptions struct {
 	Namespace, Lane, Kind string
 	Tags                  map[string]string
 
-	From   string // go on after this place, which [Subscription.Cursor] told; "" is now
+	From   string // go on after this, which Subscription.Cursor gave; empty is now
 	Oldest bool   // without From: begin with the oldest event that is kept
 
 	// Keep is for how long recording goes on when nobody follows: 1 min..7 days, default 24 h. A subscriber that comes back
@@ -102,7 +102,7 @@ type Subscription struct {
 // where the options say. Events that happened while nobody had asked for their kind are not there. Recording costs a call that
 // has such an event one append (about a tenth of what the call costs), and memory of about 100 bytes an event.
 //
-// Errors: flowfabric.ErrInvalidInput for Keep, Length, and a From that is no cursor or one of another store; ErrTransport and others when a partition
+// Errors: flowfabric.ErrInvalidInput for Keep, Length or a cursor of another store; ErrTransport and others when a partition
 // cannot be told. The call may be repeated.
 func (a *Admin) Subscribe(ctx context.Context, o SubscribeOptions) (*Subscription, error) {
 	if a.closed() {
@@ -116,17 +116,14 @@ func (a *Admin) Subscribe(ctx context.Context, o SubscribeOptions) (*Subscriptio
 		return nil, fmt.Errorf("subscribe: %w: Keep is %s, want %s..%s", flowfabric.ErrInvalidInput, o.Keep, engine.MinFeedKeep, engine.MaxFeedKeep)
 	}
 	n := int(a.store.Partitions())
-	if err := o.validate(); err != nil {
-		return nil, fmt.Errorf("subscribe: %w", err)
-	}
 	from, err := parseFeedCursor(o.From)
-	if err != nil {
+	if err = errors.Join(err, o.validate()); err != nil {
 		return nil, fmt.Errorf("subscribe: %w", err)
 	}
 	s := &Subscription{admin: a, wish: wish, of: o, cursor: from}
 	var unnumbered []int
 	switch {
-	case len(from.at) == 0:
+	case o.From == "":
 		if s.cursor.at, unnumbered, err = s.begin(ctx, n, o.Oldest); err != nil {
 			return nil, fmt.Errorf("subscribe: %w", err)
 		}
@@ -206,10 +203,10 @@ func (s *Subscription) record(ctx context.Context) ([]engine.FeedState, error) {
 	return states, nil
 }
 
-// Cursor is the place after the last event that was consumed, as a text of about 25 bytes a partition: a subscription that starts From
-// it goes on there, also in another process. It is not to be taken apart. An event
+// Cursor is the place after the last event that was consumed: a subscription that starts From it goes on there. An event
 // counts as consumed when the loop asks for the next one, together with all events of the same call; so after a crash a few come
-// twice, and none is left out. It may be called from any goroutine.
+// twice, and none is left out. It is printable ASCII, about 25 bytes for each partition, to be stored and given back as it is. It may be
+// called from any goroutine.
 func (s *Subscription) Cursor() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -237,7 +237,7 @@ func TestSubscribeGapAtTheBeginning(t *testing.T) {
 		spread(t, ctx, c)
 		late := subscribed(admin.SubscribeOptions{Oldest: true})
 		for what, s := range map[string]*admin.Subscription{"early": early, "now": now, "oldest": oldest, "late": late} {
-			s := subscribed(admin.SubscribeOptions{From: s.Cursor()}) // places without an entry are in it, too
+			s := subscribed(admin.SubscribeOptions{From: s.Cursor()}) // places without an entry are stored, too
 			gaps, seen := 0, map[uint16]bool{}
 			for event, err := range s.Events(ctx) {
 				if errors.Is(err, flowfabric.ErrFeedGap) {
@@ -272,10 +272,15 @@ func TestSubscribeRefuses(t *testing.T) {
 	ctx, c, _ := open(t)
 	for what, o := range map[string]admin.SubscribeOptions{
 		"keep too short": {Keep: time.Second}, "keep too long": {Keep: 8 * 24 * time.Hour},
-		"length": {Length: 999}, "a cursor over two partitions": {From: "f1 1-1.1 "}, "no cursor": {From: "f2 1-1.1"},
+		"length": {Length: 999}, "a cursor over two partitions": {From: "f1 1-1.1 "},
 	} {
 		if _, err := admin.New(c).Subscribe(ctx, o); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, text := range []string{"f2 1-1.1", "f1", "1-1.1", "f1 1-1", "f1 x", "f1 1-1.-1", "f1 1-1.1x", "t1 1-1.1"} {
+		if _, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{From: text}); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 	c.Close()
