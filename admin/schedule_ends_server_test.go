@@ -282,7 +282,7 @@ func TestDeclarationsAreRefusedBeforeAnyCall(t *testing.T) {
 	a := client.Schedule("a", hourly, write, draft{Topic: "a"})
 	for want, all := range map[string][]client.ScheduleDeclaration{
 		"twice":            {a, a},
-		"IfRevision":       {client.Schedule("a", hourly, write, draft{}, client.IfRevision(0))},
+		"IfNew":            {client.Schedule("a", hourly, write, draft{}, client.IfNew())},
 		"empty":            {a, client.Schedule("b", schedule.Spec{}, write, draft{})},
 		"made by Schedule": {{}},
 		"schedule name":    {client.Schedule("{}", hourly, write, draft{})},

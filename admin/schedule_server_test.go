@@ -107,7 +107,7 @@ func TestScheduleSubmits(t *testing.T) {
 	k := newCalendar(t)
 	work := handler.Define[draft, verdict]("write-article", handler.Retry(2, time.Second, time.Minute), flowfabric.Deadline(time.Hour), flowfabric.Lane("night"))
 	set, err := client.Schedule("report", daily, work, draft{Topic: "tides"}, flowfabric.Priority(7), flowfabric.Tags(map[string]string{"team.name": "sea"}),
-		flowfabric.Capabilities("gpu"), client.IfRevision(0)).Put(k.ctx, k.c)
+		flowfabric.Capabilities("gpu"), client.IfNew()).Put(k.ctx, k.c)
 	k.no(err)
 	if want := time.Date(2026, 5, 1, 7, 0, 0, 0, time.UTC); set.Already || !set.Next.Equal(want) {
 		t.Fatalf("%+v", set)
@@ -199,7 +199,7 @@ func TestScheduleChanges(t *testing.T) {
 	if _, err = client.Schedule("report", hourly, write, draft{Topic: "z"}, client.IfRevision(first.Revision)).Put(k.ctx, k.c); !errors.Is(err, denied.ScheduleChanged) {
 		t.Errorf("an old revision: %v", err)
 	}
-	if _, err = client.Schedule("report", hourly, write, draft{Topic: "z"}, client.IfRevision(0)).Put(k.ctx, k.c); !errors.Is(err, denied.ScheduleChanged) {
+	if _, err = client.Schedule("report", hourly, write, draft{Topic: "z"}, client.IfNew()).Put(k.ctx, k.c); !errors.Is(err, denied.ScheduleChanged) {
 		t.Errorf("not new: %v", err)
 	}
 	if _, err = admin.New(k.c).RemoveSchedule(k.ctx, "report", new(first.Revision)); !errors.Is(err, denied.ScheduleChanged) {

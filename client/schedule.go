@@ -54,7 +54,7 @@ type ScheduleOption interface{ ScheduleOption() }
 // Quotas, LimitKey, Namespace and Creator.
 type ScheduleFlowOption interface{ ScheduleFlowOption() }
 
-// SchedulingOption says when a schedule fires, whatever it submits: [CatchUp], [Overlap], [Until], [MaxRuns], [Jitter], [FirstRunNow]
+// SchedulingOption says when a schedule fires, whatever it submits: [CatchUp], [Overlap], [Until], [MaxRuns], [Jitter], [FirstRunNow], [IfNew]
 // and [IfRevision].
 type SchedulingOption interface {
 	ScheduleOption
@@ -67,11 +67,14 @@ type schedulingFunc func(*scheduling)
 func (schedulingFunc) ScheduleOption()     {}
 func (schedulingFunc) ScheduleFlowOption() {}
 
-// IfRevision changes the schedule only if it has this revision, which [ScheduleSet] tells; 0 creates it only if there is none of that name.
-// Otherwise flowfabric.ErrConflict, unless the one there is the same.
+// IfRevision changes the schedule only if it has this revision; otherwise flowfabric.ErrConflict.
 func IfRevision(n uint64) SchedulingOption {
 	return schedulingFunc(func(s *scheduling) { s.expected = &n })
 }
+
+// IfNew creates the schedule only if there is none of that name; otherwise flowfabric.ErrConflict, unless the one
+// there is the same.
+func IfNew() SchedulingOption { return IfRevision(0) }
 
 // CatchUp says what happens to instants that nobody fired in time. Default schedule.CatchUpLast.
 func CatchUp(policy schedule.CatchUp) SchedulingOption {
@@ -128,7 +131,7 @@ func (d ScheduleDeclaration) checked(c *Client) (*scheduling, error) {
 // Put makes the schedule of that name what the declaration says. It may be repeated.
 //
 // Errors before any I/O: those of [Submit], and ErrInvalidInput for spec, name and options; for a flow those of flow.Flow.Err, ErrInvalidInput
-// for what [ScheduleFlow] says, and ErrPayloadTooLarge. From the server: ErrNotFound; ErrConflict with [IfRevision];
+// for what [ScheduleFlow] says, and ErrPayloadTooLarge. From the server: ErrNotFound; ErrConflict with [IfNew] or [IfRevision];
 // ErrOutOfMemory, ErrTransport. [ErrClosed].
 func (d ScheduleDeclaration) Put(ctx context.Context, c *Client) (ScheduleSet, error) {
 	if c.closed.Load() {

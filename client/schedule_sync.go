@@ -51,7 +51,7 @@ func (e *ScheduleOwnerError) Error() string {
 // may be called again.
 //
 // Errors before any I/O: those of [ScheduleDeclaration.Put] for all declarations at once, with their names; ErrInvalidInput for an owner out of bounds, for a name that
-// is declared twice, and for [IfRevision]. Then [*ScheduleOwnerError] for each schedule of another owner, before anything is changed. From
+// is declared twice, and for [IfNew] and [IfRevision]. Then [*ScheduleOwnerError] for each schedule of another owner, before anything is changed. From
 // the server: those of [ScheduleDeclaration.Put], and ErrPartitionFrozen.
 func (c *Client) SyncSchedules(ctx context.Context, owner string, schedules ...ScheduleDeclaration) (ScheduleSync, error) {
 	fail := func(err error) (ScheduleSync, error) {
@@ -100,7 +100,7 @@ func (c *Client) declared(owner string, schedules []ScheduleDeclaration) (map[st
 			continue
 		}
 		if s.expected != nil {
-			refuse(fmt.Errorf("%w: IfRevision goes with Put", flowfabric.ErrInvalidInput))
+			refuse(fmt.Errorf("%w: IfNew and IfRevision go with Schedule", flowfabric.ErrInvalidInput))
 		}
 		if wanted[d.name] != nil {
 			refuse(fmt.Errorf("%w: it is declared twice", flowfabric.ErrInvalidInput))
