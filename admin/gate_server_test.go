@@ -320,7 +320,7 @@ func TestExplicitGates(t *testing.T) {
 			_, one := client.Submit(ctx, c, costly, draft{Topic: "x"})
 			_, many := client.SubmitMany(ctx, c, write, []draft{{Topic: "x"}}, flowfabric.Quotas("gpu"))
 			_, graph := client.SubmitFlow(ctx, c, node(), flowfabric.IdempotencyKey("k"), flowfabric.Budgets("acme"))
-			_, planned := client.Schedule("nightly", schedule.Cron("@daily", ""), costly, draft{Topic: "x"}).Put(ctx, c)
+			_, planned := client.Schedule(ctx, c, "nightly", schedule.Cron("@daily", ""), costly, draft{Topic: "x"})
 			return map[string]error{"submit": one, "submit many": many, "flow": graph, "schedule": planned}
 		}
 		for what, err := range attempt() {
@@ -542,7 +542,7 @@ func TestScheduledGates(t *testing.T) {
 	no(t, admin.New(k.c).PutBudget(k.ctx, tokens("acme", 10), 0))
 	no(t, admin.New(k.c).PutBudget(k.ctx, tokens("team", 10), 0))
 	no(t, admin.New(k.c).PutQuota(k.ctx, admission.Quota{Name: "gpu", Cap: 1}, 0))
-	_, err := client.Schedule("nightly", daily, costly, draft{Topic: "tides"}, flowfabric.Budgets("team")).Put(k.ctx, k.c)
+	_, err := client.Schedule(k.ctx, k.c, "nightly", daily, costly, draft{Topic: "tides"}, flowfabric.Budgets("team"))
 	no(t, err)
 	k.pass(time.Minute)
 	k.steps(1)

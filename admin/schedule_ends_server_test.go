@@ -36,11 +36,11 @@ func TestScheduleEndsAtItsDate(t *testing.T) {
 	if all, err := admin.New(k.c).Schedules(k.ctx); err != nil || len(all) != 1 {
 		t.Errorf("%v, %v", all, err)
 	}
-	set, err := client.Schedule("s", hourly, write, draft{Topic: "x"}, client.CatchUp(schedule.CatchUpAll)).Put(k.ctx, k.c)
+	set, err := client.Schedule(k.ctx, k.c, "s", hourly, write, draft{Topic: "x"}, client.CatchUp(schedule.CatchUpAll))
 	if err != nil || !set.Next.Equal(end.Add(22*time.Hour)) {
 		t.Errorf("without an end: %+v, %v", set, err)
 	}
-	set, err = client.Schedule("s", hourly, write, draft{Topic: "x"}, client.Until(end)).Put(k.ctx, k.c)
+	set, err = client.Schedule(k.ctx, k.c, "s", hourly, write, draft{Topic: "x"}, client.Until(end))
 	if err != nil || !set.Next.IsZero() {
 		t.Errorf("with an end that has passed: %+v, %v", set, err)
 	}
@@ -82,7 +82,7 @@ func TestFirstRunNow(t *testing.T) {
 	k := newCalendar(t)
 	put := func() client.ScheduleSet {
 		t.Helper()
-		set, err := client.Schedule("s", hourly, write, draft{Topic: "x"}, client.FirstRunNow(), client.Jitter(10*time.Minute)).Put(k.ctx, k.c)
+		set, err := client.Schedule(k.ctx, k.c, "s", hourly, write, draft{Topic: "x"}, client.FirstRunNow(), client.Jitter(10*time.Minute))
 		k.no(err)
 		return set
 	}
@@ -145,9 +145,9 @@ func TestJitterDelaysTheStart(t *testing.T) {
 func TestScheduleSubmitsAFlow(t *testing.T) {
 	k := newCalendar(t)
 	f, _ := diamond("report", flowfabric.Tags(map[string]string{"a.b": "c"}))
-	set, err := client.ScheduleFlow("s", hourly, f, client.CatchUp(schedule.CatchUpAll), client.MaxRuns(2), flowfabric.Namespace("blue")).Put(k.ctx, k.c)
+	set, err := client.ScheduleFlow(k.ctx, k.c, "s", hourly, f, client.CatchUp(schedule.CatchUpAll), client.MaxRuns(2), flowfabric.Namespace("blue"))
 	k.no(err)
-	again, err := client.ScheduleFlow("s", hourly, f, client.CatchUp(schedule.CatchUpAll), client.MaxRuns(2), flowfabric.Namespace("blue")).Put(k.ctx, k.c)
+	again, err := client.ScheduleFlow(k.ctx, k.c, "s", hourly, f, client.CatchUp(schedule.CatchUpAll), client.MaxRuns(2), flowfabric.Namespace("blue"))
 	if err != nil || !again.Already || again.Revision != set.Revision {
 		t.Errorf("again: %+v, %v", again, err)
 	}
@@ -177,7 +177,7 @@ func TestScheduleSubmitsALargeFlowWithJitter(t *testing.T) {
 	for i := range 250 {
 		flow.Add(f, fmt.Sprint("n", i), write, draft{Topic: "x"}, flowfabric.Deadline(time.Hour))
 	}
-	_, err := client.ScheduleFlow("large", hourly, f, client.Jitter(30*time.Minute)).Put(k.ctx, k.c)
+	_, err := client.ScheduleFlow(k.ctx, k.c, "large", hourly, f, client.Jitter(30*time.Minute))
 	k.no(err)
 	k.pass(time.Minute)
 	k.steps(1)
@@ -194,7 +194,7 @@ func TestScheduleSubmitsALargeFlowWithJitter(t *testing.T) {
 
 func TestAFlowThatIsRefusedIsMissed(t *testing.T) {
 	k := newCalendar(t)
-	_, err := client.ScheduleFlow("s", hourly, chain(3), client.CatchUp(schedule.CatchUpLast)).Put(k.ctx, k.c)
+	_, err := client.ScheduleFlow(k.ctx, k.c, "s", hourly, chain(3), client.CatchUp(schedule.CatchUpLast))
 	k.no(err)
 	k.no(admin.New(k.c).SetLane(k.ctx, "default", admin.LaneChange{State: admin.LaneDraining}))
 	k.pass(3 * time.Hour)
@@ -222,7 +222,7 @@ func TestFlowsThatCannotRecur(t *testing.T) {
 		if want == "Unsealed" {
 			flow.Add(f, "a", write, draft{Topic: "x"})
 		}
-		_, err := client.ScheduleFlow("s", hourly, f).Put(k.ctx, k.c)
+		_, err := client.ScheduleFlow(k.ctx, k.c, "s", hourly, f)
 		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, flowfabric.ErrInvalidInput) && !errors.Is(err, flowfabric.ErrPayloadTooLarge) {
 			t.Errorf("%s: %v", want, err)
 		}
@@ -235,9 +235,9 @@ func TestFlowsThatCannotRecur(t *testing.T) {
 
 func TestSyncSchedules(t *testing.T) {
 	k := newCalendar(t)
-	a := client.Schedule("a", hourly, write, draft{Topic: "a"})
-	b := client.Schedule("b", hourly, write, draft{Topic: "b"}, client.FirstRunNow())
-	f := client.ScheduleFlow("f", daily, chain(2), client.MaxRuns(3))
+	a := client.DeclareSchedule("a", hourly, write, draft{Topic: "a"})
+	b := client.DeclareSchedule("b", hourly, write, draft{Topic: "b"}, client.FirstRunNow())
+	f := client.DeclareFlowSchedule("f", daily, chain(2), client.MaxRuns(3))
 	sync := func(owner, want string, all ...client.ScheduleDeclaration) {
 		t.Helper()
 		got, err := k.c.SyncSchedules(k.ctx, owner, all...)
@@ -256,12 +256,12 @@ func TestSyncSchedules(t *testing.T) {
 	k.steps(1) // the first run of b
 	sync("x", "{[] [] [a b f] []}", a, b, f)
 	k.no(scheduled(k, "free", hourly))
-	sync("y", "{[c] [free] [] []}", client.Schedule("c", hourly, write, draft{}), client.Schedule("free", hourly, write, draft{Topic: "x"}))
-	sync("x", "{[] [b] [a] [f]}", a, client.Schedule("b", hourly, write, draft{Topic: "new"}))
+	sync("y", "{[c] [free] [] []}", client.DeclareSchedule("c", hourly, write, draft{}), client.DeclareSchedule("free", hourly, write, draft{Topic: "x"}))
+	sync("x", "{[] [b] [a] [f]}", a, client.DeclareSchedule("b", hourly, write, draft{Topic: "new"}))
 	if info := k.get("b"); info.Fired != 1 || info.UpdatedAt.IsZero() {
 		t.Errorf("%+v", info)
 	}
-	_, err := k.c.SyncSchedules(k.ctx, "x", a, client.Schedule("new", hourly, write, draft{}), client.Schedule("c", hourly, write, draft{}))
+	_, err := k.c.SyncSchedules(k.ctx, "x", a, client.DeclareSchedule("new", hourly, write, draft{}), client.DeclareSchedule("c", hourly, write, draft{}))
 	var other *client.ScheduleOwnerError
 	if !errors.As(err, &other) || other.Name != "c" || other.Owner != "y" || other.Other != "x" || k.get("c").Definition.Owner != "y" {
 		t.Errorf("of another owner: %v", err)
@@ -279,13 +279,13 @@ func TestSyncSchedules(t *testing.T) {
 
 func TestDeclarationsAreRefusedBeforeAnyCall(t *testing.T) {
 	k := newCalendar(t)
-	a := client.Schedule("a", hourly, write, draft{Topic: "a"})
+	a := client.DeclareSchedule("a", hourly, write, draft{Topic: "a"})
 	for want, all := range map[string][]client.ScheduleDeclaration{
-		"twice":            {a, a},
-		"IfNew":            {client.Schedule("a", hourly, write, draft{}, client.IfNew())},
-		"empty":            {a, client.Schedule("b", schedule.Spec{}, write, draft{})},
-		"made by Schedule": {{}},
-		"schedule name":    {client.Schedule("{}", hourly, write, draft{})},
+		"twice":           {a, a},
+		"IfNew":           {client.DeclareSchedule("a", hourly, write, draft{}, client.IfNew())},
+		"empty":           {a, client.DeclareSchedule("b", schedule.Spec{}, write, draft{})},
+		"DeclareSchedule": {{}},
+		"schedule name":   {client.DeclareSchedule("{}", hourly, write, draft{})},
 	} {
 		if _, err := k.c.SyncSchedules(k.ctx, "x", all...); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
@@ -309,7 +309,7 @@ func TestProcessesSyncAtTheSameTime(t *testing.T) {
 	for round := range 5 {
 		var all []client.ScheduleDeclaration
 		for i := range 10 {
-			all = append(all, client.Schedule(fmt.Sprintf("s%d", i+round), hourly, write, draft{Topic: fmt.Sprint(round / 2)}, client.FirstRunNow()))
+			all = append(all, client.DeclareSchedule(fmt.Sprintf("s%d", i+round), hourly, write, draft{Topic: fmt.Sprint(round / 2)}, client.FirstRunNow()))
 		}
 		var mu sync.Mutex
 		var removed []string

@@ -106,14 +106,14 @@ var daily = schedule.Cron("0 9 * * *", "Europe/Berlin") // 07:00 UTC in May
 func TestScheduleSubmits(t *testing.T) {
 	k := newCalendar(t)
 	work := handler.Define[draft, verdict]("write-article", handler.Retry(2, time.Second, time.Minute), flowfabric.Deadline(time.Hour), flowfabric.Lane("night"))
-	set, err := client.Schedule("report", daily, work, draft{Topic: "tides"}, flowfabric.Priority(7), flowfabric.Tags(map[string]string{"team.name": "sea"}),
-		flowfabric.Capabilities("gpu"), client.IfNew()).Put(k.ctx, k.c)
+	set, err := client.Schedule(k.ctx, k.c, "report", daily, work, draft{Topic: "tides"}, flowfabric.Priority(7), flowfabric.Tags(map[string]string{"team.name": "sea"}),
+		flowfabric.Capabilities("gpu"), client.IfNew())
 	k.no(err)
 	if want := time.Date(2026, 5, 1, 7, 0, 0, 0, time.UTC); set.Already || !set.Next.Equal(want) {
 		t.Fatalf("%+v", set)
 	}
-	again, err := client.Schedule("report", daily, work, draft{Topic: "tides"}, flowfabric.Priority(7), flowfabric.Tags(map[string]string{"team.name": "sea"}),
-		flowfabric.Capabilities("gpu")).Put(k.ctx, k.c)
+	again, err := client.Schedule(k.ctx, k.c, "report", daily, work, draft{Topic: "tides"}, flowfabric.Priority(7), flowfabric.Tags(map[string]string{"team.name": "sea"}),
+		flowfabric.Capabilities("gpu"))
 	if err != nil || !again.Already || again.Revision != set.Revision {
 		t.Errorf("again: %+v, %v", again, err)
 	}
@@ -140,7 +140,7 @@ func TestScheduleSubmits(t *testing.T) {
 func TestScheduleCatchesUp(t *testing.T) {
 	k := newCalendar(t)
 	for name, policy := range map[string]schedule.CatchUp{"last": schedule.CatchUpLast, "all": schedule.CatchUpAll, "skip": schedule.CatchUpSkip} {
-		_, err := client.Schedule(name, daily, write, draft{Topic: name}, client.CatchUp(policy)).Put(k.ctx, k.c)
+		_, err := client.Schedule(k.ctx, k.c, name, daily, write, draft{Topic: name}, client.CatchUp(policy))
 		k.no(err)
 	}
 	k.pass(3*24*time.Hour + time.Hour) // 4 instants, the last of them an hour ago
@@ -154,7 +154,7 @@ func TestScheduleCatchesUp(t *testing.T) {
 
 func TestSchedulePauses(t *testing.T) {
 	k := newCalendar(t)
-	_, err := client.Schedule("report", schedule.Every(time.Hour, time.Time{}), write, draft{Topic: "x"}, client.CatchUp(schedule.CatchUpAll)).Put(k.ctx, k.c)
+	_, err := client.Schedule(k.ctx, k.c, "report", schedule.Every(time.Hour, time.Time{}), write, draft{Topic: "x"}, client.CatchUp(schedule.CatchUpAll))
 	k.no(err)
 	k.pass(time.Minute)
 	k.steps(1)
@@ -180,26 +180,26 @@ func TestSchedulePauses(t *testing.T) {
 func TestScheduleChanges(t *testing.T) {
 	k := newCalendar(t)
 	hourly := schedule.Every(time.Hour, time.Time{})
-	first, err := client.Schedule("report", hourly, write, draft{Topic: "x"}, client.CatchUp(schedule.CatchUpAll)).Put(k.ctx, k.c)
+	first, err := client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "x"}, client.CatchUp(schedule.CatchUpAll))
 	k.no(err)
 	k.no(admin.New(k.c).PauseSchedule(k.ctx, "report")) // so that nothing is fired while it is changed
 	k.now = k.now.Add(2 * time.Hour)
 	k.server.SetTime(k.now)
-	same, err := client.Schedule("report", hourly, write, draft{Topic: "y"}, client.CatchUp(schedule.CatchUpAll)).Put(k.ctx, k.c)
+	same, err := client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "y"}, client.CatchUp(schedule.CatchUpAll))
 	if err != nil || !same.Next.Equal(first.Next) || same.Revision <= first.Revision {
 		t.Errorf("other input: %+v, %v; before %+v", same, err, first)
 	}
-	other, err := client.Schedule("report", daily, write, draft{Topic: "y"}).Put(k.ctx, k.c)
+	other, err := client.Schedule(k.ctx, k.c, "report", daily, write, draft{Topic: "y"})
 	if err != nil || !other.Next.Equal(time.Date(2026, 5, 2, 7, 0, 0, 0, time.UTC)) {
 		t.Errorf("other times: %+v, %v", other, err)
 	}
 	if info := k.get("report"); !info.Paused || info.Missed != 2 || info.LastMissed.Reason != "updated" || !info.LastMissed.From.Equal(first.Next) {
 		t.Errorf("%+v", info)
 	}
-	if _, err = client.Schedule("report", hourly, write, draft{Topic: "z"}, client.IfRevision(first.Revision)).Put(k.ctx, k.c); !errors.Is(err, denied.ScheduleChanged) {
+	if _, err = client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "z"}, client.IfRevision(first.Revision)); !errors.Is(err, denied.ScheduleChanged) {
 		t.Errorf("an old revision: %v", err)
 	}
-	if _, err = client.Schedule("report", hourly, write, draft{Topic: "z"}, client.IfNew()).Put(k.ctx, k.c); !errors.Is(err, denied.ScheduleChanged) {
+	if _, err = client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "z"}, client.IfNew()); !errors.Is(err, denied.ScheduleChanged) {
 		t.Errorf("not new: %v", err)
 	}
 	if _, err = admin.New(k.c).RemoveSchedule(k.ctx, "report", new(first.Revision)); !errors.Is(err, denied.ScheduleChanged) {
@@ -275,6 +275,6 @@ func TestSchedulesAreRefusedBeforeAnyCall(t *testing.T) {
 }
 
 func scheduled(k *calendar, name string, spec schedule.Spec, opts ...client.ScheduleOption) error {
-	_, err := client.Schedule(name, spec, write, draft{Topic: "x"}, opts...).Put(k.ctx, k.c)
+	_, err := client.Schedule(k.ctx, k.c, name, spec, write, draft{Topic: "x"}, opts...)
 	return err
 }

@@ -16,8 +16,7 @@
 // more after the one before, stay in its partition, at most 16 in a row. With an idempotency key the whole id is derived from
 // (namespace, kind, key), and equal keys meet.
 //
-// [Schedule] declares work for every instant of a schedule, [ScheduleFlow] a flow; [ScheduleDeclaration.Put] makes one schedule of it,
-// [Client.SyncSchedules] all schedules of an owner.
+// [Schedule] submits at every instant of a schedule, [ScheduleFlow] a flow; [Client.SyncSchedules] declares all schedules of an owner.
 //
 // # Flows
 //

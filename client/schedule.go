@@ -113,50 +113,63 @@ func FirstRunNow() SchedulingOption {
 	return schedulingFunc(func(s *scheduling) { s.first = true })
 }
 
-// ScheduleDeclaration is a schedule that is to be. It is made by [Schedule] or [ScheduleFlow], may be put several times, and is not bound to a
-// client.
+// Schedule submits an execution of def with input in at every instant of spec, from now on, once however many processes
+// run: any process with a worker or a maintenance loop fires it. name is 1..64 bytes of printable ASCII without braces, the same for
+// everybody; the schedule of that name is created, or changed if it is another one. Called at every start of a program, it changes
+// nothing while the program stays the same. The input is encoded now, and the same bytes are submitted every time; the execution's
+// tags schedule.name and schedule.due tell its handler what it is for. A deadline counts from the submission.
+//
+// If the times change, instants that are due and not fired yet are missed (reason updated); otherwise they are fired with the
+// new input. A paused schedule stays paused. A schedule that belonged to an owner, see [Client.SyncSchedules], belongs to nobody afterwards.
+//
+// Errors before any I/O: those of [Submit], and ErrInvalidInput for spec, name and options. From the server: ErrNotFound;
+// ErrConflict with
+// [IfNew] or [IfRevision]; ErrOutOfMemory, ErrTransport.
+//
+// To list, pause or remove schedules, see admin.Admin.Schedules, PauseSchedule, ResumeSchedule and RemoveSchedule. For a flow at every instant
+// see [ScheduleFlow].
+func Schedule[In, Out any](ctx context.Context, c *Client, name string, spec schedule.Spec, def *handler.Definition[In, Out], in In, opts ...ScheduleOption) (ScheduleSet, error) {
+	return c.declare(ctx, DeclareSchedule(name, spec, def, in, opts...))
+}
+
+// ScheduleFlow is [Schedule] for a flow: at every instant it submits f, as it is now, as [SubmitFlow] would. The flow and each of its
+// members have the tags schedule.name and schedule.due. The members of one instant become claimable in the call that moves the schedule on: all
+// of them, once, however many processes fire. The flow of an instant lives in the partition of the schedule's name.
+//
+// As it is stored, the flow has at most 1 MiB, with all inputs in base64. It must end by itself: not flow.Unsealed.
+// Nodes take flowfabric.Delay and Deadline, and not DelayUntil and DeadlineAt. [Overlap] looks at the flow before, and [Jitter] delays the
+// members that wait for no other.
+//
+// Errors before any I/O: those of flow.Flow.Err, and ErrInvalidInput for what is said above, ErrPayloadTooLarge. From the server: those of [Schedule].
+func ScheduleFlow(ctx context.Context, c *Client, name string, spec schedule.Spec, f *flow.Flow, opts ...ScheduleFlowOption) (ScheduleSet, error) {
+	return c.declare(ctx, DeclareFlowSchedule(name, spec, f, opts...))
+}
+
+// ScheduleDeclaration is a schedule that is to be, see [Client.SyncSchedules]. It is made by [DeclareSchedule] or [DeclareFlowSchedule].
 type ScheduleDeclaration struct {
 	name string
 	plan func(c *Client) (*scheduling, error)
 }
 
+// Name is the name of the schedule.
+func (d ScheduleDeclaration) Name() string { return d.name }
+
 // checked is the schedule that is declared, for a client.
 func (d ScheduleDeclaration) checked(c *Client) (*scheduling, error) {
 	if d.plan == nil {
-		return nil, fmt.Errorf("%w: it was not made by Schedule or ScheduleFlow", flowfabric.ErrInvalidInput)
+		return nil, fmt.Errorf("%w: it was not made by DeclareSchedule or DeclareFlowSchedule", flowfabric.ErrInvalidInput)
 	}
 	return d.plan(c)
 }
 
-// Put makes the schedule of that name what the declaration says. It may be repeated.
-//
-// Errors before any I/O: those of [Submit], and ErrInvalidInput for spec, name and options; for a flow those of flow.Flow.Err, ErrInvalidInput
-// for what [ScheduleFlow] says, and ErrPayloadTooLarge. From the server: ErrNotFound; ErrConflict with [IfNew] or [IfRevision];
-// ErrOutOfMemory, ErrTransport. [ErrClosed].
+// Put makes the schedule what the declaration says, as [Schedule] and [ScheduleFlow] do.
 func (d ScheduleDeclaration) Put(ctx context.Context, c *Client) (ScheduleSet, error) {
-	if c.closed.Load() {
-		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", d.name, ErrClosed)
-	}
-	s, err := d.checked(c)
-	if err != nil {
-		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", d.name, err)
-	}
-	return c.put(ctx, d.name, s)
+	return c.declare(ctx, d)
 }
 
-// Schedule declares that an execution of def with input in is submitted at every instant of spec, once however many processes
-// run: any process with a worker or a maintenance loop fires it. It does nothing by itself: [ScheduleDeclaration.Put] makes the schedule,
-// from then on, or [Client.SyncSchedules] with all others of an owner; they also report what is wrong with it. name is 1..64 bytes of printable ASCII without braces, the same for
-// everybody; the schedule of that name is created, or changed if it is another one. Put at every start of a program, it changes
-// nothing while the program stays the same. The input is encoded when it is put, must not change before, and the same bytes are submitted every time; the execution's
-// tags schedule.name and schedule.due tell its handler what it is for. A deadline counts from the submission.
-//
-// If the times change, instants that are due and not fired yet are missed (reason updated); otherwise they are fired with the
-// new input. A paused schedule stays paused. A schedule that belonged to an owner, see [Client.SyncSchedules], belongs to nobody after Put.
-//
-// To list, pause or remove schedules, see admin.Admin.Schedules, PauseSchedule, ResumeSchedule and RemoveSchedule. For a flow at every instant
-// see [ScheduleFlow].
-func Schedule[In, Out any](name string, spec schedule.Spec, def *handler.Definition[In, Out], in In, opts ...ScheduleOption) ScheduleDeclaration {
+// DeclareSchedule says what [Schedule] does, and does nothing: the declaration is for [Client.SyncSchedules], which reports what is wrong with
+// it. in must not change before that.
+func DeclareSchedule[In, Out any](name string, spec schedule.Spec, def *handler.Definition[In, Out], in In, opts ...ScheduleOption) ScheduleDeclaration {
 	return ScheduleDeclaration{name: name, plan: func(c *Client) (*scheduling, error) {
 		common, err := prepare(c, def, nil)
 		if err != nil {
@@ -185,14 +198,8 @@ func Schedule[In, Out any](name string, spec schedule.Spec, def *handler.Definit
 	}}
 }
 
-// ScheduleFlow is [Schedule] for a flow: at every instant it submits f, as it is when the schedule is put, as [SubmitFlow] would. The flow and each of its
-// members have the tags schedule.name and schedule.due. The members of one instant become claimable in the call that moves the schedule on: all
-// of them, once, however many processes fire. The flow of an instant lives in the partition of the schedule's name.
-//
-// As it is stored, the flow has at most 1 MiB, with all inputs in base64. It must end by itself: not flow.Unsealed.
-// Nodes take flowfabric.Delay and Deadline, and not DelayUntil and DeadlineAt. [Overlap] looks at the flow before, and [Jitter] delays the
-// members that wait for no other.
-func ScheduleFlow(name string, spec schedule.Spec, f *flow.Flow, opts ...ScheduleFlowOption) ScheduleDeclaration {
+// DeclareFlowSchedule is [DeclareSchedule] for [ScheduleFlow].
+func DeclareFlowSchedule(name string, spec schedule.Spec, f *flow.Flow, opts ...ScheduleFlowOption) ScheduleDeclaration {
 	return ScheduleDeclaration{name: name, plan: func(c *Client) (*scheduling, error) {
 		s := &scheduling{by: c.by()}
 		var rest []FlowOption
@@ -234,7 +241,7 @@ type ScheduleChange struct {
 	FirstNow   bool                // as [FirstRunNow]
 }
 
-// PutSchedule puts a [Schedule] for those who have no definition of the work. Without by the client's Creator changes it. A flow is refused
+// PutSchedule is [Schedule] for those who have no definition of the work. Without by the client's Creator changes it. A flow is refused
 // with ErrInvalidInput: it goes by [ScheduleFlow].
 func (c *Client) PutSchedule(ctx context.Context, name string, change ScheduleChange, by ...flowfabric.By) (ScheduleSet, error) {
 	if c.closed.Load() {
@@ -267,6 +274,18 @@ type ScheduleSet struct {
 	Already  bool // it was so before, nothing changed
 	Revision uint64
 	Next     time.Time // zero: never
+}
+
+// declare makes one schedule of a declaration.
+func (c *Client) declare(ctx context.Context, d ScheduleDeclaration) (ScheduleSet, error) {
+	if c.closed.Load() {
+		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", d.name, ErrClosed)
+	}
+	s, err := d.checked(c)
+	if err != nil {
+		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", d.name, err)
+	}
+	return c.put(ctx, d.name, s)
 }
 
 // text checks a schedule and is what is stored of its definition.

@@ -26,7 +26,7 @@ type ScheduleSync struct {
 }
 
 // ScheduleOwnerError tells that a schedule belongs to another owner than the one that declares it. [Client.SyncSchedules] leaves it as it is. Give
-// yours another name; to take it over, remove it from the other declaration first, or put it alone with [ScheduleDeclaration.Put], after which it belongs to nobody.
+// yours another name; to take it over, remove it from the other declaration first, or call [Schedule], after which it belongs to nobody.
 type ScheduleOwnerError struct {
 	Name  string
 	Owner string // to whom it belongs
@@ -50,9 +50,9 @@ func (e *ScheduleOwnerError) Error() string {
 // It reads every partition, one call each, and makes one or two calls for each schedule that changes. What it did so far is returned with an error, and it
 // may be called again.
 //
-// Errors before any I/O: those of [ScheduleDeclaration.Put] for all declarations at once, with their names; ErrInvalidInput for an owner out of bounds, for a name that
+// Errors before any I/O: those of [Schedule] and [ScheduleFlow] for all declarations at once, with their names; ErrInvalidInput for an owner out of bounds, for a name that
 // is declared twice, and for [IfNew] and [IfRevision]. Then [*ScheduleOwnerError] for each schedule of another owner, before anything is changed. From
-// the server: those of [ScheduleDeclaration.Put], and ErrPartitionFrozen.
+// the server: those of [Schedule], and ErrPartitionFrozen.
 func (c *Client) SyncSchedules(ctx context.Context, owner string, schedules ...ScheduleDeclaration) (ScheduleSync, error) {
 	fail := func(err error) (ScheduleSync, error) {
 		return ScheduleSync{}, fmt.Errorf("sync schedules of %q: %w", owner, err)

@@ -144,10 +144,10 @@ func TestSleepServesHandlers(t *testing.T) {
 // A schedule fires at each of its instants, and what it fires may take its time.
 func TestSleepFiresSchedules(t *testing.T) {
 	inOffice(t, runtime.Config{}, func(o *office) {
-		if _, err := client.Schedule("s", schedule.Every(5*time.Minute, time.Time{}), noted, "tick").Put(o.t.Context(), o.Client()); err != nil {
+		if _, err := client.Schedule(o.t.Context(), o.Client(), "s", schedule.Every(5*time.Minute, time.Time{}), noted, "tick"); err != nil {
 			o.t.Fatal(err)
 		}
-		if _, err := client.Schedule("l", schedule.Every(25*time.Minute, time.Time{}), lengthy, "3m").Put(o.t.Context(), o.Client()); err != nil {
+		if _, err := client.Schedule(o.t.Context(), o.Client(), "l", schedule.Every(25*time.Minute, time.Time{}), lengthy, "3m"); err != nil {
 			o.t.Fatal(err)
 		}
 		o.Sleep(31 * time.Minute)
@@ -163,8 +163,8 @@ func TestSleepFiresSchedulesThatEnd(t *testing.T) {
 		f := flow.New("f")
 		flow.Add(f, "second", noted, "second", flow.After(flow.Add(f, "first", noted, "first")))
 		_, err := o.Client().SyncSchedules(o.t.Context(), "office",
-			client.Schedule("s", every, noted, "tick", client.MaxRuns(2)),
-			client.ScheduleFlow("f", every, f, client.MaxRuns(1), client.Overlap(schedule.OverlapSkip)))
+			client.DeclareSchedule("s", every, noted, "tick", client.MaxRuns(2)),
+			client.DeclareFlowSchedule("f", every, f, client.MaxRuns(1), client.Overlap(schedule.OverlapSkip)))
 		if err != nil {
 			o.t.Fatal(err)
 		}
@@ -293,7 +293,7 @@ func TestPatienceBesideSchedules(t *testing.T) {
 		ends(t, func(c *complaints) {
 			w := fftest.New(c, runtime.Config{}, handler.Bind(noted, echo), handler.Bind(parked, waitForever))
 			w.Patience = 3 * time.Hour
-			if _, err := client.Schedule("s", schedule.Every(30*time.Minute, time.Time{}), noted, "tick").Put(t.Context(), w.Client()); err != nil {
+			if _, err := client.Schedule(t.Context(), w.Client(), "s", schedule.Every(30*time.Minute, time.Time{}), noted, "tick"); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := client.Submit(t.Context(), w.Client(), lengthy, "nobody takes it"); err != nil {

@@ -669,7 +669,7 @@ func (a *api) flowsAndSchedules() {
 	a.as("producer", "POST", "/v1/flows/"+waits.ID().String()+":cancel", `{"policy":"cancel_all","reason":"no"}`, 204)
 	a.as("viewer", "GET", "/v1/flows/nonsense", "", 400)
 
-	if _, err := client.Schedule("night:ly", schedule.Cron("0 3 * * *", "UTC"), echo, 1).Put(ctx, a.client); err != nil {
+	if _, err := client.Schedule(ctx, a.client, "night:ly", schedule.Cron("0 3 * * *", "UTC"), echo, 1); err != nil {
 		t.Fatal(err)
 	}
 	const graph = `{"kind":"shape","idempotency_key":"g1","tags":{"a.b":"c"},"nodes":[{"name":"a","kind":"echo","input":1},{"name":"b","kind":"fails","input":2,"retries":0},

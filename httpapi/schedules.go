@@ -99,12 +99,12 @@ func (c *call) declaration(name string, b scheduleBody, at string) (none client.
 		if err != nil {
 			return none, err
 		}
-		return client.ScheduleFlow(name, spec, f, shared...), nil
+		return client.DeclareFlowSchedule(name, spec, f, shared...), nil
 	}
 	if b.Input == nil {
 		b.Input = json.RawMessage("null")
 	}
-	return client.Schedule(name, spec, handler.Define[[]byte, []byte](b.Kind), []byte(b.Input), append(opts, b.work()...)...), nil
+	return client.DeclareSchedule(name, spec, handler.Define[[]byte, []byte](b.Kind), []byte(b.Input), append(opts, b.work()...)...), nil
 }
 
 // times are the options about when it runs.

@@ -128,7 +128,7 @@ func (s *stage) quota() string {
 func (s *stage) schedule() string {
 	s.Helper()
 	name := s.name("s")
-	_, err := client.Schedule(name, schedule.Every(time.Hour, time.Time{}), idle, "in").Put(s.ctx, s.o)
+	_, err := client.Schedule(s.ctx, s.o, name, schedule.Every(time.Hour, time.Time{}), idle, "in")
 	s.no(err)
 	return name
 }
@@ -186,12 +186,12 @@ var methods = []method{
 		return second(client.SubmitFlow(s.ctx, c, f))
 	}},
 	{"Schedule gated", false, func(s *stage, c *client.Client) error {
-		return second(client.Schedule(s.name("s"), schedule.Every(time.Hour, time.Time{}), idle, "in", flowfabric.Budgets(s.budget()), flowfabric.Quotas(s.quota())).Put(s.ctx, c))
+		return second(client.Schedule(s.ctx, c, s.name("s"), schedule.Every(time.Hour, time.Time{}), idle, "in", flowfabric.Budgets(s.budget()), flowfabric.Quotas(s.quota())))
 	}},
 	{"ScheduleFlow", false, func(s *stage, c *client.Client) error {
 		f := flow.New("scheduled")
 		flow.Add(f, "first", idle, "in")
-		return second(client.ScheduleFlow(s.name("s"), schedule.Every(time.Hour, time.Time{}), f).Put(s.ctx, c))
+		return second(client.ScheduleFlow(s.ctx, c, s.name("s"), schedule.Every(time.Hour, time.Time{}), f))
 	}},
 
 	{"Client.Ping", true, func(s *stage, c *client.Client) error { return c.Ping(s.ctx) }},
@@ -372,9 +372,9 @@ var methods = []method{
 	}},
 	{"Client.SyncSchedules", false, func(s *stage, c *client.Client) error {
 		owner, name := s.name("o"), s.name("s")
-		_, err := s.o.SyncSchedules(s.ctx, owner, client.Schedule(s.name("t"), schedule.Every(time.Hour, time.Time{}), idle, "in"))
+		_, err := s.o.SyncSchedules(s.ctx, owner, client.DeclareSchedule(s.name("t"), schedule.Every(time.Hour, time.Time{}), idle, "in"))
 		s.no(err)
-		return second(c.SyncSchedules(s.ctx, owner, client.Schedule(name, schedule.Every(time.Hour, time.Time{}), idle, "in")))
+		return second(c.SyncSchedules(s.ctx, owner, client.DeclareSchedule(name, schedule.Every(time.Hour, time.Time{}), idle, "in")))
 	}},
 	{"Admin.GetSchedule", false, func(s *stage, c *client.Client) error { return second(admin.New(c).GetSchedule(s.ctx, s.schedule())) }},
 	{"Admin.Schedules", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Schedules(s.ctx)) }},

@@ -437,8 +437,8 @@ func schedules(t *testing.T, ctx context.Context, s *testserver.Server) {
 		flow.Add(f, fmt.Sprint("n", i), idle, "in")
 	}
 	hourly := schedule.Every(time.Hour, time.Time{})
-	_, err = c.SyncSchedules(ctx, "ops", client.Schedule("one", hourly, idle, "in", client.FirstRunNow()),
-		client.ScheduleFlow("all", hourly, f, client.FirstRunNow()))
+	_, err = c.SyncSchedules(ctx, "ops", client.DeclareSchedule("one", hourly, idle, "in", client.FirstRunNow()),
+		client.DeclareFlowSchedule("all", hourly, f, client.FirstRunNow()))
 	if err != nil {
 		t.Fatal(err)
 	}

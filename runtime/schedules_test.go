@@ -44,8 +44,8 @@ func TestWorkersFireSchedulesThatEnd(t *testing.T) {
 	flow.Add(f, "second", work, "second", flow.After(flow.Add(f, "first", work, "first")))
 	every := schedule.Every(time.Second, time.Time{})
 	_, err = c.SyncSchedules(w.ctx, "tests",
-		client.Schedule("thrice", every, work, "once", client.MaxRuns(3), client.FirstRunNow(), client.CatchUp(schedule.CatchUpAll), client.Jitter(300*time.Millisecond)),
-		client.ScheduleFlow("flows", every, f, client.MaxRuns(2), client.CatchUp(schedule.CatchUpAll)))
+		client.DeclareSchedule("thrice", every, work, "once", client.MaxRuns(3), client.FirstRunNow(), client.CatchUp(schedule.CatchUpAll), client.Jitter(300*time.Millisecond)),
+		client.DeclareFlowSchedule("flows", every, f, client.MaxRuns(2), client.CatchUp(schedule.CatchUpAll)))
 	if err != nil {
 		t.Fatal(err)
 	}

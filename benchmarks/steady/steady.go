@@ -88,7 +88,7 @@ type steady struct {
 // all is a run beside its worker.
 func (s *steady) all(ctx context.Context, out io.Writer) error {
 	spec := schedule.Every(time.Second, time.Time{})
-	if _, err := client.Schedule(scheduled, spec, plain, "scheduled", flowfabric.Retention(s.Keep)).Put(ctx, s.client); err != nil {
+	if _, err := client.Schedule(ctx, s.client, scheduled, spec, plain, "scheduled", flowfabric.Retention(s.Keep)); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s, for %s, retention %s, %d producers of each of %d kinds of work, which rest %s\n\n", s.server.Name(), s.For, s.Keep, s.Twins, len(s.work()), s.Rest)

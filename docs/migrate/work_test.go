@@ -127,8 +127,8 @@ var Nightly = handler.Define[string, int]("report:nightly")
 
 // ScheduleAll is called at every start of every process, producers and workers alike.
 func ScheduleAll(ctx context.Context, c *client.Client) error {
-	_, err := client.Schedule("nightly-report", schedule.Cron("0 3 * * *", "Europe/Berlin"), Nightly, "all",
-		client.Overlap(schedule.OverlapSkip), flowfabric.Timeout(time.Hour)).Put(ctx, c)
+	_, err := client.Schedule(ctx, c, "nightly-report", schedule.Cron("0 3 * * *", "Europe/Berlin"), Nightly, "all",
+		client.Overlap(schedule.OverlapSkip), flowfabric.Timeout(time.Hour))
 	return err
 }
 

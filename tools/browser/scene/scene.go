@@ -227,8 +227,8 @@ func (s *Scene) limits(ctx context.Context) error {
 }
 
 func (s *Scene) plans(ctx context.Context) error {
-	_, one := client.Schedule("nightly-report", schedule.Cron("30 2 * * *", "Europe/Berlin"), Report, "yesterday").Put(ctx, s.Client)
-	_, two := client.Schedule("refresh-sources", schedule.Every(15*time.Minute, time.Time{}), Fetch, "feeds").Put(ctx, s.Client)
+	_, one := client.Schedule(ctx, s.Client, "nightly-report", schedule.Cron("30 2 * * *", "Europe/Berlin"), Report, "yesterday")
+	_, two := client.Schedule(ctx, s.Client, "refresh-sources", schedule.Every(15*time.Minute, time.Time{}), Fetch, "feeds")
 	return errors.Join(one, two, s.Admin.PauseSchedule(ctx, "refresh-sources", "anna"))
 }
 
