@@ -173,8 +173,12 @@ export function Facts({ rows }) {
     html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
 }
 
-export function Tags({ tags }) {
-  return html`<span class="tags">${Object.entries(tags || {}).map(([k, v]) => html`<${Chip} key=${k} title=${visible(`${k}=${v}`)}>${visible(`${k}=${v}`)}<//>`)}</span>`
+const brief = key => key.replace(/\.name$/, "").replace(/^.*\./, "") // team.name is team, schedule.due is due
+
+export function Tags({ tags, short }) { // in a list there is little room: keys are brief there, and the shortest tags come first
+  const all = Object.entries(tags || {}).map(([k, v]) => [visible(`${k}=${v}`), visible(`${short ? brief(k) : k}=${v}`)])
+  if (short) all.sort(([, a], [, b]) => a.length - b.length)
+  return html`<span class="tags">${all.map(([whole, text]) => html`<${Chip} key=${whole} title=${whole}>${text}<//>`)}</span>`
 }
 
 const most = 64 << 10 // characters of a payload that are shown at once
