@@ -220,11 +220,14 @@ func TestActions(t *testing.T) {
 	}
 
 	b.visit("executions")
+	b.window(1280, 600, "light") // what is wrong is told at the end of a form that does not fit
 	b.press("Submit one")
 	b.fill("Kind", "transcribe-audio")
 	b.fill("Input", `{"file":`)
 	b.press("Submit")
 	b.says("The input is not JSON")
+	b.wait(`((r, d) => r.top >= d.top && r.bottom <= d.bottom)(document.querySelector("dialog .notice").getBoundingClientRect(), document.querySelector("dialog").getBoundingClientRect())`)
+	b.window(1280, 900, "light")
 	b.fill("Input", `{"file":"one.wav"}`)
 	b.fill("Lane", "audio")
 	b.press("Submit")
