@@ -61,6 +61,23 @@ func (w *env) fingerprint() string {
 	return h
 }
 
+// changes is how many changes the server has made to its data, all partitions taken together: where that stays the same, a fingerprint does, and it
+// costs a fiftieth. It is "" where the server does not count.
+func (w *env) changes() string {
+	w.Helper()
+	if !w.srv.Features.Functions || w.srv.Features.Cluster {
+		return ""
+	}
+	info, err := w.do("INFO", "persistence").ToString()
+	w.no(err)
+	_, rest, counted := strings.Cut(info, "rdb_changes_since_last_save:")
+	if !counted {
+		w.Fatalf("the server does not count changes:\n%s", info)
+	}
+	n, _, _ := strings.Cut(rest, "\r")
+	return n
+}
+
 // fingerprintFor tells whether what a function may touch has changed: the partition, or the one beside it.
 func (w *env) fingerprintFor(name string) string {
 	w.Helper()

@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -29,17 +30,24 @@ var errorScenarios = []scenario{
 			spread, cuts = 1, 1
 		}
 		for i := range w.stage().calls {
-			var c call
-			var before, text string
+			c := w.stage().calls[i]
+			before, text := w.fingerprintFor(c.name), w.digest()
 			setup := func() {
 				c = w.stage().calls[i]
 				before, text = w.fingerprintFor(c.name), w.digest()
 			}
-			setup()
+			if w.srv.Features.Functions { // and DUMP
+				image := w.save()
+				setup = func() {
+					w.checker = invariant.NewChecker()
+					w.restore(image)
+				}
+			}
 			try := func(what string, args []string) {
 				w.Helper()
+				mark := w.changes()
 				a := w.fcall(c.name, args...)
-				if w.fingerprintFor(c.name) == before {
+				if mark != "" && w.changes() == mark || w.fingerprintFor(c.name) == before {
 					return
 				}
 				if refused(c.name, a) {
@@ -81,12 +89,21 @@ var errorScenarios = []scenario{
 		r := rand.New(rand.NewPCG(seed, 1))
 		n := int(number("FLOWFABRIC_SOAK", 4000)) / max(1, w.srv.Share)
 		var calls []call
-		var before map[string]string // by where a call is made
-		refusals := 0
+		var image []saved
+		before := map[string]string{} // by where a call is made
+		refusals, changed := 0, false
 		for i := range n {
-			if i%500 == 0 || before == nil {
+			switch {
+			case i%500 == 0 || changed && image == nil:
 				calls, before = w.stage().calls, map[string]string{}
+				if w.srv.Features.Functions { // and DUMP
+					image = w.save()
+				}
+			case changed:
+				w.checker = invariant.NewChecker()
+				w.restore(image)
 			}
+			changed = false
 			c := calls[r.IntN(len(calls))]
 			seat := w.seat(c.name)
 			if before[seat] == "" {
@@ -101,17 +118,21 @@ var errorScenarios = []scenario{
 				}
 			}
 			w.hostile = true // a count that became 0 leaves arguments over
+			mark := w.changes()
 			a := w.fcall(c.name, args...)
 			w.hostile = false
 			if refused(c.name, a) {
 				refusals++
+			}
+			if mark != "" && w.changes() == mark {
+				continue
 			}
 			if now := w.fingerprintFor(c.name); now != before[seat] {
 				if refused(c.name, a) {
 					w.Fatalf("seed %d: %s %.300q answered %s and changed the keyspace", seed, c.name, args, a.code)
 				}
 				w.check()
-				before = nil
+				changed = true
 			}
 		}
 		w.Logf("seed %d: %d calls, %d refused", seed, n, refusals)

@@ -404,10 +404,15 @@ func (w *env) finishAll(leaf *node) {
 	}
 }
 
-// save reads every key of the partition as the server stores it.
+// save reads every key of the partition, and of those of budgets and quotas that belong to the scenario, as the server stores it.
 func (w *env) save() []saved {
 	w.Helper()
 	all := w.keys()
+	for _, root := range w.roots {
+		more, err := w.do("KEYS", root+"*").AsStrSlice()
+		w.no(err)
+		all = append(all, more...)
+	}
 	commands := make(rueidis.Commands, 0, 2*len(all))
 	for _, key := range all {
 		commands = append(commands, w.raw.B().Dump().Key(key).Build(), w.raw.B().Pttl().Key(key).Build())
@@ -424,12 +429,15 @@ func (w *env) save() []saved {
 	return image
 }
 
-// restore brings the partition back to an image.
+// restore brings everything back to an image that was saved since the last reset.
 func (w *env) restore(image []saved) {
 	w.Helper()
-	commands := rueidis.Commands{w.raw.B().Arbitrary("EVAL", `local all = redis.call('KEYS', KEYS[1] .. '*')
-if #all > 0 then redis.call('DEL', unpack(all)) end
-return #all`, "1").Keys(string(w.k)).Build()}
+	roots := append([]string{string(w.k)}, w.roots...)
+	commands := rueidis.Commands{w.raw.B().Arbitrary("EVAL", `for i = 1, #KEYS do
+  local all = redis.call('KEYS', KEYS[i] .. '*')
+  if #all > 0 then redis.call('DEL', unpack(all)) end
+end
+return #KEYS`, strconv.Itoa(len(roots))).Keys(roots...).Build()}
 	for _, s := range image {
 		commands = append(commands, w.raw.B().Restore().Key(s.key).Ttl(s.ttl).SerializedValue(s.content).Build())
 	}

@@ -97,7 +97,7 @@ func (p *Partition) SetLane(q LaneChange) Reply {
 		now.Since = p.Now
 	}
 	p.Lanes[q.LaneName] = now
-	if now.handsOut() && p.waitingIn(in) > 0 {
+	if now.State != old.State && now.handsOut() && p.waitingIn(in) > 0 {
 		p.need(p.Now + glance)
 	}
 	return answer(OK, slots...)
