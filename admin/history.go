@@ -14,7 +14,7 @@ type Event struct {
 	At time.Time // the server's
 	// Kind: created; claimed (an attempt began, or goes on after a pause); attempt_ended (Detail has its state and category); ended (Code
 	// says how); delayed by its holder; released by a worker that shut down; revoked; cancelled; expired; priority (Detail: old and new);
-	// replayed (Code and Until: how and when the run before had ended); suspended (Detail: the reason; Reason: the name under which the
+	// replayed (Code and Until: how and when the run before had ended); continued with another input (Detail: how often by then); suspended (Detail: the reason; Reason: the name under which the
 	// handler waits); resumed (Detail: the cause); escalated; suspension_timeout (Detail: what it led to); skipped; late_input;
 	// token_reissued (Detail: the waitpoint's key); held; unheld;
 	// delay_changed by an operator (Until: the new time; none: it may run at once); tagged.

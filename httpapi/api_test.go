@@ -113,7 +113,7 @@ func newAPI(t *testing.T, change ...func(*Config)) *api {
 	talks := handler.Define[int, string]("talks")
 	stuck := handler.Define[json.RawMessage, string]("stuck")
 	asks := handler.Define[json.RawMessage, string]("asks")
-	w, err := runtime.New(runtime.Config{URL: url, TokenKeys: keys, Concurrency: 32, Namespaces: []string{"*"}, Logger: quiet},
+	w, err := runtime.New(runtime.Config{URL: url, TokenKeys: keys, Concurrency: 32, Namespaces: []string{"*"}, AppVersion: "1.4", Labels: map[string]string{"zone": "a"}, Logger: quiet},
 		handler.Bind(echo, func(_ context.Context, _ *handler.Task, in json.RawMessage) (json.RawMessage, error) { return in, nil }),
 		handler.Bind(fails, func(context.Context, *handler.Task, json.RawMessage) (json.RawMessage, error) {
 			return nil, handler.Permanent(errors.New("no ink"))
@@ -603,7 +603,7 @@ func TestEveryRoute(t *testing.T) {
 	if q := into[queueList](t, a.as("viewer", "GET", "/v1/queues?namespace=default", "", 200)); len(q.Items) == 0 {
 		t.Error("no queues")
 	}
-	if w := into[workerList](t, a.as("viewer", "GET", "/v1/workers", "", 200)); len(w.Items) != 1 || !w.Items[0].Alive {
+	if w := into[workerList](t, a.as("viewer", "GET", "/v1/workers", "", 200)); len(w.Items) != 1 || !w.Items[0].Alive || w.Items[0].Version != "1.4" || w.Items[0].Labels["zone"] != "a" {
 		t.Errorf("%+v", w)
 	}
 	a.as("viewer", "GET", "/v1/me", "", 200)

@@ -251,7 +251,7 @@ func (c *call) authorize() error {
 		}
 		c.h.cfg.Logger.InfoContext(c.ctx(), "flowfabric: api: refused", "request", identityOf(c.r).id, "from", from, "error", err)
 		c.w.Header().Set("WWW-Authenticate", `Bearer realm="flowfabric"`)
-		return &problem{Status: http.StatusUnauthorized, Code: "unauthorized", Detail: "want the header Authorization: Bearer <token>, with a token that is known here"}
+		return &problem{Status: http.StatusUnauthorized, Code: "unauthorized", Detail: "the header Authorization: Bearer TOKEN is missing, or its token is not known here"}
 	}
 	c.who = who
 	identityOf(c.r).name = who.Name

@@ -328,17 +328,19 @@ type workerList struct {
 }
 
 type worker struct {
-	Instance    string     `json:"instance"`
-	Pool        string     `json:"pool,omitempty"`
-	Namespaces  []string   `json:"namespaces,omitempty"`
-	Lanes       []string   `json:"lanes,omitempty"`
-	Kinds       []string   `json:"kinds,omitempty"`
-	Concurrency int        `json:"concurrency,omitempty"`
-	Alive       bool       `json:"alive"`
-	Dead        bool       `json:"dead,omitempty" jsonschema:"an operator gave it up"`
-	Reason      string     `json:"reason,omitempty"`
-	LastSeen    *time.Time `json:"last_seen,omitempty"`
-	InFlight    int        `json:"in_flight"`
+	Instance    string            `json:"instance"`
+	Pool        string            `json:"pool,omitempty"`
+	Namespaces  []string          `json:"namespaces,omitempty"`
+	Lanes       []string          `json:"lanes,omitempty"`
+	Kinds       []string          `json:"kinds,omitempty"`
+	Concurrency int               `json:"concurrency,omitempty"`
+	Version     string            `json:"version,omitempty" jsonschema:"of the application"`
+	Labels      map[string]string `json:"labels,omitempty" jsonschema:"of the application"`
+	Alive       bool              `json:"alive"`
+	Dead        bool              `json:"dead,omitempty" jsonschema:"an operator gave it up"`
+	Reason      string            `json:"reason,omitempty"`
+	LastSeen    *time.Time        `json:"last_seen,omitempty"`
+	InFlight    int               `json:"in_flight"`
 }
 
 func (c *call) workers() error {
@@ -352,7 +354,7 @@ func (c *call) workers() error {
 		if len(c.who.Namespaces) > 0 && !slices.Contains(serves, "*") && !slices.ContainsFunc(serves, c.who.may) {
 			continue
 		}
-		out.Items = append(out.Items, worker{w.Instance, w.Info.Pool, serves, w.Info.Lanes, w.Info.Kinds, w.Info.Concurrency, w.Alive, w.Dead, w.Reason,
+		out.Items = append(out.Items, worker{w.Instance, w.Info.Pool, serves, w.Info.Lanes, w.Info.Kinds, w.Info.Concurrency, w.Info.Version, w.Info.Labels, w.Alive, w.Dead, w.Reason,
 			utc(w.LastSeen), w.InFlight})
 	}
 	return c.answerJSON(http.StatusOK, out)

@@ -74,6 +74,14 @@ execution; give it to all processes behind one address. TLS is the business of t
 	return cmd
 }
 
+// reachable is an address that works on this machine: one that stands for all addresses names none, and logs take [::] for a secret.
+func reachable(at net.Addr) string {
+	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
+	}
+	return at.String()
+}
+
 func (a *app) serve(ctx context.Context, f serveFlags) error {
 	logger := slog.New(slog.NewTextHandler(&redacting{a.err}, nil))
 	if f.logJSON {
@@ -108,7 +116,8 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return err
 	}
-	logger.Info("flowfabric: serving", "dashboard", "http://"+listener.Addr().String()+"/", "api", "http://"+listener.Addr().String()+"/v1/openapi.json", "maintenance", !f.idle)
+	base := "http://" + reachable(listener.Addr())
+	logger.Info("flowfabric: serving", "dashboard", base+"/", "api", base+"/v1/openapi.json", "maintenance", !f.idle)
 	tasks := pool.New().WithContext(ctx).WithCancelOnError()
 	tasks.Go(func(ctx context.Context) error { return api.serve(ctx, listener) })
 	if !f.idle {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -169,6 +170,19 @@ func TestServe(t *testing.T) {
 		t.Error("the secret is in the log")
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// The log says where the dashboard is, also when serve listens on all addresses.
+func TestReachable(t *testing.T) {
+	for at, want := range map[string]string{"0.0.0.0:7788": "localhost:7788", "[::]:7788": "localhost:7788", "127.0.0.1:7788": "127.0.0.1:7788"} {
+		addr, err := net.ResolveTCPAddr("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := "http://" + reachable(addr); got != "http://"+want || redact(got) != got {
+			t.Errorf("%s: %s, logged as %s", at, got, redact(got))
+		}
+	}
 }
 
 // serve refuses what would let strangers in, and what it cannot understand.

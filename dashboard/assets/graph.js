@@ -28,11 +28,15 @@ export function Graph({ nodes }) {
   if (failed) return html`<p class="dim">The graph could not be drawn: ${failed}</p>`
   if (!placed || placed.shape !== shape) return html`<p class="loading" role="status">Drawing…</p>`
   const watching = new Set(nodes.filter(n => n.policy === "ended" || n.policy === "failed").map(n => n.id)) // they run whatever those came to
-  const line = points => "M" + points.map(p => `${p.x} ${p.y}`).join("L")
+  const line = e => { // from the right side of a node to the left side of the next, level at both ends
+    const from = placed.g.node(e.v), to = placed.g.node(e.w), between = placed.g.edge(e).points.slice(1, -1)
+    const points = [{ x: from.x + width / 2, y: from.y }, ...(between.length > 1 ? between : []), { x: to.x - width / 2, y: to.y }]
+    return points.map((p, i) => i === 0 ? `M${p.x} ${p.y}` : `C${(points[i - 1].x + p.x) / 2} ${points[i - 1].y} ${(points[i - 1].x + p.x) / 2} ${p.y} ${p.x} ${p.y}`).join("")
+  }
   const text = s => { const t = visible(s); return t.length > 22 ? t.slice(0, 21) + "…" : t }
   return html`<div class="graph scroll" tabindex="0" role="group" aria-label="Graph of the flow"><svg width=${placed.size.width} height=${placed.size.height} viewBox=${`0 0 ${placed.size.width} ${placed.size.height}`} role="group" aria-label="Nodes">
     <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" /></marker></defs>
-    ${placed.g.edges().map(e => html`<path key=${e.v + e.w} class=${"edge" + (watching.has(e.w) ? " watch" : "")} d=${line(placed.g.edge(e).points)} marker-end="url(#arrow)" />`)}
+    ${placed.g.edges().map(e => html`<path key=${e.v + e.w} class=${"edge" + (watching.has(e.w) ? " watch" : "")} d=${line(e)} marker-end="url(#arrow)" />`)}
     ${nodes.map(n => { const p = placed.g.node(n.id); return p && html`<a key=${n.id} href=${to(["executions", n.id])}>
       <title>${`${visible(n.name)}: ${stateWord(n.state || "purged")}${n.policy ? ` (${rules[n.policy] || n.policy})` : ""}`}</title>
       <g class=${"node n-" + (n.state || "purged")} transform=${`translate(${p.x - width / 2} ${p.y - height / 2})`}><rect width=${width} height=${height} rx="7" /><rect class="side" width="6" height=${height} rx="3" />

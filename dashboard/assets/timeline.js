@@ -25,6 +25,7 @@ export function spans(x, history, now) {
       }
       case "claimed": go(at); stop(at, "lost", "went on elsewhere"); run = { from: at, attempt: e.attempt, worker: e.worker }; break
       case "attempt_ended": {
+        if (e.detail === "continued") break // said above
         const [how] = (e.detail || "").split(" ")
         const lost = how === "interrupted_reclaimed"
         stop(at, lost ? "lost" : how === "ended_success" ? "good" : "bad", `${sayEnd(e.detail)}${why}`)
@@ -32,6 +33,12 @@ export function spans(x, history, now) {
         start(at, pause ? "delayed" : "waiting", pause ? "pause before the next attempt" : lost ? "waited for another worker" : "waited for the next attempt")
         break
       }
+      case "continued": // a link whose attempts are not kept has neither a claim nor an end
+        if (!run && wait) wait = { ...wait, kind: "next", text: "had another input; its attempts are not kept" }
+        go(at)
+        stop(at, "next", "went on with another input")
+        start(at, "waiting", "waited for a worker")
+        break
       case "suspended": stop(at, "pause", "suspended"); start(at, "suspended", mailboxOf(e.reason) ? `waited for a message to “${mailboxOf(e.reason)}”` : `${(e.detail || "suspended").replaceAll("_", " ")}${e.reason ? ` “${e.reason}”` : ""}`); break
       case "resumed": start(at, "waiting", `resumed by ${(e.detail || "").replaceAll("_", " ")}`); break
       case "delayed": stop(at, "pause", "put aside"); start(at, "delayed", "put aside by its handler"); break
@@ -85,7 +92,7 @@ export function Timeline({ x, history, steps }) {
   useBeat()
   if (!history.length) return null
   const s = spans(x, history, serverNow())
-  const times = [s.from, s.to, ...s.runs.flatMap(r => [r.from, r.to]), ...s.waits.flatMap(w => [w.from, w.to]), ...steps.flatMap(p => [p.started_at, p.ended_at].filter(Boolean).map(Date.parse))].filter(t => t >= s.from && t <= s.to)
+  const times = [...new Set([s.from, s.to, ...s.runs.flatMap(r => [r.from, r.to]), ...s.waits.flatMap(w => [w.from, w.to]), ...steps.flatMap(p => [p.started_at, p.ended_at].filter(Boolean).map(Date.parse))].filter(t => t >= s.from && t <= s.to))]
   const place = scale(times, true)
   const attempts = [...new Set(s.runs.map(r => r.attempt))]
   const rows = [html`<tr key="all"><th scope="row">Waiting</th><td><div class="lane">${s.waits.map((w, i) => html`<${Bar} key=${i} place=${place} from=${w.from} to=${w.to} kind=${w.kind} label=${span(w.to - w.from)} text=${`${w.text}, ${span(w.to - w.from)}${w.open ? " so far" : ""}`} />`)}</div></td></tr>`]
@@ -106,10 +113,10 @@ export function Timeline({ x, history, steps }) {
   const hidden = Math.max(0, rows.length - mostRows)
   if (hidden) rows.splice(1, hidden) // the newest stay
   if (s.marks.length) rows.push(html`<tr key="marks"><th scope="row">People</th><td><div class="lane">${s.marks.map((m, i) => html`<span key=${i} class="person" title=${visible(`${m.text}, ${instant(m.at)}`)} role="img" aria-label=${visible(`${m.text}, ${instant(m.at)}`)} tabindex="0" style=${{ left: `${Math.min(99, place(m.at))}%` }}>◆</span>`)}</div></td></tr>`)
-  const kinds = [["waiting", "waiting"], ["delayed", "delayed"], ["suspended", "suspended"], ["active", "running"], ["good", "succeeded"], ["bad", "failed"], ["lost", "lease lost"], ["pause", "paused"], ["step", "step"], ["held", "held"]]
-  const used = new Set([...s.waits.map(w => w.kind), ...s.runs.map(r => r.how), ...(steps.length ? ["step"] : [])])
+  const kinds = [["waiting", "waiting"], ["delayed", "delayed"], ["suspended", "suspended"], ["active", "running"], ["good", "succeeded"], ["bad", "failed"], ["lost", "lease lost"], ["pause", "paused"], ["next", "continued with another input"], ["step", "step"], ["held", "held"]]
+  const used = new Set([...s.waits.map(w => w.kind), ...s.runs.map(r => r.how), ...(steps.some(p => p.ended_at && (p.kind === "step" || p.kind === "messages")) ? ["step"] : [])])
   return html`<div class="timeline"><table><caption class="hidden">${plural(attempts.length, "attempt")} in ${span(s.to - s.from)}; the same in words is in the history.</caption><colgroup><col class="names" /><col /></colgroup><tbody>${rows}</tbody></table>
     ${hidden > 0 && html`<p class="dim">${plural(hidden, "earlier row")} ${hidden === 1 ? "is" : "are"} left out; the history has all of it.</p>`}
     <p class="axis dim"><span>${instant(s.from)}</span><span>${span(s.to - s.from)}</span></p>
-    <p class="legend">${kinds.filter(([k]) => used.has(k)).map(([k, word]) => html`<span key=${k}><i class=${"dot t-" + k}></i>${word}</span>`)}<span class="dim">Long pauses are drawn shorter than they were.</span></p></div>`
+    <p class="legend">${kinds.filter(([k]) => used.has(k)).map(([k, word]) => html`<span key=${k}><i class=${"dot t-" + k}></i>${word}</span>`)}${times.length > 2 && s.to - s.from > 1000 && html`<span class="dim">Long pauses are drawn shorter than they were.</span>`}</p></div>`
 }

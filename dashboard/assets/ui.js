@@ -173,8 +173,12 @@ export function Facts({ rows }) {
     html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
 }
 
-export function Tags({ tags }) {
-  return html`<span class="tags">${Object.entries(tags || {}).map(([k, v]) => html`<${Chip} key=${k} title=${visible(`${k}=${v}`)}>${visible(`${k}=${v}`)}<//>`)}</span>`
+const brief = key => key.replace(/\.name$/, "").replace(/^.*\./, "") // team.name is team, schedule.due is due
+
+export function Tags({ tags, short }) { // in a list there is little room: keys are brief there, and the shortest tags come first
+  const all = Object.entries(tags || {}).map(([k, v]) => [visible(`${k}=${v}`), visible(`${short ? brief(k) : k}=${v}`)])
+  if (short) all.sort(([, a], [, b]) => a.length - b.length)
+  return html`<span class="tags">${all.map(([whole, text]) => html`<${Chip} key=${whole} title=${whole}>${text}<//>`)}</span>`
 }
 
 const most = 64 << 10 // characters of a payload that are shown at once
@@ -308,6 +312,8 @@ export function Ask({ title, text, fields = [], action, danger, run, close, hold
   const [values, set] = useState(Object.fromEntries(fields.map(f => [f.name, f.value ?? ""])))
   const [error, setError] = useState(null)
   const [busy, setBusy] = useState(false)
+  const form = useRef(null)
+  useEffect(() => { if (error) form.current.querySelector(".notice").scrollIntoView({ block: "nearest" }) }, [error]) // a long dialog has it out of sight
   const submit = async e => {
     e.preventDefault()
     setBusy(true)
@@ -323,9 +329,9 @@ export function Ask({ title, text, fields = [], action, danger, run, close, hold
       hold(false)
     }
   }
-  return html`<form onSubmit=${submit}><h2 id="dialog-title">${title}</h2>
+  return html`<form ref=${form} onSubmit=${submit}><h2 id="dialog-title">${title}</h2>
     ${text && html`<div class="say">${typeof text === "function" ? text(values) : html`<p>${text}</p>`}</div>`}
-    ${fields.map(f => html`<${Field} key=${f.name} ...${f} value=${values[f.name]} onInput=${v => set({ ...values, [f.name]: v })} />`)}
+    ${fields.map(f => html`<${Field} key=${f.name} ...${f} value=${values[f.name]} onInput=${v => set(was => ({ ...was, [f.name]: v }))} />`)}
     <${Failure} error=${error} />
     <div class="buttons"><button type="button" class="quiet" disabled=${busy} onClick=${() => close()}>Leave it</button>
       <button type="submit" class=${danger ? "danger" : "main"} disabled=${busy}>${busy ? "One moment…" : action}</button></div></form>`

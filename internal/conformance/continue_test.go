@@ -153,6 +153,18 @@ var continueScenarios = []scenario{
 			w.no(err)
 			same(w, fmt.Sprint("attempt ", attempt), words(m.ClosedReason, m.Count, m.Kept), want)
 		}
+		events, err := w.e.ReadHistory(w.ctx, id)
+		w.no(err)
+		var claims, links []string // also of the links whose attempts are not kept
+		for _, e := range events {
+			switch e.Kind {
+			case engine.EventClaimed:
+				claims = append(claims, fmt.Sprint(e.Attempt))
+			case engine.EventContinued:
+				links = append(links, fmt.Sprintf("%d:%s", e.Attempt, e.Detail))
+			}
+		}
+		same(w, "what the history tells", words(claims, links), "[0 2 3 4 5] [0:1 2:2 3:3 5:4]")
 		m, err := w.e.ReadAttemptStream(w.ctx, id, 5)
 		w.no(err)
 		same(w, "no later attempt repeats its frames", m.Recorded.Sequence, 3)

@@ -325,7 +325,7 @@ var whyStateScenarios = []scenario{
 		k := w.worker("w1")
 		w.complete(k.one(id).Fence, "r")
 		e := w.why(id)
-		w.says(e, explain.WhyCompleted, "replayed 1 time more (admin.Replay), being a success only if forced", spoken(w.at(id, "en")+60000))
+		w.says(e, explain.WhyCompleted, "replayed 1 time more (admin.Replay), but only if forced, because it succeeded", spoken(w.at(id, "en")+60000))
 		w.replay(id, engine.Replay{Force: true})
 		w.says(w.why(id), explain.WhyWaitingNoWorker, "1st time of at most 1")
 		w.complete(k.one(id).Fence, "r")

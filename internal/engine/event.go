@@ -55,6 +55,8 @@ func (e Event) String() string {
 		b.WriteString(", what it depends on did not succeed")
 	case e.Kind == EventLateInput:
 		fmt.Fprintf(&b, ", %s is not given: its upstream succeeded after that was decided", printable(e.Detail))
+	case e.Kind == EventContinued:
+		fmt.Fprintf(&b, ", with another input, %s so far", printable(e.Detail))
 	case e.Kind == EventPriority && two:
 		fmt.Fprintf(&b, ", %s to %s", first, rest)
 	case e.Kind == EventAttempt && two: // state and category
@@ -73,7 +75,8 @@ func (e Event) String() string {
 }
 
 // outcomes are the states of ended attempts in words.
-var outcomes = map[string]string{"ended_success": "succeeded", "ended_failure": "failed", "ended_cancelled": "cancelled", "interrupted_reclaimed": "interrupted"}
+var outcomes = map[string]string{"ended_success": "succeeded", "ended_failure": "failed", "ended_cancelled": "cancelled", "interrupted_reclaimed": "interrupted",
+	"continued": "continued"}
 
 // printable quotes what could break a line or a terminal.
 func printable(text string) string {

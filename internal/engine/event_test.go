@@ -20,6 +20,8 @@ func TestEventLines(t *testing.T) {
 		"attempt ended: attempt 2 on w1, cancelled":                                              {Kind: EventAttempt, Attempt: 2, Epoch: 9, Session: "w1~ab", Detail: "ended_cancelled"},
 		"ended: attempt 2 on w1, failed (handler_error)":                                         {Kind: EventEnded, Attempt: 2, Epoch: 9, Session: "w1~ab", Code: codes.Failed, Detail: "handler_error"},
 		"delayed: attempt 0 on w1, until 2023-11-14T22:14:20.123Z":                               {Kind: EventDelayed, Epoch: 9, Session: "w1~ab", Until: at.Add(time.Minute)},
+		"attempt ended: attempt 2 on w1, continued":                                              {Kind: EventAttempt, Attempt: 2, Epoch: 9, Session: "w1~ab", Detail: "continued"},
+		"continued: attempt 2 on w1, with another input, 3 so far":                               {Kind: EventContinued, Attempt: 2, Epoch: 9, Session: "w1~ab", Detail: "3"},
 		"released: attempt 0 on w1, to wait for children":                                        {Kind: EventReleased, Epoch: 9, Session: "w1~ab", Detail: "waiting_children"},
 		"skipped, what it depends on did not succeed":                                            {Kind: EventSkipped, Detail: "dependency_impossible"},
 		"late input, left is not given: its upstream succeeded after that was decided: 019cb000": {Kind: EventLateInput, Detail: "left", Reason: "019cb000"},

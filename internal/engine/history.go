@@ -42,6 +42,7 @@ const (
 	EventPriority  EventKind = "priority"
 	EventReplayed  EventKind = "replayed" // Code, Until: how and when the run before had ended
 
+	EventContinued EventKind = "continued"          // the handler went on with another input; Detail: how often it had by then
 	EventSuspended EventKind = "suspended"          // Detail: the reason; Reason: the name under which the handler waits
 	EventResumed   EventKind = "resumed"            // Detail: the cause; By: the operator, or the source of the signal
 	EventEscalated EventKind = "escalated"          // the suspension lasted too long; Detail: the reason it had
@@ -190,6 +191,9 @@ func recorded(text string, r *reader) []Event {
 		if ms, err := strconv.ParseInt(was[1], 10, 64); err == nil {
 			e.Until = time.UnixMilli(ms)
 		}
+	case EventContinued: // its attempt may be one that is not kept
+		e.Detail = p[5]
+		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session}, e}
 	case EventSuspended:
 		e.Detail, e.Reason, _ = strings.Cut(p[5], " ")
 		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session}, e}

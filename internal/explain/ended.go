@@ -117,7 +117,7 @@ func replayable(f engine.Facts) string {
 	left := replayCap(f) - f.Replays
 	force := ""
 	if f.State.Public == flowfabric.Completed {
-		force = ", being a success only if forced"
+		force = ", but only if forced, because it succeeded"
 	}
 	switch {
 	case f.Purging:

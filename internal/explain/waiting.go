@@ -285,7 +285,7 @@ func delayed(f engine.Facts) account {
 // debounced says what a key that debounces has to do with the delay of an execution.
 func debounced(f engine.Facts) string {
 	if f.Key.Replaced == 0 {
-		return "Its key debounces: another submit under it replaces the input and puts it off again."
+		return "It is debounced: another submit under its key replaces the input and delays it again."
 	}
-	return fmt.Sprintf("Its key debounces: the input is that of the last of %d submits, each of which put it off, as another one would.", f.Key.Replaced+1)
+	return fmt.Sprintf("It is debounced: its input is that of the last of %d submits. Another one replaces the input and delays it again.", f.Key.Replaced+1)
 }

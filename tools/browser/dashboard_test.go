@@ -220,11 +220,14 @@ func TestActions(t *testing.T) {
 	}
 
 	b.visit("executions")
+	b.window(1280, 600, "light") // what is wrong is told at the end of a form that does not fit
 	b.press("Submit one")
 	b.fill("Kind", "transcribe-audio")
 	b.fill("Input", `{"file":`)
 	b.press("Submit")
 	b.says("The input is not JSON")
+	b.wait(`((r, d) => r.top >= d.top && r.bottom <= d.bottom)(document.querySelector("dialog .notice").getBoundingClientRect(), document.querySelector("dialog").getBoundingClientRect())`)
+	b.window(1280, 900, "light")
 	b.fill("Input", `{"file":"one.wav"}`)
 	b.fill("Lane", "audio")
 	b.press("Submit")
@@ -345,6 +348,7 @@ func TestActions(t *testing.T) {
 	b.says("moving it")
 	confirm("moved", "Thaw", "Thawed.")
 	b.visit("workers")
+	b.says("2.7")
 	b.press("Give up writer-1")
 	confirm("test", "Give it up", "Given up")
 	b.visit("health?by=admin")
@@ -475,8 +479,10 @@ func TestLiveListAndBack(t *testing.T) {
 	b.enter(d, "operator")
 	b.visit("executions")
 	b.says("Nothing was submitted yet")
-	d.submit(map[string]any{"kind": "nobody"})
+	d.submit(map[string]any{"kind": "nobody", "tags": map[string]string{"team.name": "web", "team.room": "12"}})
 	b.says("1 execution shown")
+	b.says("team=web")
+	b.says("room=12")
 	b.press("waiting")
 	b.wait(`location.hash.includes("state=waiting")`)
 	b.says("1 execution shown")
@@ -656,6 +662,9 @@ func TestWhoMayEnter(t *testing.T) {
 	b.window(1280, 900, "light")
 	b.do(chromedp.Navigate(d.base))
 	b.wait(`document.querySelector("input[type=password]")`)
+	if b.text(`(r => Math.abs(r.left + r.right - innerWidth) < 40 && r.top > 20)(document.querySelector(".signin").getBoundingClientRect())`) != "true" {
+		t.Error("the form to sign in is not in the middle")
+	}
 	b.fill("Token", "fft_wrong")
 	b.press("Sign in")
 	b.says("No token has this secret.")
@@ -808,5 +817,27 @@ func TestTimeline(t *testing.T) {
 	d.ask("operator", "POST", "executions/"+failed.ID().String()+":replay", map[string]any{"reason": "again"})
 	d.until(failed.ID().String(), "failed")
 	b.wait(`document.querySelectorAll(".timeline th").length >= 8`)
+
+	tally, err := client.Submit(t.Context(), d.client, scene.Tally, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.until(tally.ID().String(), "completed")
+	if got := kinds(tally.ID().String()); got != "Waiting:waiting,waiting,waiting Attempt 1:next Attempt 2:next Attempt 3:good" {
+		t.Errorf("an execution that continued: %s", got)
+	}
+	b.says("2 times, with another input")
+	b.says("Attempt 2 continued with another input")
+	b.wait(`document.querySelector(".log").innerText.includes("Attempt 3 begins, with another input") && !document.querySelector(".log").innerText.includes("ended: continued")`)
+
+	family, err := client.Submit(t.Context(), d.client, scene.Family, "otter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.until(family.ID().String(), "completed")
+	b.visit("executions/" + family.ID().String())
+	b.says("the flow of its children")
+	b.press("the flow of its children")
+	b.wait(`document.querySelectorAll(".graph .node").length === 3`)
 	b.quiet(asked401)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -89,6 +90,78 @@ for (const kind of ["attempt", "frame", "gap", "attempt_end", "retry", "end"])
     if (kind === "end") { source.close(); document.title = "ended" }
   })
 </script>`
+
+// The page in the documents shows each piece of the output once, from another origin, when the worker is killed in the middle.
+func TestDocumentedPage(t *testing.T) {
+	b := openBrowser(t)
+	silent := slog.New(slog.DiscardHandler)
+	store, err := embedded.Start(t.Context(), embedded.Config{Addr: "127.0.0.1:0", Logger: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	c, err := client.Connect(t.Context(), client.Config{URL: store.URL(), Logger: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	text, err := os.ReadFile("../../docs/how-to/http.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "```html\n")
+	html, _, found := strings.Cut(after, "```\n")
+	if !found || strings.Count(html, "http://127.0.0.1:7788") != 1 {
+		t.Fatalf("the page in http.md is %q", html)
+	}
+	var base string
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Path != "/token" {
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, strings.Replace(html, "http://127.0.0.1:7788", base, 1))
+			return
+		}
+		answer, err := http.Post(base+"/v1/executions/"+q.URL.Query().Get("id")+"/stream-token", "application/json", strings.NewReader(`{"life_s":60}`))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		defer answer.Body.Close()
+		_, _ = io.Copy(w, answer.Body)
+	}))
+	defer app.Close()
+	defer app.CloseClientConnections()
+	api, err := httpapi.New(httpapi.Config{Admin: admin.New(c), Authorize: httpapi.Open, AllowedOrigins: []string{app.URL}, Logger: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(api)
+	defer web.Close()
+	defer web.CloseClientConnections()
+	base = web.URL
+
+	first := startWorker(t, store.URL())
+	exec, err := client.Submit(b.ctx, c, count, counting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.do(chromedp.Navigate(app.URL + "/?id=" + exec.ID().String()))
+	b.wait(`document.querySelector("#text").textContent.startsWith("012345678910")`)
+	if err := first.Process.Kill(); err != nil { // SIGKILL
+		t.Fatal(err)
+	}
+	startWorker(t, store.URL())
+	b.wait(`document.title === "completed"`)
+	want := ""
+	for i := range counting {
+		want += strconv.Itoa(i)
+	}
+	b.want(`document.querySelector("#text").textContent`, want)
+	if x, err := c.Get(b.ctx, exec.ID()); err != nil || x.Reclaims != 1 {
+		t.Errorf("the worker was not lost in the middle: %+v, %v", x, err)
+	}
+	b.quiet("favicon.ico")
+}
 
 // A page that is loaded again in the middle of a stream, while the worker is killed, has everything of every attempt once, and is told of the
 // new attempt.

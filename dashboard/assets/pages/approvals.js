@@ -28,7 +28,7 @@ export default function Approvals({ query }) {
 function Item({ item: i, reload }) {
   return html`<li class="card"><article aria-label=${visible(i.question?.title || `${i.kind} waits`)}>
     <div class="head"><h2>${visible(i.question?.title || (mailboxOf(i.name) ? `${i.kind} waits for a message` : `${i.kind} waits under “${i.name}”`))}</h2><p class="dim">waits for <${Since} at=${i.since} /></p></div>
-    <p class="dim">${i.kind} <a class="mono" href=${to(["executions", i.execution])}>${shortID(i.execution)}</a> in lane ${i.lane} ${i.question?.assignee && html`<${Chip}>for ${visible(i.question.assignee)}<//>`}
+    <p class="dim">${i.kind} <a class="mono" href=${to(["executions", i.execution])}>${shortID(i.execution)}</a> in lane ${i.lane} ${i.question?.assignee && html`<${Chip}>for ${visible(i.question.assignee)}<//> `}
       ${i.reason && html`<${Chip}>${i.reason.replaceAll("_", " ")}<//>`} ${i.flow && html`<a href=${to(["flows", i.flow])}>flow ${shortID(i.flow)}</a>`}</p>
     <${Answer} key=${i.execution + i.waitpoints.map(w => w.id).join()} item=${i} onDone=${reload} /></article></li>`
 }

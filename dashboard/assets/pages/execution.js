@@ -40,7 +40,7 @@ function Output({ id, onMoved }) {
     const later = () => { frame ||= requestAnimationFrame(flush) }
     const show = (name, d) => {
       const at = d.attempt + 1
-      if (name === "attempt") { if (d.attempt_type !== "initial") note(`Attempt ${at} begins (${d.attempt_type})${d.reused?.length ? ", what earlier attempts recorded stays" : ""}`, "mark") }
+      if (name === "attempt") { if (d.attempt_type !== "initial") note(d.attempt_type === "continue" ? `Attempt ${at} begins, with another input` : `Attempt ${at} begins (${d.attempt_type})${d.reused?.length ? ", what earlier attempts recorded stays" : ""}`, "mark") }
       else if (name === "frame") {
         live.frames++
         const f = d.frame
@@ -50,7 +50,7 @@ function Output({ id, onMoved }) {
       else if (name === "resumed") note(`It goes on${d.reason ? ` (${d.reason.replaceAll("_", " ")})` : ""} and repeats what no step has recorded`, "mark")
       else if (name === "gap") { live.gaps += (d.missed || 0) + (d.trimmed || 0); note("Some output was gone before it could be read", "warn") }
       else if (name === "suspended") note(mailboxOf(d.suspension?.name) ? `It waits for a message to “${mailboxOf(d.suspension.name)}”` : `It waits for an answer${d.suspension?.name ? ` under “${d.suspension.name}”` : ""}`, "mark")
-      else if (name === "attempt_end") { if (d.reason !== "attempt_success") note(`Attempt ${at} ended: ${(d.reason || "").replaceAll("_", " ")}${d.message ? `: ${visible(d.message)}` : ""}`, "warn") }
+      else if (name === "attempt_end") { if (d.reason !== "attempt_success" && d.reason !== "continued") note(`Attempt ${at} ended: ${(d.reason || "").replaceAll("_", " ")}${d.message ? `: ${visible(d.message)}` : ""}`, "warn") }
       else if (name === "retry") note(`Another attempt begins at ${instant(d.at)}`, "mark")
       else if (name === "end") { live.ended = true; note(`It has ended: ${stateWord(d.state)}`, "mark") }
       else if (name === "problem") note(d.detail || "The stream ended.", "warn")
@@ -137,7 +137,8 @@ export default function Execution({ id }) {
     const [history, why, steps, messages, waits] = await Promise.all([
       get(path + "/history", {}, signal), get(path + "/why", {}, signal), get(path + "/steps", {}, signal).catch(missing), get(path + "/messages", {}, signal).catch(missing),
       x.state === "suspended" ? findAsk(x, signal) : null])
-    return { x, history: history.items, why, steps: steps?.items ?? [], messages, ask: waits }
+    const family = !x.flow && may("getFlow") && history.items.some(e => e.detail === "waiting_children") && !!await get("flows/" + id, {}, signal).catch(missing)
+    return { x, history: history.items.filter(e => e.kind !== "attempt_ended" || e.detail !== "continued"), why, steps: steps?.items ?? [], messages, ask: waits, family }
   }
   const page = useLoad(load, [id])
   const input = useLoad(async signal => checkID(id) && get(`executions/${id}/input`, {}, signal), [id], { live: false })
@@ -149,7 +150,7 @@ export default function Execution({ id }) {
   if (page.error && (page.error.status === 404 || page.error.status === 410 || page.error.status === 400)) {
     return html`<div><h1>Execution</h1><${Empty} title=${page.error.status === 410 ? "It was purged" : "There is no such execution"}><p class="mono">${visible(id)}</p><p>${visible(page.error.message)}</p><p><a href="#/executions">All executions</a></p><//></div>`
   }
-  return html`<${Loaded} of=${page}>${({ x, history, why, steps, messages, ask }) => {
+  return html`<${Loaded} of=${page}>${({ x, history, why, steps, messages, ask, family }) => {
     const all = actions(x, page.reload).filter(Boolean)
     return html`<div><div class="title"><div><p class="crumb"><a href="#/executions">Executions</a> / <a href=${to(["executions"], { kind: x.kind })}>${x.kind}</a></p>
         <h1><span class="mono">${x.id}</span> <${Copy} text=${x.id} label="Copy the id" /></h1></div>
@@ -166,10 +167,10 @@ export default function Execution({ id }) {
         <${Section} id="input" title="Input" note=${bytes(x.input_bytes)}><${Loaded} of=${input}>${p => html`<${Payload} of=${p} name="input" />`}<//><//>
       </div><div>
         <${Section} id="facts" title="Facts"><${Facts} rows=${[["Kind", x.kind], ["Namespace", x.namespace], ["Lane", x.lane], ["Priority", x.priority], ["Attempts", `${number(x.attempts)}${x.retries ? `, ${plural(x.retries, "retry", "retries")} of ${x.max_retries}` : ""}`],
-          ["Lost leases", x.reclaims || ""], ["Replays", x.replays || ""], ["Continued", x.continues ? `${x.continues} times, with another input` : ""], ["Worker", x.worker && html`<a href=${to(["executions"], { held_by: x.worker, state: "active" })}>${x.worker}</a>`], ["Lease until", x.lease_expires_at && x.state === "active" && html`<${Time} at=${x.lease_expires_at} />`],
+          ["Lost leases", x.reclaims || ""], ["Replays", x.replays || ""], ["Continued", x.continues ? `${plural(x.continues, "time")}, with another input` : ""], ["Worker", x.worker && html`<a href=${to(["executions"], { held_by: x.worker, state: "active" })}>${x.worker}</a>`], ["Lease until", x.lease_expires_at && x.state === "active" && html`<${Time} at=${x.lease_expires_at} />`],
           ["Created", html`<${Time} at=${x.created_at} />`], ["By", x.creator], ["Started", x.started_at && html`<${Time} at=${x.started_at} />`], ["Ended", x.ended_at && html`<${Time} at=${x.ended_at} />`], ["Delayed until", x.state === "delayed" && html`<${Time} at=${x.delay_until} />`], ["Deadline", x.deadline_at && html`<${Time} at=${x.deadline_at} />`],
           ["Progress", x.progress && html`${x.progress.percent !== undefined ? html`<progress max="100" value=${x.progress.percent} aria-label="Progress"></progress> ${x.progress.percent} % ` : ""}${visible(x.progress.message || "")}`],
-          ["Flow", x.flow && html`<a href=${to(["flows", x.flow])}>${shortID(x.flow)}</a> ${x.node && visible(x.node)}`], ["Needs", x.capabilities?.join(", ")], ["Debounced", x.key_held === "until_claimed" && (x.replaced ? `the last of ${number(x.replaced + 1)} submits` : "another submit under its key replaces the input")], ["Key", x.key_held && `held ${x.key_held.replaceAll("_", " ")}`], ["Tags", x.tags && html`<${Tags} tags=${x.tags} />`]]} /><//>
+          ["Flow", x.flow && html`<a href=${to(["flows", x.flow])}>${shortID(x.flow)}</a> ${x.node && visible(x.node)}`], ["Children", family && html`<a href=${to(["flows", x.id])}>the flow of its children</a>`], ["Needs", x.capabilities?.join(", ")], ["Debounced", x.key_held === "until_claimed" && (x.replaced ? `the last of ${number(x.replaced + 1)} submits` : "another submit under its key replaces the input")], ["Key", x.key_held && `held ${x.key_held.replaceAll("_", " ")}`], ["Tags", x.tags && html`<${Tags} tags=${x.tags} />`]]} /><//>
         ${steps.length > 0 && html`<${Section} id="steps" title="Steps" note=${plural(steps.length, "step")}><${Steps} id=${id} steps=${steps} /><//>`}
         <${Section} id="history" title="History" note=${plural(history.length, "event")}><ol class="history">${history.map((e, i) => html`<li key=${i}><${Time} at=${e.at} /><p>${sayEvent(e)}</p></li>`)}</ol><//>
       </div></div></div>`
@@ -183,7 +184,7 @@ export function sayEvent(e) {
   const why = e.reason ? html`: ${visible(e.reason)}` : ""
   const what = {
     created: "Created", claimed: html`Attempt ${e.attempt + 1} taken by ${e.worker || "a worker"}`, attempt_ended: html`Attempt ${e.attempt + 1}: ${visible(sayEnd(e.detail))}`,
-    ended: html`Ended${e.detail ? `: ${visible(e.detail.replaceAll("_", " "))}` : ""}`, delayed: "Put aside by its handler", released: e.detail === "waiting_children" ? "It waits for its children" : "Given back by its worker", revoked: "Taken from its worker",
+    ended: html`Ended${e.detail ? `: ${visible(e.detail.replaceAll("_", " "))}` : ""}`, continued: html`Attempt ${e.attempt + 1} continued with another input`, delayed: "Put aside by its handler", released: e.detail === "waiting_children" ? "It waits for its children" : "Given back by its worker", revoked: "Taken from its worker",
     cancelled: "Cancelled", expired: "Expired", priority: html`Priority changed ${visible(e.detail || "")}`, replayed: "Replayed", suspended: html`Suspended (${visible((e.detail || "").replaceAll("_", " "))})`,
     resumed: html`Resumed (${visible((e.detail || "").replaceAll("_", " "))})`, escalated: "Escalated to an operator", suspension_timeout: html`The wait timed out: ${visible((e.detail || "").replaceAll("_", " "))}`, skipped: "Skipped", held: "Held", unheld: "Let go on",
     delay_changed: "Delay changed", tagged: html`Tags changed ${visible(e.detail || "")}`, token_reissued: html`Token made anew for ${visible(e.detail || "")}`,

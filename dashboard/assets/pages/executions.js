@@ -33,7 +33,7 @@ function Filters({ f, set }) {
     <${Field} label="Tags" value=${draft.tag} onInput=${change("tag")} placeholder="key=value, …" />
     <${Field} label="Message of the failure" value=${draft.error} onInput=${change("error")} placeholder="contains" />
     <${Field} label="Time" kind="choice" options=${times} value=${draft.within} onInput=${v => set({ ...draft, within: v })} />
-    <${Field} label="Order" kind="choice" options=${[["true", "newest first"], ["false", "next first"]]} value=${String(draft.newest)} onInput=${v => set({ ...draft, newest: v === "true" })} /></div></form>`
+    <${Field} label="Order in each state" kind="choice" options=${[["true", "newest first"], ["false", "next first"]]} value=${String(draft.newest)} onInput=${v => set({ ...draft, newest: v === "true" })} /></div></form>`
 }
 
 // sayFilter is a filter in words.
@@ -176,11 +176,11 @@ export default function Executions({ query }) {
         { name: "State", cell: x => html`<${State} state=${x.state === "waiting" && x.since ? "held" : x.state} />` }, // what waits has a since if it is held
         { name: "Kind", cell: x => html`<a href=${to(["executions"], { ...f, newest: "", kind: x.kind })} title="Show only this kind">${x.kind}</a>` },
         { name: "Execution", cell: x => html`<a href=${to(["executions", x.id])} class="mono" title=${x.id}>${shortID(x.id)}</a>` },
-        { name: "What", class: "clip grow", cell: x => x.drift ? html`<${Chip} kind="bad">${x.drift}<//>` : x.failure ? html`<span class="clip" title=${visible(x.failure.message || x.failure.category)}>${visible(x.failure.message || x.failure.category)}</span>` : html`<${Tags} tags=${x.tags} />` },
+        { name: "What", class: "clip grow", cell: x => x.drift ? html`<${Chip} kind="bad">${x.drift}<//>` : x.failure ? html`<span class="clip" title=${visible(x.failure.message || x.failure.category)}>${visible(x.failure.message || x.failure.category)}</span>` : html`<${Tags} tags=${x.tags} short />` },
         { name: "Lane", class: "wide", cell: x => x.lane },
         ...(several ? [{ name: "Namespace", class: "wide", cell: x => x.namespace }] : []),
         { name: "Attempts", class: "num wide", cell: x => number(x.attempts) },
-        { name: "Priority", class: "num wide", cell: x => x.priority || html`<span class="none">0</span>` },
+        { name: "Priority", class: "num wide wider", cell: x => x.priority || html`<span class="none">0</span>` },
         { name: "Created", class: "num", cell: x => html`<${Time} at=${x.created_at} />` },
         { name: "Ended", class: "num wide", cell: x => html`<${Time} at=${x.ended_at} />` }]} />
       <p class="foot dim">${plural(data.items.length, "execution")} shown${data.cursor ? "" : ", that is all"}.${want > 1000 ? " So many rows do not follow what changes." : ""} ${data.cursor && html`<button type="button" onClick=${() => setWant(data.items.length + (data.items.length >= 1000 ? 1000 : pageSize))} disabled=${page.loading}>${page.loading ? "Loading…" : "Show more"}</button>`}</p></div>`}<//></div>`

@@ -12,8 +12,9 @@ export default function Workers() {
       : html`<${Table} label="Workers" rows=${data.items} id=${w => w.instance} columns=${[
         { name: "State", cell: w => w.alive ? html`<${Chip} kind="good">alive<//>` : html`<${Chip} kind=${w.dead ? "" : "bad"} title=${visible(w.reason || "")}>${w.dead ? "given up" : "lost"}<//>` },
         { name: "Worker", cell: w => html`<span class="mono">${w.instance}</span>` },
+        { name: "Version", class: "wide", cell: w => html`<span title=${w.labels && Object.entries(w.labels).map(([k, v]) => visible(`${k}=${v}`)).join(", ")}>${visible(w.version ?? "")}</span>` },
         { name: "Running", class: "num", cell: w => html`<a href=${to(["executions"], { held_by: w.instance, state: "active" })}>${number(w.in_flight)}${w.concurrency ? ` of ${number(w.concurrency)}` : ""}</a>` },
-        { name: "Load", cell: w => w.concurrency ? html`<${Bar} value=${w.in_flight} of=${w.concurrency} label=${`${w.in_flight} of ${w.concurrency} slots are taken`} />` : "" },
+        { name: "Load", class: "wide", cell: w => w.concurrency ? html`<${Bar} value=${w.in_flight} of=${w.concurrency} label=${`${w.in_flight} of ${w.concurrency} slots are taken`} />` : "" },
         { name: "Kinds", class: "clip grow", cell: w => html`<span class="clip" title=${w.kinds?.join(", ")}>${w.kinds?.join(", ") ?? ""}</span>` },
         { name: "Lanes", class: "wide wider", cell: w => w.lanes?.join(", ") ?? "all" },
         { name: "Namespaces", class: "wide", cell: w => w.namespaces?.join(", ") ?? "" },

@@ -56,6 +56,8 @@ var (
 	Report  = handler.Define[string, string]("nightly-report")
 	Slow    = handler.Define[int, string]("narrate", flowfabric.Retries(0)) // so many words, one every 40 ms
 	Chat    = handler.Define[string, int]("chat", flowfabric.Retries(0))    // answers messages to the mailbox user until one says bye
+	Tally   = handler.Define[int, int]("tally")                             // counts down to 0, one execution that continues with what is left
+	Family  = handler.Define[string, string]("family")                      // waits for two children, which resize
 	Never   = handler.Define[string, string]("transcribe-audio")            // no worker serves it
 )
 
@@ -132,6 +134,21 @@ func release(ctx context.Context, t *handler.Task, version string) (suspend.Answ
 	return answer, err
 }
 
+func tally(ctx context.Context, t *handler.Task, left int) (int, error) {
+	if err := t.Frame(ctx, "line", fmt.Sprintf("%d left\n", left)); err != nil || left == 0 {
+		return 0, err
+	}
+	return 0, handler.Continue(left - 1)
+}
+
+func family(ctx context.Context, t *handler.Task, name string) (string, error) {
+	set := flow.Children("pictures")
+	for _, size := range []string{"small", "large"} {
+		flow.Child(set, size, Resize, name+" "+size)
+	}
+	return name, set.Wait(ctx, t)
+}
+
 func chat(ctx context.Context, t *handler.Task, name string) (answers int, err error) {
 	for ; ; answers++ {
 		text, err := suspend.Receive[string](ctx, t, "user")
@@ -160,8 +177,8 @@ func Start(ctx context.Context, url string) (*Scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := runtime.New(runtime.Config{URL: url, TokenKeys: Keys, Worker: "writers", Instance: "writer-1", Lanes: []string{"default", "mail", "images"}, Concurrency: 24, LeaseTTL: 2 * time.Second, Logger: quiet},
-		handler.Bind(Write, write), handler.Bind(Release, release), handler.Bind(Chat, chat),
+	w, err := runtime.New(runtime.Config{URL: url, AppVersion: "2.7", TokenKeys: Keys, Worker: "writers", Instance: "writer-1", Lanes: []string{"default", "mail", "images"}, Concurrency: 24, LeaseTTL: 2 * time.Second, Logger: quiet},
+		handler.Bind(Write, write), handler.Bind(Release, release), handler.Bind(Chat, chat), handler.Bind(Tally, tally), handler.Bind(Family, family),
 		handler.Bind(Send, func(_ context.Context, _ *handler.Task, in Invoice) (string, error) {
 			if in.Cents <= 0 {
 				return "", handler.Permanent(fmt.Errorf("invoice for %s over %d cents: the amount must be positive", in.Customer, in.Cents))
