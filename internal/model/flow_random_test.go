@@ -603,6 +603,7 @@ func (x *flows) settleOnce(what string, m *member) error {
 		if err == nil && !already && mine {
 			m.code, m.holder = "R1f", nil
 			m.kids, m.wait, m.waitName, m.reclaims = nil, 0, "", 0
+			x.forget(m)
 		}
 		return err
 	case "release":
@@ -655,7 +656,7 @@ func (x *flows) wait(m *member, mine bool) error {
 		q.Children = append(q.Children, e)
 	}
 	x.names++
-	suspends := again || q.Park && len(q.Children) > 0 && x.chance(40) // with the children as its condition
+	suspends := again || q.Park && len(q.Children) > 0 && x.chance(40) && m.code != "R3i" // with the children as its condition; a repeat of what parked it parks
 	q.Park = q.Park && !suspends
 	out, err := x.s.e.WaitChildren(x.ctx, m.fence, q)
 	if err == nil && suspends {
@@ -673,9 +674,7 @@ func (x *flows) wait(m *member, mine bool) error {
 	}
 	if m.waitName != q.Name {
 		m.waitName, m.kids, m.wait = q.Name, map[*member]byte{}, 0
-		for _, other := range x.o.members {
-			delete(other.owed, noOwner(m, other))
-		}
+		x.forget(m)
 	}
 	for _, e := range q.Children {
 		kid := x.truth(f, e, m)
@@ -703,12 +702,13 @@ func (x *flows) wait(m *member, mine bool) error {
 	return nil
 }
 
-// noOwner is the parent when other owes it nothing but the outcome of a child of a wait that is forgotten.
-func noOwner(parent, other *member) *member {
-	if slices.Contains(other.parents, parent) && !slices.Contains(other.downs, parent) {
-		return parent
+// forget strikes what children owe to a parent that waits for them no longer, unless it depends on them.
+func (x *flows) forget(parent *member) {
+	for _, other := range x.o.members {
+		if slices.Contains(other.parents, parent) && !slices.Contains(other.downs, parent) {
+			delete(other.owed, parent)
+		}
 	}
-	return nil
 }
 
 // operate is what operators do.
