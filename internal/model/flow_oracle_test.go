@@ -79,6 +79,8 @@ type member struct {
 	holder         *holder
 	fence          flowfabric.Fence
 	good           uint32 // the attempt that succeeded last
+	link           uint32 // the first attempt since it continued last
+	kept           uint32 // the first attempt whose result is still there
 }
 
 func (m *member) String() string {

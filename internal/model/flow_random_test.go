@@ -505,6 +505,10 @@ func (x *flows) claimed(h *holder, c engine.Claim) {
 		if m.marks[up] == 's' {
 			want[name] = up.node + "#" + strconv.Itoa(int(up.good))
 		}
+		if m.marks[up] == 's' && up.good < up.kept { // it was replayed, and continued twice: what it made before is gone
+			want[name] = ""
+		}
+
 	}
 	x.did["inputs"] += len(want)
 	got := map[string]string{}
@@ -603,6 +607,7 @@ func (x *flows) settleOnce(what string, m *member) error {
 		if err == nil && !already && mine {
 			m.code, m.holder = "R1f", nil
 			m.kids, m.wait, m.waitName, m.reclaims = nil, 0, "", 0
+			m.kept, m.link = m.link, f.Attempt+1
 			x.forget(m)
 		}
 		return err
