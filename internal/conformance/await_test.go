@@ -577,6 +577,15 @@ var awaitScenarios = []scenario{
 		same(w, "told all", len(other.hash(other.k.Awaiting(a.UUID()))), 0)
 		other.reset()
 	}},
+	{name: "one that ended while it waited for the waiter is no cycle", run: func(w *env) {
+		other := w.neighbour()
+		x, there := w.waiter(), other.waiter()
+		there.waits(engine.WaitAll, map[string]flowfabric.ExecutionID{"x": x.id})
+		other.cancel(there.id)
+		look, err := w.e.CheckAwaited(w.ctx, x.id, []flowfabric.ExecutionID{there.id})
+		w.no(err)
+		same(w, "outcome", look[0].Outcome, flowfabric.Cancelled)
+	}},
 	{name: "one that is purged before it was asked is told from its tombstone, or as gone", run: func(w *env) {
 		other := w.neighbour()
 		a, b := other.create(), other.create()
