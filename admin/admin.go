@@ -43,20 +43,8 @@ func New(c *client.Client) *Admin {
 	return &Admin{client: c, conn: conn, store: conn.Engine}
 }
 
-// Connect dials the store as [client.Connect] does, with its errors. End it with [Admin.Close].
-func Connect(ctx context.Context, cfg client.Config) (*Admin, error) {
-	c, err := client.Connect(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	return New(c), nil
-}
-
 // Client is the client whose connection is shared: it reads, cancels and answers single executions, and submits.
 func (a *Admin) Client() *client.Client { return a.client }
-
-// Close closes the client, see [client.Client.Close].
-func (a *Admin) Close() { a.client.Close() }
 
 func (a *Admin) closed() bool { return a.conn.Closed() != nil }
 

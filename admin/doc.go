@@ -1,7 +1,7 @@
 // Package admin is for operators' programs: it lists what there is, says why it does not move, and changes it. Package client submits
 // and waits.
 //
-//	a := admin.New(c) // shares a client's connection; admin.Connect opens its own
+//	a := admin.New(c) // shares the connection of c, a client of package client
 //	for x, err := range a.List(ctx, admin.Filter{States: []flowfabric.PublicState{flowfabric.Failed}}) {
 //		why, err := a.Why(ctx, x.ID) // one or two true sentences, and what happens next
 //		err = a.Replay(ctx, x.ID, admin.Replay{}, flowfabric.By("anna"), flowfabric.Reason("the model is back"))

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -11,9 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// FeedCursor is a place in the feeds of all partitions. Its text form (about 25 bytes a partition) can be stored and read
-// back with [ParseFeedCursor]. The zero value is no place.
-type FeedCursor struct{ at []feedPlace }
+// feedCursor is a place in the feeds of all partitions. Users see its text form, which [parseFeedCursor] reads back. The zero value is no place.
+type feedCursor struct{ at []feedPlace }
 
 // feedPlace is the last entry that was consumed of one partition: the zero place is before the first that ever was. Without an id,
 // it is before the oldest that is kept, and number is that of the entry in front of it.
@@ -24,13 +22,8 @@ type feedPlace struct {
 
 const feedCursorVersion = "f1"
 
-func (c FeedCursor) clone() FeedCursor { return FeedCursor{slices.Clone(c.at)} }
-
-// IsZero reports whether the cursor is no place.
-func (c FeedCursor) IsZero() bool { return len(c.at) == 0 }
-
 // String is the text form; "" for the zero cursor.
-func (c FeedCursor) String() string {
+func (c feedCursor) String() string {
 	if len(c.at) == 0 {
 		return ""
 	}
@@ -45,25 +38,16 @@ func (c FeedCursor) String() string {
 	return b.String()
 }
 
-// MarshalText is [FeedCursor.String].
-func (c FeedCursor) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
-
-// UnmarshalText is [ParseFeedCursor].
-func (c *FeedCursor) UnmarshalText(text []byte) (err error) {
-	*c, err = ParseFeedCursor(string(text))
-	return err
-}
-
-// ParseFeedCursor reads what [FeedCursor.String] wrote; anything else is flowfabric.ErrInvalidInput.
-func ParseFeedCursor(text string) (FeedCursor, error) {
+// parseFeedCursor reads what [feedCursor.String] wrote; anything else is flowfabric.ErrInvalidInput.
+func parseFeedCursor(text string) (feedCursor, error) {
 	if text == "" {
-		return FeedCursor{}, nil
+		return feedCursor{}, nil
 	}
 	words := strings.Split(text, " ")
 	if words[0] != feedCursorVersion || len(words) < 2 {
-		return FeedCursor{}, fmt.Errorf("%w: feed cursor does not begin with %q and a place", flowfabric.ErrInvalidInput, feedCursorVersion)
+		return feedCursor{}, fmt.Errorf("%w: feed cursor does not begin with %q and a place", flowfabric.ErrInvalidInput, feedCursorVersion)
 	}
-	c := FeedCursor{at: make([]feedPlace, len(words)-1)}
+	c := feedCursor{at: make([]feedPlace, len(words)-1)}
 	for i, word := range words[1:] {
 		if word == "" {
 			continue
@@ -71,11 +55,11 @@ func ParseFeedCursor(text string) (FeedCursor, error) {
 		id, number, _ := strings.Cut(word, ".")
 		parsed, err := engine.ParseStreamID(id)
 		if err != nil {
-			return FeedCursor{}, fmt.Errorf("feed cursor: place %d: %w", i, err)
+			return feedCursor{}, fmt.Errorf("feed cursor: place %d: %w", i, err)
 		}
 		n, err := strconv.ParseUint(number, 10, 63)
 		if err != nil {
-			return FeedCursor{}, fmt.Errorf("feed cursor: %w: place %d: %q is no number of an entry", flowfabric.ErrInvalidInput, i, number)
+			return feedCursor{}, fmt.Errorf("feed cursor: %w: place %d: %q is no number of an entry", flowfabric.ErrInvalidInput, i, number)
 		}
 		c.at[i] = feedPlace{parsed, n}
 	}

@@ -30,7 +30,7 @@ func TestScheduleEndsAtItsDate(t *testing.T) {
 	k.pass(24 * time.Hour)
 	k.steps(3) // 07:00, 08:00 and 09:00
 	info := k.get("s")
-	if info.Fired != 3 || info.Missed != 0 || !info.Next.IsZero() || info.Ended() != admin.EndedByUntil || len(info.NextRuns(10)) != 0 || !info.LastDue.Equal(end) {
+	if info.Fired != 3 || info.Missed != 0 || !info.Next.IsZero() || info.Ended() != "until" || len(info.NextRuns(10)) != 0 || !info.LastDue.Equal(end) {
 		t.Errorf("%+v, ended by %q, next runs %v", info, info.Ended(), info.NextRuns(10))
 	}
 	if all, err := admin.New(k.c).Schedules(k.ctx); err != nil || len(all) != 1 {
@@ -69,7 +69,7 @@ func TestScheduleEndsAfterItsRuns(t *testing.T) {
 	k.steps(2)
 	info := k.get("s")
 	left, limited := info.RunsLeft()
-	if info.Fired != 2 || info.Missed != 0 || !info.Next.IsZero() || info.Ended() != admin.EndedByRuns || left != 0 || !limited {
+	if info.Fired != 2 || info.Missed != 0 || !info.Next.IsZero() || info.Ended() != "runs" || left != 0 || !limited {
 		t.Errorf("%+v, ended by %q, %d left", info, info.Ended(), left)
 	}
 	k.no(scheduled(k, "s", hourly, client.MaxRuns(3), client.CatchUp(schedule.CatchUpAll)))
@@ -157,7 +157,7 @@ func TestScheduleSubmitsAFlow(t *testing.T) {
 	}
 	info := k.get("s")
 	x := info.Definition.Item
-	if info.Fired != 2 || info.Ended() != admin.EndedByRuns || !info.LastID.IsZero() || info.LastFlow.IsZero() || x.Nodes != 4 || x.Kind != "report" || x.Namespace != "blue" {
+	if info.Fired != 2 || info.Ended() != "runs" || !info.LastID.IsZero() || info.LastFlow.IsZero() || x.Nodes != 4 || x.Kind != "report" || x.Namespace != "blue" {
 		t.Errorf("%+v", info)
 	}
 	last := snapshot(k.ctx, t, k.c.Flow(info.LastFlow))

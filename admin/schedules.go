@@ -120,28 +120,19 @@ func (a *Admin) GetSchedule(ctx context.Context, name string) (ScheduleInfo, err
 	return newScheduleInfo(page.Schedules[0], page.Now), nil
 }
 
-// ScheduleEnd is why a schedule is over.
-type ScheduleEnd string
-
-// The ends of a schedule.
-const (
-	EndedByRuns  ScheduleEnd = "runs"  // it has submitted as much as it may
-	EndedByUntil ScheduleEnd = "until" // its last instant has passed
-	EndedBySpec  ScheduleEnd = "spec"  // its spec has no further instant within 40 years
-)
-
-// Ended is why the schedule has no next instant; empty: it has one, or Err is not nil.
-func (s ScheduleInfo) Ended() ScheduleEnd {
+// Ended is why the schedule has no next instant: "runs" (it has submitted as much as it may), "until" (its last instant has passed) or
+// "spec" (its spec has no further instant within 40 years). It is empty when there is a next instant, or Err is not nil.
+func (s ScheduleInfo) Ended() string {
 	d := s.Definition
 	switch {
 	case s.Err != nil || !s.Next.IsZero():
 		return ""
 	case d.Runs > 0 && s.Fired >= d.Runs:
-		return EndedByRuns
+		return "runs"
 	case !d.Until.IsZero():
-		return EndedByUntil
+		return "until"
 	}
-	return EndedBySpec
+	return "spec"
 }
 
 // RunsLeft is how often the schedule may still submit; limited is false when there is no limit.

@@ -48,7 +48,7 @@ func TestResumeOnAServer(t *testing.T) {
 	if err := admin.New(b.Client).Resume(b.Ctx, x.ID(), admin.Resume{}, flowfabric.By("anna")); !errors.Is(err, denied.NotSuspended) || !strings.HasSuffix(err.Error(), "only a suspended execution is resumed, it is waiting") {
 		t.Errorf("%v", err)
 	}
-	if s, err = b.Client.Suspension(b.Ctx, x.ID()); err != nil || s.Cause != suspend.CauseOperator || s.Result.By != "anna" || s.Result.Reason != "seen it" || len(s.Result.Signals) != 0 {
+	if s, err = b.Client.Suspension(b.Ctx, x.ID()); err != nil || s.Cause != "operator" || s.Result.By != "anna" || s.Result.Reason != "seen it" || len(s.Result.Signals) != 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if err := b.Signal(token); !errors.Is(err, flowfabric.ErrWaitpointClosed) {

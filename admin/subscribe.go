@@ -76,8 +76,8 @@ type SubscribeOptions struct {
 	Namespace, Lane, Kind string
 	Tags                  map[string]string
 
-	From   FeedCursor // go on after this; the zero cursor is now
-	Oldest bool       // without From: begin with the oldest event that is kept
+	From   string // go on after this, which Subscription.Cursor gave; empty is now
+	Oldest bool   // without From: begin with the oldest event that is kept
 
 	// Keep is for how long recording goes on when nobody follows: 1 min..7 days, default 24 h. A subscriber that comes back
 	// within it, and within the 24 h that events are kept, misses nothing.
@@ -95,7 +95,7 @@ type Subscription struct {
 	lost   []uint16         // partitions that were booted again, which is to be told; of the loop alone
 
 	mu     sync.Mutex
-	cursor FeedCursor
+	cursor feedCursor
 }
 
 // Subscribe begins to record the events that are asked for, in all partitions, and returns a subscription that starts
@@ -116,20 +116,20 @@ func (a *Admin) Subscribe(ctx context.Context, o SubscribeOptions) (*Subscriptio
 		return nil, fmt.Errorf("subscribe: %w: Keep is %s, want %s..%s", flowfabric.ErrInvalidInput, o.Keep, engine.MinFeedKeep, engine.MaxFeedKeep)
 	}
 	n := int(a.store.Partitions())
-	if err := o.validate(); err != nil {
+	from, err := parseFeedCursor(o.From)
+	if err = errors.Join(err, o.validate()); err != nil {
 		return nil, fmt.Errorf("subscribe: %w", err)
 	}
-	s := &Subscription{admin: a, wish: wish, of: o, cursor: o.From.clone()}
+	s := &Subscription{admin: a, wish: wish, of: o, cursor: from}
 	var unnumbered []int
 	switch {
-	case len(o.From.at) == 0:
-		var err error
+	case o.From == "":
 		if s.cursor.at, unnumbered, err = s.begin(ctx, n, o.Oldest); err != nil {
 			return nil, fmt.Errorf("subscribe: %w", err)
 		}
-	case len(o.From.at) != n:
+	case len(from.at) != n:
 		return nil, fmt.Errorf("subscribe: %w: From is a cursor over %d partitions, this store has %d", flowfabric.ErrInvalidInput,
-			len(o.From.at), n)
+			len(from.at), n)
 	}
 	states, err := s.record(ctx)
 	if err != nil {
@@ -205,11 +205,12 @@ func (s *Subscription) record(ctx context.Context) ([]engine.FeedState, error) {
 
 // Cursor is the place after the last event that was consumed: a subscription that starts From it goes on there. An event
 // counts as consumed when the loop asks for the next one, together with all events of the same call; so after a crash a few come
-// twice, and none is left out. It may be called from any goroutine.
-func (s *Subscription) Cursor() FeedCursor {
+// twice, and none is left out. It is printable ASCII, about 25 bytes for each partition, to be stored and given back as it is. It may be
+// called from any goroutine.
+func (s *Subscription) Cursor() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.cursor.clone()
+	return s.cursor.String()
 }
 
 // Events yields events until ctx ends or the loop is left: those of one partition, and so of one execution, in the order in

@@ -14,7 +14,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 func TestSignalsOnAServer(t *testing.T) {
@@ -44,7 +43,7 @@ func TestSignalsOnAServer(t *testing.T) {
 		t.Errorf("a late one: %v", err)
 	}
 	s, err := b.Client.Suspension(b.Ctx, x.ID())
-	if err != nil || s.Result == nil || len(s.Result.Signals) != 1 || s.Cause != suspend.CauseSignal || s.CloseReason != "resumed" {
+	if err != nil || s.Result == nil || len(s.Result.Signals) != 1 || s.Cause != "signal" || s.CloseReason != "resumed" {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	if got := s.Result.Signals[0]; got.Name != "go" || got.Source != "anna" || string(got.Payload) != `{"Topic":"wet"}` {

@@ -71,7 +71,7 @@ func TestSignal(t *testing.T) {
 	r.WantResult("yes")
 	r.WantSteps("draft", "publish")
 	r.WantWaits("approve")
-	r.WantCauses(suspend.CauseSignal)
+	r.WantCauses("signal")
 	r.WantAttempts(flowfabric.AttemptInitial)
 	r.WantSuspended(3*day, 3*day+time.Second)
 	r.WantElapsed(3*day, 3*day+2*time.Second)
@@ -93,7 +93,7 @@ func TestSignal(t *testing.T) {
 func TestSignalAtOnce(t *testing.T) {
 	r := fftest.Run(t, greet, fftest.Answered(newAsking().Handle, fftest.Signal("approve", "yes")), "")
 	r.WantResult("yes")
-	r.WantCauses(suspend.CauseSignal) // it was suspended, if only within a millisecond
+	r.WantCauses("signal") // it was suspended, if only within a millisecond
 	r.WantSuspended(0, 100*time.Millisecond)
 }
 
@@ -110,7 +110,7 @@ func TestResume(t *testing.T) {
 	r := fftest.Run(t, greet, fftest.Answered(newAsking().Handle, fftest.Resume(flowfabric.By("bob"))), "")
 	r.WantState(flowfabric.Failed)
 	r.WantWaits("approve")
-	r.WantCauses(suspend.CauseOperator)
+	r.WantCauses("operator")
 	r.WantAttempts(flowfabric.AttemptInitial) // the answer is kept: a retry would be told the same
 	if r.Err == nil || !strings.Contains(r.Err.Error(), flowfabric.ErrNoSignal.Error()) {
 		t.Errorf("error %v", r.Err)
@@ -145,7 +145,7 @@ func TestTimeouts(t *testing.T) {
 			}, "")
 			r.WantState(c.state)
 			r.WantWaits("approve")
-			r.WantCauses(suspend.CauseTimeout)
+			r.WantCauses("timeout")
 			r.WantSuspended(4*day, 4*day+2*time.Second)
 			if r.State == flowfabric.Failed || r.State == flowfabric.Expired {
 				r.WantFailure("suspension_timeout")
@@ -180,7 +180,7 @@ func TestEscalation(t *testing.T) {
 		}
 		r := x.Wait()
 		r.WantResult("so be it")
-		r.WantCauses(suspend.CauseSignal)
+		r.WantCauses("signal")
 		r.WantSuspended(5*day, 5*day+2*time.Second)
 	})
 }
@@ -223,7 +223,7 @@ func TestEarlySignal(t *testing.T) {
 	}, "")
 	r.WantResult("quick")
 	r.WantWaits("reply")
-	r.WantCauses(suspend.CauseAlreadySatisfied)
+	r.WantCauses("already_satisfied")
 	r.WantSuspended(0, 0)
 	r.WantElapsed(0, time.Second)
 	if runs != 2 || len(r.Attempts) != 1 {
@@ -241,7 +241,7 @@ func TestTokenWeeksLater(t *testing.T) {
 	}}
 	r := fftest.Run(t, greet, l.Handle, "")
 	r.WantResult("slow")
-	r.WantCauses(suspend.CauseSignal)
+	r.WantCauses("signal")
 	r.WantSuspended(9*day, 9*day+time.Second)
 	if mails != 1 {
 		t.Errorf("%d mails", mails)
@@ -478,7 +478,7 @@ func TestWantWaitsComplains(t *testing.T) {
 			t.Errorf("complaints %q", c.all)
 		}
 		r.WantWaits()
-		r.WantCauses(suspend.CauseTimeout)
+		r.WantCauses("timeout")
 		r.WantSuspended(0, time.Minute)
 	})
 	c.mention(t, `waits ["approve"], want []`, `waits ended by ["signal"], want ["timeout"]`, "suspended for 1h0m0", "want 0s..1m0s")

@@ -83,7 +83,7 @@ func TestCrashesAroundTimeouts(t *testing.T) {
 		}
 	}, "late", func(r *fftest.Report[string]) {
 		r.WantResult("late")
-		r.WantCauses(suspend.CauseTimeout)
+		r.WantCauses("timeout")
 		r.WantSuspended(time.Hour, time.Hour+10*time.Second)
 	})
 }

@@ -132,11 +132,11 @@ func ExampleAnswered() {
 	silent := &Editor{Ask: func(context.Context, suspend.Token, string) error { return nil }}
 	r = fftest.Run(t, Publish, fftest.Answered(silent.Handle, fftest.Approve("decision", false, flowfabric.By("anna"))), Draft{"tides"})
 	r.WantResult(Verdict{"rejected"})
-	r.WantCauses(suspend.CauseSignal)
+	r.WantCauses("signal")
 
 	r = fftest.Run(t, Publish, silent.Handle, Draft{"tides"})
 	r.WantResult(Verdict{"nobody cared"})
-	r.WantCauses(suspend.CauseTimeout)
+	r.WantCauses("timeout")
 }
 
 // The same as a scenario: the worker dies while nobody has decided.
@@ -173,11 +173,11 @@ func TestApprovalExamples(t *testing.T) {
 	silent := &Editor{Ask: func(context.Context, suspend.Token, string) error { return nil }}
 	r = fftest.Run(t, Publish, fftest.Answered(silent.Handle, fftest.Approve("decision", false, flowfabric.By("anna"))), Draft{"tides"})
 	r.WantResult(Verdict{"rejected"})
-	r.WantCauses(suspend.CauseSignal)
+	r.WantCauses("signal")
 
 	r = fftest.Run(t, Publish, silent.Handle, Draft{"tides"})
 	r.WantResult(Verdict{"nobody cared"})
-	r.WantCauses(suspend.CauseTimeout)
+	r.WantCauses("timeout")
 	r.WantElapsed(30*24*time.Hour, 30*24*time.Hour+2*time.Second)
 
 	synctest.Test(t, func(t *testing.T) {

@@ -23,7 +23,7 @@ func TestCrashesWithMessages(t *testing.T) {
 				if err != nil {
 					return "", err
 				}
-				word, err := suspend.DecodeMessage[string](m)
+				word, err := suspend.Decode[string](m)
 				if err != nil {
 					return "", err
 				}

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -183,11 +184,11 @@ func compareMessages[Out any](base, r *Report[Out]) {
 
 // came is the cause, whether it came before the wait or not, which is a matter of time.
 func (w Wait) came() string {
-	early := w.Cause == suspend.CauseAlreadySatisfied
+	early := w.Cause == waithook.CauseAlreadySatisfied
 	switch {
 	case early && (w.Answer == nil || len(w.Answer.Signals) > 0):
-		return suspend.CauseSignal
-	case early || w.Cause == suspend.CauseChildren || w.Cause == suspend.CauseMessage:
+		return waithook.CauseSignal
+	case early || w.Cause == waithook.CauseChildren || w.Cause == waithook.CauseMessage:
 		return "without a signal"
 	}
 	return w.Cause

@@ -44,15 +44,15 @@ func (s *ChildSet) Wait(ctx context.Context, t *handler.Task, opts ...suspend.Op
 		return s.plain(ctx, t)
 	}
 	r, err := s.WaitOr(ctx, t, suspend.Operator(), opts...)
-	if err == nil && r.Cause == suspend.CauseOperator {
+	if err == nil && r.Cause == waithook.CauseOperator {
 		err = fmt.Errorf("children %s: %w", s.wait, flowfabric.ErrNoSignal)
 	}
 	return err
 }
 
 // WaitOr waits, as [ChildSet.Wait] does, until enough children have ended or a condition is met, whichever comes first: a person says
-// stop, or a message comes. Result.Cause tells which: suspend.CauseChildren, or what suspend.Wait would return. If both have happened before the
-// execution could be suspended, it is CauseChildren, and Result.Signals has the signals. The name of the set is the name of the
+// stop, or a message comes. Result.Cause tells which: "children", or what suspend.Wait would return. If both have happened before the
+// execution could be suspended, it is "children", and Result.Signals has the signals. The name of the set is the name of the
 // wait: no other wait of the handler may have it. The condition may be one level and two parts smaller than other conditions.
 //
 // Errors: those of Wait, and ErrInvalidInput. An operator who resumes the execution is no error here.
@@ -67,7 +67,7 @@ func (s *ChildSet) WaitOr(ctx context.Context, t *handler.Task, cond suspend.Con
 	}
 	if len(q.Children)+len(s.others) == 0 {
 		s.answer(nil)
-		return suspend.Result{Name: s.wait, Cause: suspend.CauseChildren}, nil
+		return suspend.Result{Name: s.wait, Cause: waithook.CauseChildren}, nil
 	}
 	until, err := s.until(cond, opts)
 	if err != nil {
@@ -115,13 +115,13 @@ func (s *ChildSet) ended(ctx context.Context, t *handler.Task) (r suspend.Result
 	}
 	s.answer(outcomes)
 	if answer == nil { // it was waited for without anything else, by another version of the handler say
-		return suspend.Result{Name: s.wait, Cause: suspend.CauseChildren}, true, nil
+		return suspend.Result{Name: s.wait, Cause: waithook.CauseChildren}, true, nil
 	}
 	r = *answer
-	if r.Cause == suspend.CauseAlreadySatisfied && s.enough() {
-		r.Cause = suspend.CauseChildren
+	if r.Cause == waithook.CauseAlreadySatisfied && s.enough() {
+		r.Cause = waithook.CauseChildren
 	}
-	if r.Cause == suspend.CauseTimeout {
+	if r.Cause == waithook.CauseTimeout {
 		err = fmt.Errorf("children %s: %w", s.wait, flowfabric.ErrWaitTimeout)
 	}
 	return r, true, err

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -82,15 +81,6 @@ func TestAnEmptyBinding(t *testing.T) {
 	}
 }
 
-type counter struct{ started, ended []string }
-
-func (c *counter) HandlerStarted(t *handler.Task) { c.started = append(c.started, t.Kind()) }
-func (c *counter) HandlerEnded(_ *handler.Task, out handler.Outcome, elapsed time.Duration) {
-	if elapsed >= 0 {
-		c.ended = append(c.ended, out.Kind.String()+" "+out.Failure.Category)
-	}
-}
-
 func TestMiddleware(t *testing.T) {
 	logger, logs := quiet()
 	var order []string
@@ -105,10 +95,9 @@ func TestMiddleware(t *testing.T) {
 	broken := func(handler.Handler) handler.Handler {
 		return func(context.Context, *handler.Task) handler.Outcome { panic("middleware") }
 	}
-	m := &counter{}
 	task := newTask(taskhook.Config{Route: engine.Route{Kind: "k"}, Logger: slog.New(slog.DiscardHandler)})
 	b := handler.Bind(handler.Define[struct{}, int]("k"), func(context.Context, *handler.Task, struct{}) (int, error) { return 7, nil })
-	out := handler.Chain(note("a"), nil, note("b"), handler.Measure(m), handler.Logging(logger))(b.Run)(context.Background(), task)
+	out := handler.Chain(note("a"), nil, note("b"), handler.Logging(logger))(b.Run)(context.Background(), task)
 	if out.Kind != handler.OutcomeComplete || string(out.Result) != "7" || !slices.Equal(order, []string{"a", "b"}) {
 		t.Fatalf("got %s, order %v", show(out), order)
 	}
@@ -116,15 +105,12 @@ func TestMiddleware(t *testing.T) {
 		t.Errorf("log: %s", logs)
 	}
 	logs.Reset()
-	out = handler.Chain(handler.Recover(), handler.Logging(logger), handler.Measure(m), broken)(b.Run)(context.Background(), task)
+	out = handler.Chain(handler.Logging(logger), handler.Recover(), broken)(b.Run)(context.Background(), task)
 	if out.Kind != handler.OutcomeFail || out.Failure.Category != codes.CategoryPanic || !strings.Contains(logs.String(), "category=handler_panic") {
 		t.Fatalf("got %s, log %s", show(out), logs)
 	}
 	if out := handler.Chain(handler.Recover(), broken)(b.Run)(context.Background(), task); out.Failure.Category != codes.CategoryPanic {
 		t.Fatalf("got %s", show(out))
-	}
-	if !slices.Equal(m.started, []string{"k", "k"}) || !slices.Equal(m.ended, []string{"complete ", "fail handler_panic"}) {
-		t.Errorf("metrics: %v, %v", m.started, m.ended)
 	}
 }
 

@@ -92,23 +92,3 @@ func Logging(logger *slog.Logger) Middleware {
 		}
 	}
 }
-
-// Metrics receives one call at each end of every run. It must be fast and safe for concurrent use. Labels should be
-// taken from Task.Kind, Task.Lane, Outcome.Kind and Failure.Category: the others have no bounded number of values.
-type Metrics interface {
-	HandlerStarted(t *Task)
-	HandlerEnded(t *Task, out Outcome, elapsed time.Duration)
-}
-
-// Measure reports every run to m. A panic of middleware below it is reported too, as category handler_panic.
-func Measure(m Metrics) Middleware {
-	return func(next Handler) Handler {
-		return func(ctx context.Context, t *Task) Outcome {
-			m.HandlerStarted(t)
-			started := time.Now()
-			out := recovered(next, ctx, t)
-			m.HandlerEnded(t, out, time.Since(started))
-			return out
-		}
-	}
-}

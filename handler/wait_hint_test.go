@@ -29,7 +29,7 @@ func TestALostWaitIsExplained(t *testing.T) {
 // An answer that nobody asked for is told when the next wait begins, not only at the end.
 func TestARenamedWaitIsTold(t *testing.T) {
 	var log bytes.Buffer
-	task := newTask(taskhook.Config{Claim: &engine.Claim{Input: []byte(`"x"`), Resume: &suspend.Result{Name: "old", Cause: suspend.CauseSignal}},
+	task := newTask(taskhook.Config{Claim: &engine.Claim{Input: []byte(`"x"`), Resume: &suspend.Result{Name: "old", Cause: "signal"}},
 		Keyring: tokenkeys.Development(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	out := handler.Bind(handler.Define[string, bool]("k"), func(ctx context.Context, t *handler.Task, _ string) (bool, error) {
 		return suspend.Await[bool](ctx, t, "new")

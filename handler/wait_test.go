@@ -24,7 +24,7 @@ import (
 
 // resumption is what a claim brings of the last suspension.
 func resumption(name, payload string) *suspend.Result {
-	return &suspend.Result{Name: name, Cause: suspend.CauseSignal, Signals: []suspend.StoredSignal{{Name: "signal", Encoding: "json", Payload: []byte(payload)}}}
+	return &suspend.Result{Name: name, Cause: "signal", Signals: []suspend.StoredSignal{{Name: "signal", Encoding: "json", Payload: []byte(payload)}}}
 }
 
 // kept is an answer as an earlier suspension left it among the steps.
@@ -125,13 +125,13 @@ func TestWaitRefusals(t *testing.T) {
 // What earlier runs were answered is told again, and the next wait is the one that suspends. What nobody asked for is unused.
 func TestWaitsOfEarlierPasses(t *testing.T) {
 	claim := engine.Claim{Resume: resumption("second", `"2"`), Steps: map[string][]byte{
-		engine.StepAwait + "first": kept("first", suspend.CauseOperator), engine.StepAwait + "gone": kept("gone", suspend.CauseSignal), "step": []byte(`1`),
+		engine.StepAwait + "first": kept("first", "operator"), engine.StepAwait + "gone": kept("gone", "signal"), "step": []byte(`1`),
 	}}
 	var unused []string
 	out := runOn(t, claim, tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 		unused = task.UnusedSteps()
 		first, err := suspend.Wait(ctx, task, "first", suspend.Signal("first"))
-		if err != nil || first.By != "bob" || first.Cause != suspend.CauseOperator {
+		if err != nil || first.By != "bob" || first.Cause != "operator" {
 			t.Errorf("first: %+v, %v", first, err)
 		}
 		second, err := suspend.Await[string](ctx, task, "second")
@@ -150,7 +150,7 @@ func TestWaitsOfEarlierPasses(t *testing.T) {
 	if !slices.Equal(unused, []string{"step", "wait first", "wait gone", "wait second"}) {
 		t.Errorf("unused at first %q", unused)
 	}
-	out = runOn(t, engine.Claim{Resume: &suspend.Result{Name: "go", Cause: suspend.CauseOperator, By: "bob"}}, nil, func(ctx context.Context, task *handler.Task) (string, error) {
+	out = runOn(t, engine.Claim{Resume: &suspend.Result{Name: "go", Cause: "operator", By: "bob"}}, nil, func(ctx context.Context, task *handler.Task) (string, error) {
 		return suspend.Await[string](ctx, task, "go")
 	})
 	if !errors.Is(out.Err, flowfabric.ErrNoSignal) || !out.Failure.Permanent { // the next attempt would be told the same

@@ -77,6 +77,8 @@ func TestBadRequests(t *testing.T) {
 		{"GET", submit + "/" + id, "", 404, "", "does not exist"},
 		{"GET", submit + "/" + id + "/frames?attempt=x", "", 400, "attempt", "0.."},
 		{"GET", submit + "/" + id + "/events?after=x", "", 400, "after", "no id of an event"},
+		{"GET", "/v1/events?after=x", "", 400, "after", "no id of an event"},
+		{"GET", "/v1/events?after=eHh4", "", 400, "after", "feed cursor"},
 		{"GET", submit + "/" + id + "/events", "", 404, "", "does not exist"},
 		{"POST", submit + "/" + id + ":explode", `{}`, 404, "", "no route"},
 		{"POST", submit + "/" + id, `{}`, 404, "", "no route"},

@@ -186,7 +186,7 @@ func (c *call) receive(f flowfabric.Fence, b *receiveBody) (*receiveAnswer, erro
 // unanswered is how the wait of a receipt ended without a message, "" if it did not.
 func (c *call) unanswered(ctx context.Context, f flowfabric.Fence, name string) (string, error) {
 	r, err := c.h.conn.Engine.ReadSuspension(ctx, f.Execution)
-	if err != nil || r.Result == nil || r.Result.Name != name || r.Result.Cause != suspend.CauseTimeout && r.Result.Cause != suspend.CauseOperator {
+	if err != nil || r.Result == nil || r.Result.Name != name || r.Result.Cause != waithook.CauseTimeout && r.Result.Cause != waithook.CauseOperator {
 		return "", err
 	}
 	return r.Result.Cause, nil

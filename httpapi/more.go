@@ -157,14 +157,11 @@ func (c *call) happenings() error {
 		field, text = "Last-Event-ID", last
 	}
 	if text != "" {
-		var err error
-		var cursor []byte
-		if cursor, err = base64.RawURLEncoding.DecodeString(text); err == nil {
-			o.From, err = admin.ParseFeedCursor(string(cursor))
-		}
+		cursor, err := base64.RawURLEncoding.DecodeString(text)
 		if err != nil {
 			q.wrong(field, "it is no id of an event")
 		}
+		o.From = string(cursor)
 	}
 	if q.err != nil {
 		return q.err
@@ -174,6 +171,10 @@ func (c *call) happenings() error {
 		return err
 	}
 	feed, err := c.h.admin.Subscribe(c.ctx(), o)
+	if o.From != "" && errors.Is(err, flowfabric.ErrInvalidInput) {
+		q.wrong(field, "%v", err)
+		return q.err
+	}
 	if err != nil {
 		return err
 	}
@@ -195,7 +196,7 @@ func (c *call) happenings() error {
 		}
 		id := ""
 		if time.Since(told) >= time.Second { // it is long, and costs more than the event
-			id, told = base64.RawURLEncoding.EncodeToString([]byte(feed.Cursor().String())), time.Now()
+			id, told = base64.RawURLEncoding.EncodeToString([]byte(feed.Cursor())), time.Now()
 		}
 		if out.emit(id, e.Kind, newHappening(e)) != nil {
 			return nil

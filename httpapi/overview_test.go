@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/sourcegraph/conc"
+
+	"github.com/flowfabric/flowfabric-go/admin"
 )
 
 func TestWhoAmI(t *testing.T) {
@@ -27,6 +29,13 @@ func TestOverview(t *testing.T) {
 	a.submit(`{"kind":"nobody","lane":"side"}`)
 	a.submit(`{"kind":"nobody","lane":"side","delay_ms":3600000}`)
 	a.submit(`{"kind":"nobody","lane":"side","namespace":"blue"}`)
+	for registered, began := 0, time.Now(); registered == 0 && time.Since(began) < time.Minute; { // the worker has just been started
+		workers, err := admin.New(a.client).Workers(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		registered = len(workers)
+	}
 	o := into[overview](t, a.as("viewer", "GET", "/v1/overview", "", 200))
 	if o.Now.Waiting != 2 || o.Now.Delayed != 1 || o.Now.Stored != 3 || o.Now.Oldest == nil || o.Now.Workers != 1 || o.Now.Slots != 32 || o.Now.Partitions != 4 || len(o.Queues) != 2 || len(o.History) != 1 {
 		t.Errorf("%+v", o)

@@ -1,5 +1,4 @@
-// Package lease says what it means that a worker holds an execution, and names the causes of a loss that only the worker knows. It makes
-// no call itself: workers of package runtime keep their leases alone.
+// Package lease says what it means that a worker holds an execution. It has no code: workers of package runtime keep their leases alone.
 //
 // A worker process has one session for each partition that it has work of. The session is the lease of everything that was claimed under
 // it: renewed every third of its time to live (runtime.Config.LeaseTTL, 1 s to 1 h, default 30 s), and extended by each claim.

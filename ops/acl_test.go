@@ -142,11 +142,12 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 		gates(t, ctx, s)
 		schedules(t, ctx, s)
 
-		o, err := admin.Connect(ctx, client.Config{URL: as("operator", s), Logger: quiet})
+		operator, err := client.Connect(ctx, client.Config{URL: as("operator", s), Logger: quiet})
 		if err != nil {
 			t.Fatalf("operator: %v", err)
 		}
-		t.Cleanup(o.Close)
+		t.Cleanup(operator.Close)
+		o := admin.New(operator)
 		for what, err := range map[string]error{
 			"replay": o.Replay(ctx, x.ID(), admin.Replay{Force: true}), "lane": o.SetLane(ctx, "other", admin.LaneChange{State: admin.LanePaused}), "tags": o.SetTags(ctx, x.ID(), map[string]string{"a.b": "c"}),
 		} {

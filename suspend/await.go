@@ -183,7 +183,7 @@ func wait(ctx context.Context, t Task, name string, cond Condition, o options) (
 
 // late is the error of a wait that a timeout ended.
 func late(name string, r Result) error {
-	if r.Cause == CauseTimeout {
+	if r.Cause == waithook.CauseTimeout {
 		return fmt.Errorf("wait %s: %w", name, flowfabric.ErrWaitTimeout)
 	}
 	return nil
@@ -250,10 +250,17 @@ func Close(ctx context.Context, t Task, key string) error {
 	return p.Close(ctx, key)
 }
 
-// Decode reads a signal's payload: JSON into T; a []byte as it is; a string as it is from encoding utf8. A signal without
+// Decode reads the payload of a signal or a message: JSON into T; a []byte as it is; a string as it is from encoding utf8. One without
 // payload (null) decodes into pointers, interfaces, maps and slices only. The error wraps flowfabric.ErrInvalidInput. The
 // answer of a wait is kept, so a handler that returns the error fails for good.
-func Decode[T any](s StoredSignal) (T, error) {
+func Decode[T any, From StoredSignal | Message](from From) (T, error) {
+	var s StoredSignal
+	switch from := any(from).(type) {
+	case StoredSignal:
+		s = from
+	case Message:
+		s = StoredSignal{Name: from.Mailbox, Encoding: from.Encoding, Payload: from.Payload}
+	}
 	var value T
 	switch p := any(&value).(type) {
 	case *[]byte:

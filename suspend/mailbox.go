@@ -40,7 +40,7 @@ func Receive[T any](ctx context.Context, t Task, mailbox string, opts ...Option)
 	if err != nil {
 		return none, err
 	}
-	value, err := DecodeMessage[T](m)
+	value, err := Decode[T](m)
 	if err != nil {
 		return none, fmt.Errorf("receive from %s: %w", mailbox, err)
 	}
@@ -62,7 +62,7 @@ func receive(ctx context.Context, t Task, mailbox string, o options) (Message, e
 		return Message{}, err
 	}
 	why := ""
-	if answer != nil && (answer.Cause == CauseTimeout || answer.Cause == CauseOperator) {
+	if answer != nil && (answer.Cause == waithook.CauseTimeout || answer.Cause == waithook.CauseOperator) {
 		why = answer.Cause
 	}
 	messages, why, err := p.Take(ctx, name, mailbox, 1, why)
@@ -71,9 +71,9 @@ func receive(ctx context.Context, t Task, mailbox string, o options) (Message, e
 		return Message{}, err
 	case len(messages) > 0:
 		return messages[0], nil
-	case why == CauseTimeout:
+	case why == waithook.CauseTimeout:
 		return Message{}, flowfabric.ErrWaitTimeout
-	case why == CauseOperator && answer != nil:
+	case why == waithook.CauseOperator && answer != nil:
 		return Message{}, fmt.Errorf("%w%s", flowfabric.ErrNoSignal, who(*answer))
 	case why != "":
 		return Message{}, flowfabric.ErrNoSignal
@@ -136,9 +136,4 @@ func CheckMailbox(name string) error {
 		}
 	}
 	return nil
-}
-
-// DecodeMessage reads a message's payload, as [Decode] reads that of a signal.
-func DecodeMessage[T any](m Message) (T, error) {
-	return Decode[T](StoredSignal{Name: m.Mailbox, Encoding: m.Encoding, Payload: m.Payload})
 }

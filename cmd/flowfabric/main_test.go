@@ -204,10 +204,10 @@ func TestNeverBooted(t *testing.T) {
 // A wait that takes too long says so in the words of the command line, and under which id the work goes on.
 func TestTimeoutOfAWait(t *testing.T) {
 	w := newEnv(t, testserver.Embedded(t))
-	const line = "submit report --key queued --input '{\"n\":1}' --wait --timeout 50ms"
+	const line = "submit report --key queued --input '{\"n\":1}' --wait --timeout 700ms"
 	_, out, errOut := w.run(line, "")
 	if first, rest, _ := strings.Cut(errOut, "\n"); out != "" || first != "submitted "+w.names["queued"] ||
-		!strings.Contains(rest, "--timeout 50ms ran out") || strings.Contains(rest, "context") {
+		!strings.Contains(rest, "--timeout 700ms ran out") || strings.Contains(rest, "context") {
 		t.Errorf("stdout %q, stderr %q", out, errOut)
 	}
 	for _, line := range []string{line + " --json", strings.Replace(line, "--wait", "--tail --json", 1)} {

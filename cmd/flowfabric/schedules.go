@@ -45,7 +45,7 @@ type scheduleView struct {
 	RunsLeft   *uint64                 `json:"runs_left,omitempty"`
 	JitterMs   int64                   `json:"jitter_ms,omitempty"`
 	Owner      string                  `json:"owner,omitempty"`
-	Ended      admin.ScheduleEnd       `json:"ended,omitempty"` // why it has no next instant
+	Ended      string                  `json:"ended,omitempty"` // why it has no next instant
 	Nodes      int                     `json:"nodes,omitempty"` // of the flow that it submits
 	Namespace  string                  `json:"namespace,omitempty"`
 	Lane       string                  `json:"lane,omitempty"`

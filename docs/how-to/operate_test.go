@@ -47,7 +47,7 @@ func follow(ctx context.Context, a *admin.Admin, handle func(id flowfabric.Execu
 		if err != nil {
 			return err
 		}
-		if err := handle(event.Execution, events.Cursor().String()); err != nil { // store the cursor, and go on with SubscribeOptions.From
+		if err := handle(event.Execution, events.Cursor()); err != nil { // store the cursor, and go on with SubscribeOptions.From
 			return err
 		}
 	}

@@ -29,23 +29,14 @@ type Breaker struct {
 	Key Key
 	// Counts says whether a failed run speaks against the service. Default [Unwell].
 	Counts func(out handler.Outcome) bool
-	// OnState is told of each change of a breaker, for metrics and alerts; it must be fast and may not call the breaker. Default nobody.
-	OnState func(key string, s State)
+	// OnState is told of each change of a breaker, for metrics and alerts: its key, and closed (everything runs), open (nothing runs) or
+	// half-open (a few try). It must be fast and may not call the breaker. Default nobody.
+	OnState func(key, state string)
 	// OnAside is told of each run that is put aside, for metrics. Default nobody; flowfabric_settled_total counts the outcome delay.
 	OnAside func(t *handler.Task, d time.Duration)
 	// Logger says when a breaker opens (a warning) and closes. Default slog.Default().
 	Logger *slog.Logger
 }
-
-// State is what a breaker does.
-type State string
-
-// The states of a breaker.
-const (
-	Closed   State = "closed"    // everything runs
-	Open     State = "open"      // nothing runs
-	HalfOpen State = "half-open" // a few try
-)
 
 // Unwell is the default of [Breaker].Counts: it reports failures that may be those of a service: returned errors, panics and time-outs.
 // A permanent failure, an input that does not decode, a child that failed and an exceeded budget speak of the work instead, and count
@@ -153,7 +144,6 @@ func (a *breakers) judge(out handler.Outcome) error {
 
 // changed is called while the breaker is locked.
 func (b *breaker) changed(key string, from, to gobreaker.State) {
-	s := State(to.String())
 	switch to {
 	case gobreaker.StateOpen:
 		b.until.Store(time.Now().Add(b.all.Open).UnixNano())
@@ -162,6 +152,6 @@ func (b *breaker) changed(key string, from, to gobreaker.State) {
 		b.all.Logger.Info("flowfabric: circuit breaker closes", "key", key)
 	}
 	if b.all.OnState != nil {
-		b.all.OnState(key, s)
+		b.all.OnState(key, to.String())
 	}
 }

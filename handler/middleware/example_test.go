@@ -25,7 +25,7 @@ func Example() {
 	var calls atomic.Int64
 	worker, err := runtime.New(runtime.Config{URL: url, Logger: quiet, Middleware: []handler.Middleware{
 		middleware.CircuitBreaker(middleware.Breaker{Failures: 2, Open: 20 * time.Millisecond, Logger: quiet,
-			OnState: func(kind string, s middleware.State) { fmt.Println(kind, s) }}),
+			OnState: func(kind, state string) { fmt.Println(kind, state) }}),
 		middleware.RateLimit(middleware.Rate{Starts: 100}),
 	}}, handler.Bind(Mail, func(_ context.Context, _ *handler.Task, to string) (string, error) {
 		if calls.Add(1) <= 2 {

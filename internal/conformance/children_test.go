@@ -372,7 +372,7 @@ var childrenScenarios = []scenario{
 		w.mail(c.Fence.Execution, "user", "1")
 		w.code(c.Fence.Execution, "R1i")
 		c = k.one(c.Fence.Execution)
-		same(w, "cause", c.Resume.Cause, suspend.CauseMessage)
+		same(w, "cause", c.Resume.Cause, "message")
 		m = minted("wp2") // the message is still there
 		s, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(waitFor(conditionOf(spelled("M", "user"), names(1, 1, ""), group(1, 1, 2)), m)))
 		w.no(err)

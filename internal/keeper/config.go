@@ -53,8 +53,8 @@ type Config struct {
 	// OnLost is told of every hold that was taken away, with the cause its context ended with. These
 	// functions are called from the keeper's goroutines and must neither block nor call the keeper.
 	OnLost func(execution flowfabric.ExecutionID, cause error)
-	// OnSessionLost is told of every session that existed on the server and ended against this keeper's will: [lease.LostTrust],
-	// [lease.LostLate], [lease.LostWrite], or the code of the server's answer (see flowfabric.CodeOf). It is called like OnLost.
+	// OnSessionLost is told of every session that existed on the server and ended against this keeper's will: [lostTrust],
+	// [lostLate], [lostWrite], or the code of the server's answer (see flowfabric.CodeOf). It is called like OnLost.
 	OnSessionLost func(partition uint16, cause string)
 }
 

@@ -7,7 +7,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/lease"
 )
 
 // Held is one claimed execution for as long as this process answers for it. Exactly one of Release and Abandon
@@ -48,7 +47,7 @@ func (h *Held) Check() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if h.lost == nil && !h.session.trusted(k.cfg.Clock()) {
-		k.lose(h.session, lease.LostTrust)
+		k.lose(h.session, lostTrust)
 	}
 	return h.lost
 }
@@ -73,7 +72,7 @@ func (h *Held) Refused(err error) {
 		k := h.session.keeper
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.lose(h.session, lease.LostWrite)
+		k.lose(h.session, lostWrite)
 	}
 }
 

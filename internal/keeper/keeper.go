@@ -11,7 +11,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/lease"
 )
 
 // Keeper keeps the sessions of one worker instance. Create it with New, run [Keeper.Run] for as long as
@@ -134,7 +133,7 @@ func (k *Keeper) begin(p *partition, req *engine.ClaimRequest) (*session, error)
 	}
 	now := k.cfg.Clock()
 	if s := p.current; s != nil && !s.trusted(now) {
-		k.lose(s, lease.LostTrust)
+		k.lose(s, lostTrust)
 	}
 	if p.current == nil {
 		p.current = &session{keeper: k, id: engine.NewSessionID(k.cfg.Instance), partition: p.id}
@@ -181,7 +180,7 @@ func (k *Keeper) finish(s *session, start Instant, reply engine.ClaimReply, err 
 	}
 	now := k.cfg.Clock()
 	if len(claims) > 0 && !s.trusted(now) { // the reply came too late to be acted on
-		k.lose(s, lease.LostLate)
+		k.lose(s, lostLate)
 		return out, denied.New("claim", flowfabric.CodeOf(denied.LeaseExpired))
 	}
 	for i := range claims {

@@ -7,7 +7,6 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/lease"
 )
 
 // Run renews and closes sessions and watches over trust until ctx ends; then it waits for its own calls and
@@ -36,7 +35,7 @@ func (k *Keeper) look(ctx context.Context) time.Duration {
 		next = min(next, maxTurn, margin(k.cfg.TTL))
 		switch {
 		case !s.trusted(now):
-			k.lose(s, lease.LostTrust)
+			k.lose(s, lostTrust)
 		case s.retiring && s.held.count == 0 && !s.claiming:
 			k.drop(s)
 		case s.closing || k.calls >= maxCalls:

@@ -27,6 +27,6 @@ var childrenMutants = []Mutant{
 	{"audit: children that nobody cancels", "joined/children", `  if work and not graph.barred`, `  if false and not graph.barred`, kids},
 	{"audit: a suspended parent whose children have ended waits on", "joined/going", `  if core.suspended(c) then`, `  if false then`, kids},
 	{"why: open children of a suspended parent", "ff_explain.others", `not core.blocked(c) and not suspended then`, `not core.blocked(c) then`, suite("why")},
-	{"children: the limit of a wait is no error", "flow.ChildSet.ended", `	if r.Cause == suspend.CauseTimeout {`, `	if false {`, in("fftest", "^TestALimitOfAWaitForChildren$")},
-	{"children: an operator is no error of Wait", "flow.ChildSet.Wait", `err == nil && r.Cause == suspend.CauseOperator`, `err == nil && r.Cause == "nobody"`, in("runtime", "^TestChildrenAndAnOperator$")},
+	{"children: the limit of a wait is no error", "flow.ChildSet.ended", `	if r.Cause == waithook.CauseTimeout {`, `	if false {`, in("fftest", "^TestALimitOfAWaitForChildren$")},
+	{"children: an operator is no error of Wait", "flow.ChildSet.Wait", `err == nil && r.Cause == waithook.CauseOperator`, `err == nil && r.Cause == "nobody"`, in("runtime", "^TestChildrenAndAnOperator$")},
 }

@@ -70,7 +70,7 @@ var feedMutants = []Mutant{
 		`	s.cursor.at[p] = place
 `, ``, subscribe("GoesOn")},
 	{"subscribe: a stored cursor is not gone on from", "admin.Admin.Subscribe",
-		`cursor: o.From.clone()}`, `cursor: FeedCursor{at: make([]feedPlace, n)}}`, subscribe("GoesOn")},
+		`cursor: from}`, `cursor: feedCursor{at: make([]feedPlace, n)}}`, subscribe("GoesOn")},
 	{"subscribe: now is the beginning", "admin.Subscription.begin",
 		`	if oldest {`, `	if true {`, subscribe("FromNow")},
 	{"subscribe: the oldest is now", "admin.Subscription.begin",
@@ -84,7 +84,7 @@ var feedMutants = []Mutant{
 	{"subscribe: nothing is recorded for it", "admin.Admin.Subscribe",
 		`states, err := s.record(ctx)`, `states, err := make([]engine.FeedState, n), error(nil)`, subscribe("FromNow")},
 	{"subscribe: a cursor over other partitions is taken", "admin.Admin.Subscribe",
-		`case len(o.From.at) != n:`, `case len(o.From.at) > n:`, subscribe("Refuses")},
+		`case len(from.at) != n:`, `case len(from.at) > n:`, subscribe("Refuses")},
 	{"subscribe: a closed client's loop goes on", "admin.follower.run",
 		`		case <-f.admin.conn.Life.Done():
 			return client.ErrClosed

@@ -92,14 +92,14 @@ func TestReceiveWaits(t *testing.T) {
 		t.Fatalf("%v: %+v", err, w)
 	}
 	// A message that resumed it, and that somebody took: it waits again under the same name.
-	x = newTask(t, Config{Opener: b, Claim: engine.Claim{Resume: answered(t, "user·1", suspend.CauseMessage)}})
+	x = newTask(t, Config{Opener: b, Claim: engine.Claim{Resume: answered(t, "user·1", "message")}})
 	if _, err := receive(t, x); !suspend.IsWanted(err) {
 		t.Errorf("%v", err)
 	}
 	if x.run.Unasked() != "" {
 		t.Errorf("the answer %s was asked for", x.run.Unasked())
 	}
-	for cause, want := range map[string]error{suspend.CauseTimeout: flowfabric.ErrWaitTimeout, suspend.CauseOperator: flowfabric.ErrNoSignal} {
+	for cause, want := range map[string]error{"timeout": flowfabric.ErrWaitTimeout, "operator": flowfabric.ErrNoSignal} {
 		b.queue = nil
 		x = newTask(t, Config{Opener: b, Claim: engine.Claim{Resume: answered(t, "user·1", cause)}})
 		for range 2 {

@@ -72,7 +72,7 @@ func TestAwaitAsksThenAnswers(t *testing.T) {
 		q.Behaviour != "fail" || q.Reason != "waiting_for_signal" || q.Timeout != 0 || q.ID == uuid.Nil {
 		t.Errorf("%+v, %v", q, err)
 	}
-	x = newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "approve", suspend.CauseSignal, "true")}})
+	x = newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "approve", "signal", "true")}})
 	if value, err = suspend.Await[bool](t.Context(), x, "approve"); err != nil || !value || x.run.Wanted() != "" {
 		t.Errorf("%t, %v", value, err)
 	}
@@ -94,8 +94,8 @@ func TestAWaitWhoseErrorIsLost(t *testing.T) {
 // Answers of earlier runs are kept as steps; the last one comes with the claim.
 func TestAnswersOfEarlierPasses(t *testing.T) {
 	x := newTask(t, Config{Claim: engine.Claim{
-		Steps:  map[string][]byte{engine.StepAwait + "first": told("first", suspend.CauseSignal, "1"), "mine": []byte("x"), engine.StepAwait + "torn": []byte("?")},
-		Resume: answered(t, "second", suspend.CauseSignal, "2"),
+		Steps:  map[string][]byte{engine.StepAwait + "first": told("first", "signal", "1"), "mine": []byte("x"), engine.StepAwait + "torn": []byte("?")},
+		Resume: answered(t, "second", "signal", "2"),
 	}})
 	for i, name := range []string{"first", "second"} {
 		if n, err := suspend.Await[int](t.Context(), x, name); err != nil || n != i+1 {
@@ -115,9 +115,9 @@ func TestAnswersOfEarlierPasses(t *testing.T) {
 
 // When signals had come early, the next run runs under the same hold: it must know this answer and those before.
 func TestAnswersUnderTheSameHold(t *testing.T) {
-	x := newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "a", suspend.CauseSignal, "1")}})
+	x := newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "a", "signal", "1")}})
 	for i, name := range []string{"b", "c"} {
-		x.run.Resumed(*answered(t, name, suspend.CauseAlreadySatisfied, strconv.Itoa(i+2)))
+		x.run.Resumed(*answered(t, name, "already_satisfied", strconv.Itoa(i+2)))
 	}
 	x.run.Begin()
 	for i, name := range []string{"a", "b", "c"} {
@@ -128,7 +128,7 @@ func TestAnswersUnderTheSameHold(t *testing.T) {
 }
 
 func TestNamesAreUsedOnceInAPass(t *testing.T) {
-	x := newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "a", suspend.CauseSignal, "true")}})
+	x := newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "a", "signal", "true")}})
 	for run := range 2 {
 		if _, err := suspend.Await[bool](t.Context(), x, "a"); err != nil {
 			t.Fatalf("run %d: %v", run, err)
@@ -161,7 +161,7 @@ func TestNamesThatAreRefused(t *testing.T) {
 }
 
 func TestWaitsInsideAStep(t *testing.T) {
-	x := newTask(t, Config{Inside: func(context.Context) string { return "send" }, Claim: engine.Claim{Resume: answered(t, "a", suspend.CauseSignal, "true")}})
+	x := newTask(t, Config{Inside: func(context.Context) string { return "send" }, Claim: engine.Claim{Resume: answered(t, "a", "signal", "true")}})
 	_, wait := suspend.Await[bool](t.Context(), x, "a")
 	_, pending := suspend.Pending(t.Context(), x, "b", time.Hour)
 	for what, err := range map[string]error{"wait a": wait, "waitpoint b": pending} {
@@ -192,7 +192,7 @@ func TestWaitsAfterTheHandlerReturned(t *testing.T) {
 func TestWaitsOfAnEndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(flowfabric.ErrDraining)
-	x := newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "a", suspend.CauseSignal, "true")}})
+	x := newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "a", "signal", "true")}})
 	if ok, err := suspend.Await[bool](ctx, x, "a"); err != nil || !ok {
 		t.Errorf("%t, %v", ok, err)
 	}
@@ -211,22 +211,22 @@ func TestAnswersWithoutASignal(t *testing.T) {
 		r.By, r.Reason = "anna", "waited long enough"
 		return newTask(t, Config{Claim: engine.Claim{Resume: r}})
 	}
-	if _, err := suspend.Await[bool](t.Context(), resumed(suspend.CauseOperator), "a"); !errors.Is(err, flowfabric.ErrNoSignal) || !strings.Contains(err.Error(), `by anna: waited long enough`) {
+	if _, err := suspend.Await[bool](t.Context(), resumed("operator"), "a"); !errors.Is(err, flowfabric.ErrNoSignal) || !strings.Contains(err.Error(), `by anna: waited long enough`) {
 		t.Errorf("operator: %v", err)
 	}
-	if r, err := suspend.Wait(t.Context(), resumed(suspend.CauseOperator), "a", suspend.Operator()); err != nil || r.By != "anna" || r.Cause != suspend.CauseOperator {
+	if r, err := suspend.Wait(t.Context(), resumed("operator"), "a", suspend.Operator()); err != nil || r.By != "anna" || r.Cause != "operator" {
 		t.Errorf("operator: %+v, %v", r, err)
 	}
-	if _, err := suspend.Await[bool](t.Context(), resumed(suspend.CauseTimeout), "a"); !errors.Is(err, flowfabric.ErrWaitTimeout) || errors.Is(err, flowfabric.ErrNoSignal) {
+	if _, err := suspend.Await[bool](t.Context(), resumed("timeout"), "a"); !errors.Is(err, flowfabric.ErrWaitTimeout) || errors.Is(err, flowfabric.ErrNoSignal) {
 		t.Errorf("timeout: %v", err)
 	}
-	if r, ok := suspend.Resumed(resumed(suspend.CauseTimeout)); !ok || r.Cause != suspend.CauseTimeout {
+	if r, ok := suspend.Resumed(resumed("timeout")); !ok || r.Cause != "timeout" {
 		t.Errorf("timeout, told: %+v, %t", r, ok)
 	}
 	if _, ok := suspend.Resumed(newTask(t, Config{})); ok {
 		t.Error("it was never suspended")
 	}
-	if _, err := suspend.Await[bool](t.Context(), resumed(suspend.CauseSignal, `"yes"`), "a"); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "does not decode into bool") {
+	if _, err := suspend.Await[bool](t.Context(), resumed("signal", `"yes"`), "a"); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "does not decode into bool") {
 		t.Errorf("another type: %v", err)
 	}
 }
@@ -371,8 +371,8 @@ func TestRemint(t *testing.T) {
 // A handler that changed between two runs leaves answers that nobody asks for.
 func TestUnused(t *testing.T) {
 	x := newTask(t, Config{Claim: engine.Claim{
-		Steps:  map[string][]byte{engine.StepAwait + "old": told("old", suspend.CauseSignal, "1"), engine.StepAwait + "older": told("older", suspend.CauseSignal, "1")},
-		Resume: answered(t, "new", suspend.CauseSignal, "1"),
+		Steps:  map[string][]byte{engine.StepAwait + "old": told("old", "signal", "1"), engine.StepAwait + "older": told("older", "signal", "1")},
+		Resume: answered(t, "new", "signal", "1"),
 	}})
 	if got := x.run.Unused(); !slices.Equal(got, []string{"wait new", "wait old", "wait older"}) {
 		t.Errorf("%v", got)
@@ -420,7 +420,7 @@ func TestPendingWithoutItsKey(t *testing.T) {
 	claim := engine.Claim{Steps: map[string][]byte{
 		engine.StepWaitpoint + "open": kept(open, "open"), engine.StepWaitpoint + "closed": kept(closed, "closed"),
 		engine.StepWaitpoint + "forgotten": kept(forgotten, "forgotten"),
-		engine.StepAwait + "open":          told("open", suspend.CauseSignal, "true"), // a wait of that name, on another waitpoint
+		engine.StepAwait + "open":          told("open", "signal", "true"), // a wait of that name, on another waitpoint
 	}}
 	x := newTask(t, Config{Claim: claim, Opener: o})
 	o.lost = flowfabric.ErrTransport
@@ -460,14 +460,14 @@ func TestAskAsksThenAnswers(t *testing.T) {
 		`{"choice":"stop","comment":"later","by":"ann"}`: {Choice: "go", Comment: "later", By: "ann"}, // the name of the signal decides
 		`null`: {Choice: "go"}, `[1]`: {Choice: "go"},
 	} {
-		r := answered(t, "ship", suspend.CauseSignal, payload)
+		r := answered(t, "ship", "signal", payload)
 		r.Signals[0].Name = "go"
 		x := newTask(t, Config{Claim: engine.Claim{Resume: r}})
 		if a, err := suspend.Ask(t.Context(), x, "ship", q); err != nil || a.Choice != want.Choice || a.Comment != want.Comment || want.By != "" && a.By != want.By {
 			t.Errorf("%s: %+v, %v", payload, a, err)
 		}
 	}
-	resumed := newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "ship", suspend.CauseOperator)}})
+	resumed := newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "ship", "operator")}})
 	if _, err := suspend.Ask(t.Context(), resumed, "ship", q); !errors.Is(err, flowfabric.ErrNoSignal) {
 		t.Errorf("%v", err)
 	}
