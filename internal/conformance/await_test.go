@@ -577,6 +577,42 @@ var awaitScenarios = []scenario{
 		same(w, "told all", len(other.hash(other.k.Awaiting(a.UUID()))), 0)
 		other.reset()
 	}},
+	{name: "one that ends while only a signal is missing withdraws its wait", run: func(w *env) {
+		w.seed()
+		other := w.neighbour()
+		x, a, b := w.waiter(), other.create(), other.create()
+		m := minted("stop")
+		x.waits(engine.WaitFirst, map[string]flowfabric.ExecutionID{"a": a, "b": b}, waitFor(conditionOf(names(1, 1, ""), "K", group(2, 1, 2)), m))
+		spread(w, other)
+		other.cancel(a)
+		spread(w, other)
+		w.code(x.id, "S8")
+		w.cancel(x.id)
+		spread(w, other)
+		same(w, "b is awaited by", len(other.hash(other.k.Awaiting(b.UUID()))), 0)
+		same(w, "b", other.core(b)["aw"], "")
+	}},
+	{name: "what a tick ends is told with the same tick", run: func(w *env) {
+		other := w.neighbour()
+		x, a := w.waiter(), other.create(deadline(time.Second))
+		x.waits(engine.WaitAll, map[string]flowfabric.ExecutionID{"a": a})
+		spread(w, other)
+		other.tick() // there is nothing to deliver
+		other.advance(time.Second)
+		same(w, "outbox", other.tick().Outbox, 1)
+		other.check()
+		spread(w, other)
+		same(w, "told", x.told(), "children map[a:expired]")
+	}},
+	{name: "one that ended while it waited for the waiter is no cycle", run: func(w *env) {
+		other := w.neighbour()
+		x, there := w.waiter(), other.waiter()
+		there.waits(engine.WaitAll, map[string]flowfabric.ExecutionID{"x": x.id})
+		other.cancel(there.id)
+		look, err := w.e.CheckAwaited(w.ctx, x.id, []flowfabric.ExecutionID{there.id})
+		w.no(err)
+		same(w, "outcome", look[0].Outcome, flowfabric.Cancelled)
+	}},
 	{name: "one that is purged before it was asked is told from its tombstone, or as gone", run: func(w *env) {
 		other := w.neighbour()
 		a, b := other.create(), other.create()

@@ -171,12 +171,7 @@ func (x *Execution) asked() (first int) {
 	if u == nil || u.Cause != "timeout" || u.Only != "" || strings.HasPrefix(u.Behaviour, "auto_resume") {
 		return 0
 	}
-	for name, value := range x.Steps {
-		if strings.HasPrefix(name, waitStep) && strings.HasPrefix(value, u.Point.ID) {
-			return x.Order[name]
-		}
-	}
-	return 0
+	return x.Order[x.handed(u.Point.ID)]
 }
 
 // attempt is the current or last attempt, nil before the first.

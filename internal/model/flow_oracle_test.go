@@ -79,6 +79,8 @@ type member struct {
 	holder         *holder
 	fence          flowfabric.Fence
 	good           uint32 // the attempt that succeeded last
+	link           uint32 // the first attempt since it continued last
+	kept           uint32 // the first attempt whose result is still there
 }
 
 func (m *member) String() string {
@@ -375,7 +377,9 @@ func (o *oracle) told(d *invariant.Dump, m, up *member, mark byte) bool {
 	case 'l':
 		return up.owed[m] && class(up.code) == 's' && m.group != 'p'
 	}
-	return up.owed[m] && up.mark() == mark
+	// A decided group that cancels an upstream which nobody else depends on notes that at once, also in a cancelled flow.
+	alone := m.flow.barred() && m.clears && len(up.downs) == 1 && len(up.parents) == 0
+	return (up.owed[m] || alone) && up.mark() == mark
 }
 
 // needed tells whether somebody other than m may have needed up during this call, or, with all along, still does.

@@ -505,6 +505,10 @@ func (x *flows) claimed(h *holder, c engine.Claim) {
 		if m.marks[up] == 's' {
 			want[name] = up.node + "#" + strconv.Itoa(int(up.good))
 		}
+		if m.marks[up] == 's' && up.good < up.kept { // it was replayed, and continued twice: what it made before is gone
+			want[name] = ""
+		}
+
 	}
 	x.did["inputs"] += len(want)
 	got := map[string]string{}
@@ -603,6 +607,8 @@ func (x *flows) settleOnce(what string, m *member) error {
 		if err == nil && !already && mine {
 			m.code, m.holder = "R1f", nil
 			m.kids, m.wait, m.waitName, m.reclaims = nil, 0, "", 0
+			m.kept, m.link = m.link, f.Attempt+1
+			x.forget(m)
 		}
 		return err
 	case "release":
@@ -655,7 +661,7 @@ func (x *flows) wait(m *member, mine bool) error {
 		q.Children = append(q.Children, e)
 	}
 	x.names++
-	suspends := again || q.Park && len(q.Children) > 0 && x.chance(40) // with the children as its condition
+	suspends := again || q.Park && len(q.Children) > 0 && x.chance(40) && m.code != "R3i" // with the children as its condition; a repeat of what parked it parks
 	q.Park = q.Park && !suspends
 	out, err := x.s.e.WaitChildren(x.ctx, m.fence, q)
 	if err == nil && suspends {
@@ -673,9 +679,7 @@ func (x *flows) wait(m *member, mine bool) error {
 	}
 	if m.waitName != q.Name {
 		m.waitName, m.kids, m.wait = q.Name, map[*member]byte{}, 0
-		for _, other := range x.o.members {
-			delete(other.owed, noOwner(m, other))
-		}
+		x.forget(m)
 	}
 	for _, e := range q.Children {
 		kid := x.truth(f, e, m)
@@ -703,12 +707,13 @@ func (x *flows) wait(m *member, mine bool) error {
 	return nil
 }
 
-// noOwner is the parent when other owes it nothing but the outcome of a child of a wait that is forgotten.
-func noOwner(parent, other *member) *member {
-	if slices.Contains(other.parents, parent) && !slices.Contains(other.downs, parent) {
-		return parent
+// forget strikes what children owe to a parent that waits for them no longer, unless it depends on them.
+func (x *flows) forget(parent *member) {
+	for _, other := range x.o.members {
+		if slices.Contains(other.parents, parent) && !slices.Contains(other.downs, parent) {
+			delete(other.owed, parent)
+		}
 	}
-	return nil
 }
 
 // operate is what operators do.

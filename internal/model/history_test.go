@@ -317,7 +317,7 @@ func (h *history) wait(c *client, mine model.Claim) model.Wait {
 			Behaviour: "auto_resume", Only: "M\x1fa"}
 	}
 	return model.Wait{ID: fmt.Sprintf("%08x-0000-4000-8000-%012x", c.r.Uint32(), c.id), Name: "it", Reason: "waiting_for_signal",
-		Timeout: int64(c.r.IntN(2)) * 20_000, Behaviour: []string{"fail", "cancel", "auto_resume_with_timeout_signal", "escalate"}[c.r.IntN(4)],
+		Timeout: int64(c.r.IntN(2)) * 20_000, Behaviour: []string{"fail", "cancel", "auto_resume_with_timeout_signal", "auto_resume_open", "escalate"}[c.r.IntN(5)],
 		Delay: int64(c.r.IntN(3)/2) * 20_000, Point: pointOf(mine), Pending: c.r.IntN(3) == 0, Need: 1 + c.r.IntN(2), Names: []string{"go", ""}}
 }
 

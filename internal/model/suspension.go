@@ -31,7 +31,7 @@ type Wait struct {
 // reasons are the codes of the reasons that the model uses.
 var reasons = map[string]Code{"waiting_for_signal": "S1", "waiting_for_approval": "S2", "manual_pause": "S5"}
 
-var behaviours = []string{"fail", "cancel", "expire", "auto_resume", "auto_resume_with_timeout_signal", "escalate"}
+var behaviours = []string{"fail", "cancel", "expire", "auto_resume", "auto_resume_with_timeout_signal", "auto_resume_open", "escalate"}
 
 // Suspension is the current one of an execution, or its last.
 type Suspension struct {
@@ -41,6 +41,7 @@ type Suspension struct {
 	Until   int64 // 0 = for ever
 	Filled  []bool
 	Matched []string // the signals that the condition took, as they are kept
+	Taken   []Signal // the same, as they came
 
 	Closed                  int64
 	Cause, Closer, Who, Why string
@@ -80,7 +81,7 @@ func (u *Suspension) take(w Waitpoint, g *Signal) {
 	if u.met() {
 		g.effect = "resume_condition_satisfied"
 	}
-	u.Matched = append(slices.Clip(u.Matched), g.stored(w))
+	u.Matched, u.Taken = append(slices.Clip(u.Matched), g.stored(w)), append(slices.Clip(u.Taken), *g)
 }
 
 // met tells whether enough has come.
@@ -244,7 +245,7 @@ func (p *Partition) shut(x *Execution, e ending) {
 		}
 	}
 	x.Suspension = &u
-	if w := x.Points[u.Point.ID]; u.Only == "" && w.open() {
+	if w := x.Points[u.Point.ID]; u.Only == "" && w.State == "a" {
 		p.shutPoint(x, w, "c", e.reason)
 	}
 }
@@ -299,6 +300,10 @@ func (p *Partition) timeout(x *Execution) {
 	case "auto_resume":
 		p.resume(x, ending{reason: "timed_out_auto_resume", cause: "timeout"})
 		return
+	case "auto_resume_open":
+		p.reopen(x)
+		p.resume(x, ending{reason: "timed_out_auto_resume", cause: "timeout"})
+		return
 	case "auto_resume_with_timeout_signal":
 		g := strings.Join([]string{u.ID, "", "", "__timeout", "", "system", "", "", "", "", number(p.Now), "json", "timeout", "", "0", ""}, unit)
 		p.resume(x, ending{reason: "timed_out_auto_resume", cause: "timeout", signal: g})
@@ -311,6 +316,25 @@ func (p *Partition) timeout(x *Execution) {
 	x.end(p.Now, state, "suspension_timeout", "no answer within the time limit (on timeout: "+u.Behaviour+")")
 	x.Category = "suspension_timeout"
 	p.finish(x, to, "suspension_timeout")
+}
+
+// reopen lets the waitpoint of a suspension serve another wait, if a step keeps it. What the condition took counts for that one.
+func (p *Partition) reopen(x *Execution) {
+	u := x.Suspension
+	w, known := x.Points[u.Point.ID]
+	if !known || u.Only != "" || w.State != "a" || x.handed(w.ID) == "" {
+		return
+	}
+	w.State, w.Suspension, w.Expires, w.Early, w.Known = "p", "", p.Now+604_800_000, nil, maps.Clone(w.Known)
+	for _, g := range u.Taken {
+		g.effect = buffered
+		first := w.Known[g.mark()]
+		first.Effect = g.effect
+		w.Known[g.mark()] = first
+		w.Early = append(w.Early, g)
+	}
+	x.put(w)
+	p.need(w.Expires)
 }
 
 // Resumption asks to resume without a signal.

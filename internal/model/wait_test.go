@@ -32,7 +32,7 @@ func (h *hand) wait(t *rapid.T, c *call) {
 	}
 	q := model.Wait{ID: h.serial(), Request: one(t, "request", "", "r1", "r2"), Name: c.Name,
 		Reason: one(t, "reason", "waiting_for_signal", "waiting_for_approval", "manual_pause"), Timeout: one(t, "timeout", int64(0), 1500, 5000, 50_000),
-		Behaviour: one(t, "behaviour", "fail", "cancel", "expire", "auto_resume", "auto_resume_with_timeout_signal", "escalate"),
+		Behaviour: one(t, "behaviour", "fail", "cancel", "expire", "auto_resume", "auto_resume_with_timeout_signal", "auto_resume_open", "auto_resume_open", "escalate"),
 		Delay:     one(t, "delay", int64(0), 0, 1200), Point: c.Point, Need: 1, Names: one(t, "names", []string{"go"}, []string{"go", ""}, []string{"", "go", "go"})}
 	q.Need = 1 + upto(t, "need", len(q.Names))
 	if old, ok := h.known(t, c.ID); ok && rarely(t, "pending", 2) {
@@ -58,13 +58,19 @@ func (h *hand) wait(t *rapid.T, c *call) {
 	c.Wait = q
 }
 
-// known picks a waitpoint of an execution, mostly the last.
+// known picks a waitpoint of an execution, mostly one that is pending, else one of the last.
 func (h *hand) known(t *rapid.T, id string) (model.Point, bool) {
-	var mine []model.Point
+	var mine, pending []model.Point
 	for _, p := range h.points {
-		if p.id == id {
+		if x := h.p.Executions[id]; p.id == id {
 			mine = append(mine, p.Point)
+			if x != nil && x.Points[p.ID].State == "p" {
+				pending = append(pending, p.Point)
+			}
 		}
+	}
+	if len(pending) > 0 && !rarely(t, "any", 3) {
+		mine = pending
 	}
 	if len(mine) == 0 {
 		return model.Point{}, false

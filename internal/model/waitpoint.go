@@ -44,6 +44,9 @@ type Signal struct {
 	effect, late string
 }
 
+// buffered is the effect of a signal that nobody waits for yet.
+const buffered = "buffered_for_pending_waitpoint"
+
 // mark is what a repeat is known by.
 func (g Signal) mark() string {
 	if g.Key != "" {
@@ -130,6 +133,16 @@ func (p *Partition) Pend(id string, f Fence, name string, w Point, life int64) R
 	return opened(OK, made)
 }
 
+// handed is the name of the step that keeps a waitpoint, "" if none does.
+func (x *Execution) handed(point string) string {
+	for name, value := range x.Steps {
+		if strings.HasPrefix(name, waitStep) && strings.HasPrefix(value, point) {
+			return name
+		}
+	}
+	return ""
+}
+
 // Unpend takes a pending waitpoint back, and the step that keeps it.
 func (p *Partition) Unpend(id string, f Fence, point string) Reply {
 	if r, shut := p.enter(); shut {
@@ -153,12 +166,11 @@ func (p *Partition) Unpend(id string, f Fence, point string) Reply {
 		return answer(Already, "closed")
 	}
 	p.shutPoint(x, w, "c", "proactive_close")
-	x.Steps = maps.Clone(x.Steps)
-	for name, value := range x.Steps {
-		if parts := strings.SplitN(value, " ", 5); strings.HasPrefix(name, waitStep) && parts[0] == point {
-			parts[3] = "0"
-			x.Steps[name] = strings.Join(parts, " ")
-		}
+	if name := x.handed(point); name != "" {
+		parts := strings.SplitN(x.Steps[name], " ", 5)
+		parts[3] = "0"
+		x.Steps = maps.Clone(x.Steps)
+		x.Steps[name] = strings.Join(parts, " ")
 	}
 	return answer(OK, "closed")
 }
@@ -204,7 +216,7 @@ func (p *Partition) Deliver(id, point, digest string, g Signal) Reply {
 		g.late = number(p.Now - w.Expires)
 	}
 	if w.State == "p" {
-		g.effect = "buffered_for_pending_waitpoint"
+		g.effect = buffered
 		w.Early = append(slices.Clip(w.Early), g)
 		x.put(p.knows(w, g))
 		return answer(OK, g.ID, g.effect, "p")

@@ -33,7 +33,7 @@ func (x *pair) waits() {
 		x.make(call{Kind: "resume", ID: subject})
 		x.claim(30_000)
 		x.compare()
-		for _, behaviour := range []string{"fail", "cancel", "expire", "auto_resume", "auto_resume_with_timeout_signal", "escalate"} {
+		for _, behaviour := range []string{"fail", "cancel", "expire", "auto_resume", "auto_resume_with_timeout_signal", "auto_resume_open", "escalate"} {
 			x.halt(x.reach("A1"), code, 1000, behaviour, 100)
 			x.advance(x.p.Now + 999)
 			x.tick()
@@ -51,6 +51,7 @@ func (x *pair) waits() {
 		x.compare()
 	}
 	x.handedOut()
+	x.reminded()
 	x.refusedWaits()
 	x.mailboxes()
 }
@@ -170,6 +171,58 @@ func (x *pair) handedOut() {
 	x.tick()
 	x.make(call{Kind: "signal", ID: subject, Point: point(20)})
 	x.make(call{Kind: "unpend", ID: subject, Fence: f, Point: point(20)})
+	x.compare()
+}
+
+// reminded waits several times on one waitpoint: what a wait took counts for the next one, and what it passed over does not. In the end the
+// handler closes the waitpoint, or a wait that is not to leave it open does.
+func (x *pair) reminded() {
+	f := x.reach("A1")
+	send := func(n int, name, key string) {
+		x.make(call{Kind: "signal", ID: subject, Point: point(n), Signal: model.Signal{ID: x.serial(), Name: name, Key: key, TTL: 1000}})
+	}
+	pend := func(n int, name string) {
+		x.make(call{Kind: "pend", ID: subject, Fence: f, Name: name, Point: point(n), Number: 60_000})
+	}
+	wait := func(n int, name, behaviour string, need int, names ...string) {
+		x.make(call{Kind: "suspend", ID: subject, Fence: f, Wait: model.Wait{ID: x.serial(), Name: name, Reason: "waiting_for_signal", Timeout: 1000,
+			Behaviour: behaviour, Point: point(n), Pending: true, Need: need, Names: names}})
+	}
+	over := func() {
+		x.advance(x.p.Now + 1000)
+		x.tick()
+		f = x.claim(30_000)
+		x.compare()
+	}
+	pend(1, "a")
+	send(1, "on", "early")
+	wait(1, "a", "auto_resume_open", 2, "on", "go")
+	send(1, "other", "")
+	send(1, "on", "again")
+	over()
+	pend(1, "a") // the same one
+	send(1, "on", "early")
+	wait(1, "b", "auto_resume_open", 2, "on", "go")
+	over()
+	send(1, "go", "between")
+	wait(1, "c", "auto_resume_open", 3, "go", "on", "")
+	over()
+	wait(1, "d", "auto_resume_open", 2, "go", "on") // what came is enough
+	pend(2, "e")
+	wait(2, "e", "auto_resume_open", 1, "go")
+	over()
+	x.make(call{Kind: "unpend", ID: subject, Fence: f, Point: point(2)})
+	send(2, "go", "")
+	x.make(call{Kind: "release", ID: subject, Fence: f})
+	f = x.claim(30_000) // its step says so
+	pend(3, "f")
+	wait(3, "f", "auto_resume", 1, "go")
+	over()
+	send(3, "go", "")
+	pend(4, "")
+	wait(4, "g", "auto_resume_open", 1, "go") // no later run would find it
+	over()
+	send(4, "go", "")
 	x.compare()
 }
 

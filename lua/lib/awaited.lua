@@ -46,7 +46,8 @@ end
 
 -- leave does that when an execution ends, or waits for something else, before its wait was over.
 function awaited.leave(ctx, c, id)
-  if not c.children_wait or not string.find(c.children_wait, ' [mp] %l+$') then return end
+  local open = core.suspended(c) or string.find(c.children_wait or '', ' [mp] %l+$') -- enough may have ended, and a signal be missing
+  if not c.children_wait or not open then return end
   local key = keys.children(ctx.r, id)
   if redis.call('HEXISTS', key, 'others') == 1 then awaited.over(ctx, id, redis.call('HGETALL', key)) end
 end

@@ -156,7 +156,10 @@ function gate.flush(ctx)
   for first = 1, #out, 200 do
     redis.call('XADD', keys.outbox(ctx.r), '*', unpack(out, first, math.min(first + 199, #out)))
   end
-  if not ctx.gates then redis.call('HSET', ctx.r, 'told', '1') end -- else the tick looks at the outbox anyway
+  if not ctx.gates then -- else the tick looks at the outbox anyway
+    redis.call('HSET', ctx.r, 'told', '1')
+    ctx.told = '1' -- this call may be the tick
+  end
   root.need(ctx, ctx.now)
 end
 

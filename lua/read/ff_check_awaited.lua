@@ -29,8 +29,8 @@ local function ff_check_awaited(ctx, argv)
       local missing = purge.missing(ctx, id)
       return reply.err(missing[2], id)
     end
-    if ff_check.waits(ctx, c, id, argv[2]) then return reply.err('cycle_detected', id, 'it waits for the waiter') end
-    local mark = graph.outcome(c)
+    local mark = graph.outcome(c) -- one that has ended waits no more, whatever its list says
+    if not mark and ff_check.waits(ctx, c, id, argv[2]) then return reply.err('cycle_detected', id, 'it waits for the waiter') end
     if not mark and c.awaited and redis.call('HLEN', keys.awaiting(ctx.r, id)) >= 1000 and
         redis.call('HEXISTS', keys.awaiting(ctx.r, id), argv[2]) == 0 then
       return reply.err('fan_in_too_large', id, '1000 executions wait for it')
