@@ -148,7 +148,7 @@ func (b *tab) quiet(expected ...string) {
 // wait waits until an expression is true.
 func (b *tab) wait(expression string) {
 	b.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(30 * time.Millisecond) {
+	for end := time.Now().Add(90 * time.Second); ; time.Sleep(30 * time.Millisecond) {
 		if b.text("!!("+expression+")") == "true" {
 			return
 		}

@@ -150,7 +150,7 @@ func (d *deployment) serve() {
 			logs.WriteString(lines.Text() + "\n")
 		}
 	})
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if answer, err := http.Get(d.base + "readyz"); err == nil {
 			answer.Body.Close()
 			if answer.StatusCode == http.StatusOK {
@@ -207,7 +207,7 @@ func (d *deployment) submit(body map[string]any) string {
 // until waits until an execution is in a state.
 func (d *deployment) until(id, state string) {
 	d.t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		_, x := d.ask("viewer", "GET", "executions/"+id, nil)
 		if x["state"] == state {
 			return
