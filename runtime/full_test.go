@@ -98,7 +98,13 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 			for _, id := range waiting[1:] { // the tick of the new worker purges, and what was refused is handed out
 				w.reach(id, codes.Completed)
 			}
-			w.submit("more")
+			w.eventually("there is room for more", func() bool { // what the tick has purged
+				_, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{{ID: flowfabric.NewExecutionID(1), Namespace: "default", Lane: "default", Kind: "greet"}})
+				if err != nil && !errors.Is(err, flowfabric.ErrOutOfMemory) {
+					t.Fatal(err)
+				}
+				return err == nil
+			})
 		})
 	}
 }

@@ -32,10 +32,13 @@ type submitted struct {
 	safe bool // a replica has it, the primary says
 }
 
-// newProducers starts eight. safely makes each wait until a replica has its submit.
+// producing is how many producers submit at once.
+const producing = 8
+
+// newProducers starts them. safely makes each wait until a replica has its submit.
 func (w *env) newProducers(safely bool) *producers {
 	p := &producers{w: w, quit: make(chan struct{})}
-	for range 8 {
+	for range producing {
 		p.owner.Go(func() { p.submit(safely) })
 	}
 	w.Cleanup(func() { p.end() })
@@ -197,7 +200,7 @@ func TestAcknowledgedSubmits(t *testing.T) {
 			behind = p.count(of) - before
 		})
 	}, func(_, lost, _ int) {
-		if lost < behind {
+		if lost < behind-producing { // each may have counted one that was acknowledged before
 			t.Errorf("%d are lost, but %d were acknowledged while the replica was cut off", lost, behind)
 		}
 	})
