@@ -5,7 +5,7 @@ SHELL       := bash
 
 GO           ?= go
 STATICCHECK  := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-TEST_TIMEOUT ?= 15m
+TEST_TIMEOUT ?= 25m
 PKG          ?= ./...
 
 .DEFAULT_GOAL := help
