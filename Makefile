@@ -5,11 +5,11 @@ SHELL       := bash
 
 GO           ?= go
 STATICCHECK  := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-TEST_TIMEOUT ?= 25m
+TEST_TIMEOUT ?= 20m
 PKG          ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt quick test test-plain test-nested test-benchmarks test-mcp test-browser release-check soak mutants browser deps demo chat bench bench-guard bench-deps
+.PHONY: help check fmt quick test test-plain test-benchmarks test-mcp test-browser release-check soak mutants browser deps demo chat bench bench-guard bench-deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ quick: ## the inner loop: the packages that users meet and what is below them, a
 test: ## all tests, with the race detector where goroutines are (as root on Debian it first installs the servers); PKG=./client/... narrows them down
 	@$(MAKE) --no-print-directory deps || echo 'make test: going on without; tests that need the server say so'
 	$(GO) test -race $(TEST_FLAGS) $(if $(filter ./...,$(PKG)),$$($(GO) list ./... | grep -v -E '/($(PLAIN))$$'),$(PKG))
-	@case "$(PKG)" in ./...) $(MAKE) --no-print-directory -j 2 test-plain test-nested;; esac
+	@case "$(PKG)" in ./...) $(MAKE) --no-print-directory test-plain test-benchmarks test-mcp test-browser;; esac
 
 # Most tests wait for servers, so four packages run at once. `make check` has vetted them.
 TEST_FLAGS := -vet=off -p 4 -timeout $(TEST_TIMEOUT)
@@ -49,12 +49,6 @@ test-plain:
 	$(GO) test $(TEST_FLAGS) $$($(GO) list ./internal/conformance ./... | grep -E '/($(PLAIN))$$')
 	$(GO) test -race $(TEST_FLAGS) -run '^Test(Live|Redis|Linearizable|FlowsTogether|Crashes|Sleep.*)$$/^(|redis|bell|feed|replicas|signal|suspend|workers)$$' ./internal/conformance ./internal/model ./fftest
 	$(GO) test -race $(TEST_FLAGS) -skip '^Test.*Crashes' ./agent
-
-# The nested modules, beside the packages of test-plain: most of their time is spent waiting.
-test-nested:
-	@$(MAKE) --no-print-directory test-benchmarks
-	@$(MAKE) --no-print-directory test-mcp
-	@$(MAKE) --no-print-directory test-browser
 
 test-benchmarks:
 	cd benchmarks && $(GO) test $(TEST_FLAGS) ./...

@@ -78,7 +78,7 @@ var debounceScenarios = []scenario{
 		w.replaces(id, flowfabric.Delayed, bouncing("k", 2*time.Hour, 0), input("three"))
 		w.about("by the delay of the last", w.dueIn(id), 2*time.Hour)
 		s := w.read(id)
-		w.says(w.why(id), explain.WhyDebounced, "the input is that of the last of 3 submits", "makes it claimable")
+		w.says(w.why(id), explain.WhyDebounced, "its input is that of the last of 3 submits", "makes it claimable")
 		same(w, "snapshot", words(s.Key.Debounced, s.Key.Replaced, s.InputBytes), words(true, 2, 5))
 		w.advance(2*time.Hour + time.Second)
 		w.settleTime()
