@@ -92,7 +92,7 @@ func (s *steady) all(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "%s, for %s, retention %s, %d producers of each of %d kinds of work, which rest %s\n\n", s.server.Name(), s.For, s.Keep, s.Twins, len(s.work()), s.Rest)
-	fmt.Fprintf(out, heading)
+	fmt.Fprint(out, heading)
 	producing, stop := context.WithTimeout(ctx, s.For)
 	defer stop()
 	var samples []sample
