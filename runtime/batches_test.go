@@ -93,7 +93,7 @@ func TestBatchHandlerSettlesEachAlone(t *testing.T) {
 			item.Complete("hello " + item.In)
 		}
 		return nil
-	}, handler.Batch{Size: 10, Wait: 10 * time.Second}))
+	}, handler.Batch{Size: 10, Wait: 3 * time.Second}))
 	for i, id := range ids {
 		if i != 3 {
 			w.reach(id, codes.Completed)

@@ -129,10 +129,10 @@ func (w *env) reach(id flowfabric.ExecutionID, codes ...flowfabric.Code) engine.
 	return last
 }
 
-// eventually polls a condition for at most ten seconds.
+// eventually polls a condition for at most a minute.
 func (w *env) eventually(what string, ok func() bool) {
 	w.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !ok() {
 		if time.Now().After(deadline) {
 			w.Fatalf("not in time: %s", what)
