@@ -102,6 +102,9 @@ var flowMutants = []Mutant{
 		`  if c.state == 'A1' then session.lost(ctx, c.session, id, c.epoch, 'cancelled') end`, ``, suite("flow")},
 	{"resolve: a parent is woken by one child too few", "flow.child",
 		`  if not now or c.flow and graph.barred`, `  if graph.barred`, suite("flow")},
+	{"resolve: a piece of work that one call makes twice counts twice", "flow/keep",
+		`    filed[name] = true
+`, ``, in("internal/model", "^TestFlows$")},
 	{"resolve: what does not fit into a call is forgotten", "flow.run",
 		`  if #left > 0 then keep(ctx, left) end`, ``, suite("flow")},
 	{"resolve: the backlog counts nothing", "flow/keep",

@@ -375,15 +375,16 @@ end
 
 -- keep puts unfinished work into the backlog, at its end, and asks the tick to go on.
 local function keep(ctx, list)
-  local zadd, hset = {}, {}
+  local zadd, hset, filed = {}, {}, {} -- one call may make the same piece twice: the later one counts
   for i = 1, #list do
     local name = list[i].kind .. ':' .. list[i].id
     zadd[#zadd + 1], zadd[#zadd + 2] = ctx.t, name
     hset[#hset + 1], hset[#hset + 2] = name, encode(list[i])
-    if not redis.call('ZSCORE', keys.backlog(ctx.r), name) then
+    if not filed[name] and not redis.call('ZSCORE', keys.backlog(ctx.r), name) then
       local h = graph.head(ctx, list[i].flow)
       if h then graph.add(h, 'bl', 1) end
     end
+    filed[name] = true
   end
   redis.call('ZADD', keys.backlog(ctx.r), unpack(zadd))
   redis.call('HSET', keys.work(ctx.r), unpack(hset))
