@@ -25,6 +25,10 @@ type link struct {
 
 	sent atomic.Int64 // writes about executions, of a worker's link
 
+	// sending is held for reading from when the journal notes a request until the server has it: a worker does not die in
+	// between, as what is noted counts as recorded.
+	sending sync.RWMutex
+
 	mu    sync.Mutex
 	down  bool
 	conns map[*conn]struct{}
@@ -50,8 +54,10 @@ func (l *link) connect(ctx context.Context) (net.Conn, error) {
 	return c, nil
 }
 
-// cut breaks all connections and refuses new ones until restore.
+// cut breaks all connections, between two requests, and refuses new ones until restore.
 func (l *link) cut() {
+	l.sending.Lock()
+	defer l.sending.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = true
@@ -76,9 +82,26 @@ type conn struct {
 
 // Write sends the requests in p, all of them or those before the crash.
 func (c *conn) Write(p []byte) (int, error) {
+	late, crashed, err := c.send(p)
+	if err != nil {
+		return 0, err
+	}
+	for _, victim := range late {
+		victim.died()
+	}
+	if crashed {
+		c.link.died() // the server carries out what it has been sent, and its answer finds nobody
+		return 0, errCut
+	}
+	return len(p), nil
+}
+
+// send notes and sends the requests in p, those before the crash if there is one. late are who dies of what was sent.
+func (c *conn) send(p []byte) (late []*link, crashed bool, err error) {
+	c.link.sending.RLock()
+	defer c.link.sending.RUnlock()
 	c.partial = append(c.partial, p...)
-	whole, crashed := 0, false
-	var late []*link // who dies of what is sent now
+	whole := 0
 	for !crashed {
 		args, size := parseRequest(c.partial[whole:])
 		if size == 0 {
@@ -96,18 +119,11 @@ func (c *conn) Write(p []byte) (int, error) {
 	}
 	if whole > 0 {
 		if _, err := c.Conn.Write(c.partial[:whole]); err != nil {
-			return 0, err
+			return nil, false, err
 		}
 		c.partial = append(c.partial[:0], c.partial[whole:]...)
 	}
-	for _, victim := range late {
-		victim.died()
-	}
-	if crashed {
-		c.link.died() // the server carries out what it has been sent, and its answer finds nobody
-		return 0, errCut
-	}
-	return len(p), nil
+	return late, crashed, nil
 }
 
 // outside looks at a request of the client and lets a worker die before it, or returns the one that dies after it.

@@ -1,0 +1,56 @@
+package fftest
+
+import (
+	"context"
+	"net"
+	"runtime"
+	"testing"
+)
+
+// A worker does not die between the note of a request and its delivery: what is noted counts as recorded.
+func TestLinkIsCutBetweenRequests(t *testing.T) {
+	ours, theirs := net.Pipe()
+	l := &link{dial: func(context.Context) (net.Conn, error) { return ours, nil }, journal: newJournal(crash{}), died: func() {}}
+	c, err := l.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const request = "*1\r\n$4\r\nPING\r\n"
+	sent := make(chan error, 1)
+	go func() {
+		_, err := c.Write([]byte(request))
+		sent <- err
+	}()
+	for l.sending.TryLock() { // until the request is on its way; the server does not read yet
+		l.sending.Unlock()
+		runtime.Gosched()
+	}
+	cut := make(chan struct{})
+	go func() {
+		l.cut()
+		close(cut)
+	}()
+	for l.sending.TryRLock() { // until the cut waits for it
+		l.sending.RUnlock()
+		select {
+		case <-cut:
+			t.Fatal("cut while a request was on its way")
+		default:
+			runtime.Gosched()
+		}
+	}
+	got := make([]byte, len(request))
+	if n, err := theirs.Read(got); err != nil || string(got[:n]) != request {
+		t.Errorf("server read %q, %v", got[:n], err)
+	}
+	if err := <-sent; err != nil {
+		t.Errorf("write: %v", err)
+	}
+	<-cut
+	if _, err := theirs.Read(got); err == nil {
+		t.Error("the connection is not cut")
+	}
+	if _, err := l.connect(t.Context()); err == nil {
+		t.Error("connected over a link that is cut")
+	}
+}
