@@ -47,6 +47,8 @@ var ErrNotInstalled = errors.New("not installed")
 // Serving says how a server is to be run.
 type Serving struct {
 	Durability Durability
+	// Dir is where the files of a single server stay when it has ended, for the next one to go on with; "" = a directory that ends with it.
+	Dir string
 }
 
 // Durability is what is on disk when a server confirms. It is [Volatile] in every scenario but the one about it.

@@ -31,6 +31,7 @@ const readyTimeout = 30 * time.Second
 type Server struct {
 	cmd     *exec.Cmd
 	dir     string
+	stays   bool   // dir does not end with it
 	network string // "unix" or "tcp"
 	address string // path of the socket, or host and port
 	client  rueidis.Client
@@ -63,7 +64,7 @@ func startOn(ctx context.Context, program string, how driver.Serving, address st
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, network: "unix", address: filepath.Join(dir, "s.sock")}
+	s := &Server{dir: dir, stays: how.Dir != "", network: "unix", address: filepath.Join(dir, "s.sock")}
 	listen := []string{"--port", "0", "--unixsocket", s.address}
 	if address != "" {
 		s.network, s.address = "tcp", address
@@ -74,7 +75,7 @@ func startOn(ctx context.Context, program string, how driver.Serving, address st
 	s.cmd = exec.CommandContext(ctx, program, args...)
 	s.cmd.SysProcAttr = dieWithParent()
 	if err := s.cmd.Start(); err != nil {
-		_ = os.RemoveAll(dir)
+		s.clear()
 		return nil, fmt.Errorf("start %s: %w", program, err)
 	}
 	if err := s.connect(ctx); err != nil {
@@ -101,7 +102,15 @@ func (s *Server) connect(ctx context.Context) error {
 			return errors.Join(context.Cause(ctx), err)
 		}
 	}
-	about, err := s.info(ctx, "server")
+	about, err := s.info(ctx, "server", "persistence")
+	for err == nil && about["loading"] == "1" { // what was left by the one before
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		about, err = s.info(ctx, "server", "persistence")
+	}
 	if err != nil {
 		return err
 	}
@@ -115,6 +124,9 @@ func (s *Server) connect(ctx context.Context) error {
 // Directory makes one for a server's files. One that has to force them to a disk is kept out of memory if that is possible, for
 // there all kinds of durability are the same.
 func Directory(how driver.Serving) (string, error) {
+	if how.Dir != "" {
+		return how.Dir, os.MkdirAll(how.Dir, 0o700)
+	}
 	parent := ""
 	if how.Durability != driver.Volatile && measure.FileSystem(os.TempDir()) == "tmpfs" && measure.FileSystem(lasting) != "" {
 		parent = lasting
@@ -140,14 +152,20 @@ func (s *Server) dial(flush time.Duration) (rueidis.Client, error) {
 	return client, err
 }
 
-// Stop kills the process and removes its directory.
+// Stop kills the process and removes its directory, unless that is to stay.
 func (s *Server) Stop() {
 	if s.client != nil {
 		s.client.Close()
 	}
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()
-	_ = os.RemoveAll(s.dir)
+	s.clear()
+}
+
+func (s *Server) clear() {
+	if !s.stays {
+		_ = os.RemoveAll(s.dir)
+	}
 }
 
 // Name is "redis 7.0.15" or the like.

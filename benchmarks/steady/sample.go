@@ -32,15 +32,16 @@ var (
 
 const heading = "    after      work |  server MiB     RSS  scripts     keys   conns | process RSS    heap  goroutines  files\n"
 
+// sample is what was seen at a time. It is written to a file.
 type sample struct {
-	after  time.Duration
-	done   int64
-	values [figures]float64
+	After  time.Duration // of all runs together
+	Done   int64         // so were the pieces of work
+	Values [figures]float64
 }
 
 func (x sample) String() string {
-	v := x.values
-	return fmt.Sprintf("%9s %9d | %11.1f %7.1f %8.1f %8.0f %7.0f | %11.1f %7.1f %11.0f %6.0f\n", x.after, x.done,
+	v := x.Values
+	return fmt.Sprintf("%9s %9d | %11.1f %7.1f %8.1f %8.0f %7.0f | %11.1f %7.1f %11.0f %6.0f\n", x.After, x.Done,
 		v[serverMiB], v[serverRSS], v[luaMiB], v[keys], v[connections], v[processRSS], v[heapMiB], v[goroutines], v[files])
 }
 
@@ -48,7 +49,7 @@ const mib = 1 << 20
 
 // sample reads all figures, after a collection of garbage.
 func (s *steady) sample(ctx context.Context) (x sample, err error) {
-	x.done = s.done.Load()
+	x.Done = s.done.Load()
 	text, err := s.server.Do(ctx, "INFO", "memory", "clients").ToString()
 	if err != nil {
 		return x, err
@@ -74,7 +75,7 @@ func (s *steady) sample(ctx context.Context) (x sample, err error) {
 	if err != nil {
 		return x, err
 	}
-	x.values = [figures]float64{serverMiB: info["used_memory"] / mib, serverRSS: info["used_memory_rss"] / mib, luaMiB: info["used_memory_vm_total"] / mib,
+	x.Values = [figures]float64{serverMiB: info["used_memory"] / mib, serverRSS: info["used_memory_rss"] / mib, luaMiB: info["used_memory_vm_total"] / mib,
 		keys: float64(size), connections: info["connected_clients"], processRSS: resident, heapMiB: float64(mem.HeapAlloc) / mib,
 		goroutines: float64(goruntime.NumGoroutine()), files: float64(len(open))}
 	return x, nil

@@ -5,6 +5,9 @@
 //	worker                          ─┐
 //	samples every minute             ├─ one process ──▶ one server with an append-only file
 //	retention of seconds            ─┘  in the end: all work has ended and is purged, an audit finds nothing
+//
+// What is purged leaves its id taken for up to a day. So that these come to rest within the run, too, they are freed after [taken].
+// A run with a directory may be killed at any time; the next one with it goes on with its store and its samples.
 package steady
 
 import (
@@ -31,11 +34,12 @@ import (
 // Options of a run.
 type Options struct {
 	Server string        // program to start
-	For    time.Duration // how long work is submitted
+	For    time.Duration // how long work is submitted, by all runs together
 	Every  time.Duration // between two samples
 	Rest   time.Duration // of a producer between two pieces of work
 	Keep   time.Duration // retention of all work, 1 s or more
 	Twins  int           // producers of each kind of work
+	Dir    string        // of the store and the samples, which a run that ended early has left or this one will; "" = none
 }
 
 const (
@@ -43,11 +47,17 @@ const (
 	scheduled = "every second"
 	// settling bounds how long the end of the work, and the purge, may take.
 	settling = 3 * time.Minute
+	// taken is for how long the id of purged work stays taken here.
+	taken = 5 * time.Minute
 )
 
 // Run submits for as long as it should, prints every sample, and says what has grown. Work that ends otherwise than it must ends the run.
 func Run(ctx context.Context, o Options, out io.Writer) error {
-	s, err := server.StartWith(ctx, o.Server, driver.Serving{Durability: driver.EverySecond})
+	past, err := earlier(&o)
+	if err != nil {
+		return err
+	}
+	s, err := server.StartWith(ctx, o.Server, driver.Serving{Durability: driver.EverySecond, Dir: o.Dir})
 	if err != nil {
 		return err
 	}
@@ -62,7 +72,7 @@ func Run(ctx context.Context, o Options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	run := &steady{Options: o, server: s, client: c, admin: admin.New(c)}
+	run := &steady{Options: o, server: s, client: c, admin: admin.New(c), samples: past}
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	workers := pool.New().WithErrors().WithContext(ctx).WithCancelOnError().WithFirstError()
@@ -83,29 +93,37 @@ type steady struct {
 	client *client.Client
 	admin  *admin.Admin
 	done   atomic.Int64 // pieces of work that ended as they must
+
+	samples []sample // in order, those of earlier runs first
 }
 
 // all is a run beside its worker.
 func (s *steady) all(ctx context.Context, out io.Writer) error {
+	var past sample // what earlier runs came to
+	if n := len(s.samples); n > 0 {
+		past = s.samples[n-1]
+		s.done.Store(past.Done)
+		left, err := s.admin.Bulk(ctx, admin.Filter{}, admin.BulkCancel(), admin.BulkOptions{}) // what waits for a producer that is no more
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "goes on with %d samples of %s; %d executions were left and are cancelled\n", n, past.After, left.Done)
+	}
 	spec := schedule.Every(time.Second, time.Time{})
 	if _, err := client.Schedule(ctx, s.client, scheduled, spec, plain, "scheduled", flowfabric.Retention(s.Keep)); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s, for %s, retention %s, %d producers of each of %d kinds of work, which rest %s\n\n", s.server.Name(), s.For, s.Keep, s.Twins, len(s.work()), s.Rest)
 	fmt.Fprint(out, heading)
-	producing, stop := context.WithTimeout(ctx, s.For)
+	producing, stop := context.WithTimeout(ctx, s.For-past.After)
 	defer stop()
-	var samples []sample
 	both := pool.New().WithErrors().WithContext(ctx).WithCancelOnError().WithFirstError()
 	both.Go(func(ctx context.Context) error { return s.produce(ctx, producing) })
-	both.Go(func(ctx context.Context) (err error) {
-		samples, err = s.watch(ctx, producing, out)
-		return err
-	})
+	both.Go(func(ctx context.Context) error { return s.watch(ctx, producing, past.After, out) })
 	if err := both.Wait(); err != nil {
 		return err
 	}
-	return errors.Join(s.settle(ctx, out), judge(samples, out))
+	return errors.Join(s.settle(ctx, out), judge(s.samples, out))
 }
 
 // produce runs all producers until producing ends; what they have begun they bring to its end.
@@ -132,21 +150,27 @@ func (s *steady) produce(ctx, producing context.Context) error {
 }
 
 // watch samples until producing ends.
-func (s *steady) watch(ctx, producing context.Context, out io.Writer) (samples []sample, err error) {
+func (s *steady) watch(ctx, producing context.Context, past time.Duration, out io.Writer) error {
 	began := time.Now()
 	for {
 		select {
 		case <-time.After(s.Every):
 		case <-producing.Done():
-			return samples, nil
+			return nil
+		}
+		if err := s.free(ctx); err != nil {
+			return err
 		}
 		x, err := s.sample(ctx)
 		if err != nil {
-			return samples, err
+			return err
 		}
-		x.after = time.Since(began).Round(time.Second)
-		samples = append(samples, x)
+		x.After = past + time.Since(began).Round(time.Second)
 		fmt.Fprint(out, x)
+		s.samples = append(s.samples, x)
+		if err := s.note(x); err != nil {
+			return err
+		}
 	}
 }
 
@@ -180,7 +204,7 @@ func (s *steady) settle(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nall %d pieces of work ended as they must; everything is purged, the audit finds nothing, and %.0f keys are left\n", x.done, x.values[keys])
+	fmt.Fprintf(out, "\nall %d pieces of work ended as they must; everything is purged, the audit finds nothing, and %.0f keys are left\n", x.Done, x.Values[keys])
 	return nil
 }
 
@@ -197,7 +221,7 @@ func judge(samples []sample, out io.Writer) error {
 		middle := func(part []sample) float64 {
 			var all []float64
 			for _, x := range part {
-				all = append(all, x.values[f])
+				all = append(all, x.Values[f])
 			}
 			slices.Sort(all)
 			return all[len(all)/2]
