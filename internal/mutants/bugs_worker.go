@@ -63,6 +63,8 @@ var workerMutants = []Mutant{
 		`if flowfabric.ClassOf(err) == flowfabric.ClassRetry && ctx.Err() == nil {`, `if false {`, in("runtime", "^TestProgressOfAFrozenPartition$")},
 	{"runtime: offers what it cannot run", "internal/offer.Offer.class",
 		`return !o.Capabilities[c] })`, `return o.Capabilities[c] })`, in("internal/offer", "^TestOffer$")},
+	{"runtime: keeps offering classes of work that went", "internal/offer.Table.Learn", `min(2*t.whole+maxGone, limits.MaxClasses)`, `limits.MaxClasses`,
+		in("internal/offer", "^TestRoutesThatWent$")},
 	{"runtime: a claim after the drain began is run", "runtime.claimer.start",
 		`		case c.draining.Load():
 			c.jobs.handBack(held)

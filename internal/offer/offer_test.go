@@ -55,17 +55,32 @@ func TestRoutesThatWent(t *testing.T) {
 	var table Table
 	o := New([]string{"n"}, []string{"l"}, []string{"k"}, nil)
 	row := func(id uint64) engine.Route { return engine.Route{ID: id, Namespace: "n", Lane: "l", Kind: "k"} }
-	for id := uint64(1); id <= limits.MaxClasses+1; id++ {
-		table.Learn(engine.ClaimReply{Table: id, Routes: []engine.Route{row(id)}})
-		if list := o.Subscription(&table); list[len(list)-1] != id {
-			t.Fatalf("the newest route %d is not in the interest", id)
+	learn := func(whole bool, first, last uint64) {
+		reply := engine.ClaimReply{Table: last, TableFull: whole}
+		for id := first; id <= last; id++ {
+			reply.Routes = append(reply.Routes, row(id))
 		}
-		if asks := table.Version == 0; asks != (id > limits.MaxClasses) {
+		table.Learn(reply)
+		if list := o.Subscription(&table); list[len(list)-1] != last {
+			t.Fatalf("the newest route %d is not in the interest", last)
+		}
+	}
+	learn(true, 1, 100)
+	for id := uint64(101); id <= 217; id++ { // nobody tells how many of them went
+		learn(false, id, id)
+		if asks := table.Version == 0; asks != (id > 2*100+maxGone) {
 			t.Fatalf("asks for the whole table after %d routes: %v", id, asks)
 		}
 	}
-	table.Learn(engine.ClaimReply{Table: limits.MaxClasses + 1, TableFull: true, Routes: []engine.Route{row(limits.MaxClasses + 1)}})
+	learn(true, 217, 217)
 	if list := o.Subscription(&table); len(list) != 1 || table.Version == 0 {
 		t.Errorf("knows %v at version %d", list, table.Version)
+	}
+	learn(true, 1000, 1000+limits.MaxClasses-2)
+	for id := uint64(1000 + limits.MaxClasses - 1); id <= 1000+limits.MaxClasses; id++ { // an interest has no room for more
+		learn(false, id, id)
+		if asks := table.Version == 0; asks != (table.Classes() > limits.MaxClasses) {
+			t.Fatalf("asks for the whole table with %d routes: %v", table.Classes(), asks)
+		}
 	}
 }

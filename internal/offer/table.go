@@ -11,10 +11,14 @@ type Table struct {
 
 	classes map[uint64]engine.Route // a class each, by its own route
 	others  map[uint64]engine.Route // other routes that claims brought, not all of them
+	whole   int                     // classes when the table was last read as a whole
 }
 
 // maxOthers is how many routes of claims are remembered; the reply to each claim has all that it needs.
 const maxOthers = 4096
+
+// maxGone is how many classes a table may have beyond twice those that there were when it was last read as a whole.
+const maxGone = 16
 
 // Learn merges the table delta of a reply. It tells whether a failover lost rows that were known: then nothing is, and what was
 // derived of them is void.
@@ -39,7 +43,10 @@ func (t *Table) Learn(reply engine.ClaimReply) (lost bool) {
 		t.classes[r.ID] = r
 	}
 	t.Version = reply.Table
-	if len(t.classes) > limits.MaxClasses { // nobody tells of rows that went: ask for all there are
+	if reply.TableFull {
+		t.whole = len(t.classes)
+	}
+	if len(t.classes) > min(2*t.whole+maxGone, limits.MaxClasses) { // nobody tells of rows that went: ask for all there are
 		t.Version = 0
 	}
 	return false
