@@ -37,10 +37,10 @@ quick: ## the inner loop: the packages that users meet and what is below them, a
 
 test: ## all tests, with the race detector where goroutines are (as root on Debian it first installs the servers); PKG=./client/... narrows them down
 	@$(MAKE) --no-print-directory deps || echo 'make test: going on without; tests that need the server say so'
-	$(GO) test $(RACE) $(TEST_FLAGS) $(if $(filter ./...,$(PKG)),$$($(GO) list ./... | grep -v -E '/($(PLAIN))$$'),$(PKG))
+	$(GO) test $(RACE) $(TEST_FLAGS) $(if $(filter ./...,$(PKG)),$$($(GO) list ./runtime ./httpapi ./... | grep -v -E '/($(PLAIN))$$'),$(PKG))
 	@case "$(PKG)" in ./...) $(MAKE) --no-print-directory -j2 test-plain test-nested;; esac
 
-# Most tests wait for servers, so four packages run at once. `make check` has vetted them.
+# Most tests wait for servers, so four packages run at once, and those that take longest begin. `make check` has vetted them.
 TEST_FLAGS := -vet=off -p 4 -timeout $(TEST_TIMEOUT)
 # The Lua interpreter of the embedded server shares nothing between goroutines; watching it took a quarter of the time.
 RACE := -race -gcflags='github.com/yuin/gopher-lua/...=-race=false'

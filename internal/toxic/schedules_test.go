@@ -296,6 +296,9 @@ func (a *agenda) account() {
 			}
 		}
 		submitted += int(fired) * max(1, d.Item.Nodes)
+		if d.Item.Nodes > 0 && !s.Next.IsZero() && a.ran(executions, s, s.Next, d.Item.Nodes) { // its process was stopped on the way
+			submitted += d.Item.Nodes
+		}
 		if over := d.Runs > 0 || !d.Until.IsZero(); over != s.Next.IsZero() || d.Runs > 0 && fired != d.Runs {
 			a.t.Errorf("%s: next at %s after %d of %d runs, until %s", name, s.Next, fired, d.Runs, d.Until)
 		}
