@@ -54,7 +54,9 @@ test-plain:
 
 # The other modules, mostly waiting, beside what computes.
 test-nested:
-	@$(MAKE) --no-print-directory -j1 test-benchmarks test-mcp test-browser
+	@$(MAKE) --no-print-directory test-benchmarks
+	@$(MAKE) --no-print-directory test-mcp
+	@$(MAKE) --no-print-directory test-browser
 
 test-benchmarks:
 	cd benchmarks && $(GO) test $(TEST_FLAGS) ./...
