@@ -54,9 +54,9 @@ test-plain:
 
 # The other modules, mostly waiting, beside what computes.
 test-nested:
-	@$(MAKE) --no-print-directory test-benchmarks
-	@$(MAKE) --no-print-directory test-mcp
 	@$(MAKE) --no-print-directory test-browser
+	@$(MAKE) --no-print-directory test-mcp
+	@$(MAKE) --no-print-directory test-benchmarks
 
 test-benchmarks:
 	cd benchmarks && $(GO) test $(TEST_FLAGS) ./...
@@ -77,7 +77,7 @@ test-browser:
 
 soak: ## the full counts of what `make test` samples: random calls, concurrent histories, kills (hours; see CONTRIBUTING)
 	FLOWFABRIC_SOAK=10000 $(GO) test -timeout 2h ./internal/model
-	FLOWFABRIC_SOAK=1 $(GO) test -timeout 1h ./examples/... ./fftest
+	FLOWFABRIC_SOAK=1 $(GO) test -timeout 1h ./examples/... ./fftest ./internal/library
 	FLOWFABRIC_SOAK=1000000 $(GO) test -v -timeout 12h -run 'TestRedis/(errors|fuzz)/random' ./internal/conformance
 	FLOWFABRIC_SOAK_CRASH=1 $(GO) test -v -timeout 48h ./internal/crash
 

@@ -3,6 +3,7 @@ package library
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"reflect"
 	"regexp"
@@ -513,4 +514,12 @@ func attributeKey(a *ast.AttrGetExpr) string {
 		return s.Value
 	}
 	return ""
+}
+
+// rounds of a random test: usual, or all of them with FLOWFABRIC_SOAK.
+func rounds(usual, full int) int {
+	if os.Getenv("FLOWFABRIC_SOAK") != "" {
+		return full
+	}
+	return usual
 }

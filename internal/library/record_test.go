@@ -139,7 +139,7 @@ func TestMovedRecords(t *testing.T) {
 		end`); err != nil {
 		t.Fatal(err)
 	}
-	for range 2000 {
+	for range rounds(500, 20_000) {
 		x, fields := state(r, []float64{0, 0.2, 1}[r.IntN(3)]), c.l.NewTable()
 		x.Fields["ss"] = []string{"lr=x~1", "uw=1 wp=2", "s"}[r.IntN(3)]
 		text := x.Encode()
@@ -167,7 +167,7 @@ func TestMovedRecords(t *testing.T) {
 
 func TestBothCodecsAgreeOnEveryRecord(t *testing.T) {
 	c, r := newCodec(t), rand.New(rand.NewPCG(1, 2))
-	for range 3000 {
+	for range rounds(600, 30_000) {
 		x := state(r, []float64{0, 0.2, 1}[r.IntN(3)])
 		text := x.Encode()
 		if got := c.call("encode", 1, c.table(x))[0].String(); got != text {
@@ -195,7 +195,7 @@ func TestBothCodecsAgreeOnEveryRecord(t *testing.T) {
 // The plain paths never make a table. What they make is what the codec would have made.
 func TestSplicesAgreeWithTheCodec(t *testing.T) {
 	c, r := newCodec(t), rand.New(rand.NewPCG(3, 4))
-	for range 3000 {
+	for range rounds(600, 30_000) {
 		digest, input, result := texts[r.IntN(len(texts))], payload(r), payload(r)
 		x := record.Record{Fields: map[string]string{"s": "R1f", "r": fmt.Sprint(r.IntN(2000) + 1), "ct": "1795378846881"}}
 		for _, field := range []string{"pr", "po", "to", "dl", "cr"} {

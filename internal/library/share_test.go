@@ -299,7 +299,7 @@ func (s *sharing) weight(namespace string, n int) {
 // Whatever comes, at whatever times and however many a claim takes: as long as two namespaces wait both, what they were given differs by little
 // more than a claim of each, by weight; and what one of them has in store earns it nothing.
 func TestSharesByWeight(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(rounds(15, 300)) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		s := newSharing(t)
 		n := 2 + r.IntN(6)
