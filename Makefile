@@ -38,7 +38,7 @@ quick: ## the inner loop: the packages that users meet and what is below them, a
 test: ## all tests, with the race detector where goroutines are (as root on Debian it first installs the servers); PKG=./client/... narrows them down
 	@$(MAKE) --no-print-directory deps || echo 'make test: going on without; tests that need the server say so'
 	$(GO) test $(RACE) $(TEST_FLAGS) $(if $(filter ./...,$(PKG)),$$($(GO) list ./runtime ./httpapi ./... | grep -v -E '/($(PLAIN))$$'),$(PKG))
-	@case "$(PKG)" in ./...) $(MAKE) --no-print-directory -j2 test-plain test-nested;; esac
+	@case "$(PKG)" in ./...) $(MAKE) --no-print-directory -j2 test-plain test-nested && $(MAKE) --no-print-directory test-browser;; esac
 
 # Most tests wait for servers, so four packages run at once, and those that take longest begin. `make check` has vetted them.
 TEST_FLAGS := -vet=off -p 4 -timeout $(TEST_TIMEOUT)
@@ -52,9 +52,8 @@ test-plain:
 	$(GO) test $(RACE) $(TEST_FLAGS) -run '^Test(Live|Redis|Linearizable|FlowsTogether|Crashes|Sleep.*)$$/^(|redis|bell|feed|replicas|signal|suspend|workers)$$' ./internal/conformance ./internal/model ./fftest
 	$(GO) test $(RACE) $(TEST_FLAGS) -skip '^Test.*Crashes' ./agent
 
-# The other modules, mostly waiting, beside what computes.
+# The other modules, beside what computes. The browser comes behind them: people do not share a computer with a test suite.
 test-nested:
-	@$(MAKE) --no-print-directory test-browser
 	@$(MAKE) --no-print-directory test-mcp
 	@$(MAKE) --no-print-directory test-benchmarks
 
