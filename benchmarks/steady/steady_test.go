@@ -3,7 +3,6 @@ package steady
 import (
 	"bytes"
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -13,14 +12,29 @@ import (
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
 	o := Options{Server: "redis-server", For: time.Minute, Every: 300 * time.Millisecond, Rest: 50 * time.Millisecond, Keep: time.Second, Twins: 1, Dir: t.TempDir()}
-	ctx, kill := context.WithTimeout(t.Context(), 3*time.Second)
-	defer kill()
-	if err := Run(ctx, o, &out); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-		t.Fatalf("%v\n%s", err, &out)
+	dir := o // earlier changes its argument
+	ctx, kill := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, o, &out) }()
+	var past []sample
+	for len(past) < 2 {
+		select {
+		case err := <-ended:
+			t.Fatalf("%v\n%s", err, &out)
+		case <-time.After(50 * time.Millisecond):
+		}
+		var err error
+		if past, err = earlier(&dir); err != nil {
+			t.Fatal(err)
+		}
 	}
-	past, err := earlier(&o)
-	if err != nil || len(past) == 0 {
-		t.Fatalf("%d samples, %v\n%s", len(past), err, &out)
+	kill()
+	if err := <-ended; err == nil { // the context's, or of a call that the server did not answer any more
+		t.Fatalf("it was killed and says\n%s", &out)
+	}
+	past, err := earlier(&dir)
+	if err != nil {
+		t.Fatal(err)
 	}
 	out.Reset()
 	o.For = past[len(past)-1].After + 3*time.Second
