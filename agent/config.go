@@ -9,18 +9,14 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// The bounds of a [Config].
+// The defaults of a [Config].
 const (
 	defaultTurns    = 50
-	maxTurns        = 500 // every turn is a step, and so is every tool call: an execution has at most 1,000
 	defaultParallel = 8
-	maxParallel     = 64
-	maxTools        = 128
-	maxName         = 32
-	maxToolName     = 64
 )
 
 // Config says what an agent is, what it begins with and where it stops. Zero fields have the stated defaults. [Run] does not change it, so many runs
@@ -95,22 +91,22 @@ func (c Config) withDefaults() Config {
 // validate names the first field that is not valid.
 func (c Config) validate() error {
 	switch {
-	case c.Name != "" && !named(c.Name, maxName, "_.-"):
-		return invalid("Name %.40q is not valid, want 1..%d of A-Z a-z 0-9 _ . -", c.Name, maxName)
+	case c.Name != "" && !named(c.Name, limits.MaxAgentName, "_.-"):
+		return invalid("Name %.40q is not valid, want 1..%d of A-Z a-z 0-9 _ . -", c.Name, limits.MaxAgentName)
 	case c.Model == nil:
 		return invalid("Model is nil")
-	case len(c.Tools) > maxTools:
-		return invalid("%d Tools, want at most %d", len(c.Tools), maxTools)
-	case c.MaxTurns < 1 || c.MaxTurns > maxTurns:
-		return invalid("MaxTurns is %d, want 1..%d, or 0 for %d", c.MaxTurns, maxTurns, defaultTurns)
+	case len(c.Tools) > limits.MaxTools:
+		return invalid("%d Tools, want at most %d", len(c.Tools), limits.MaxTools)
+	case c.MaxTurns < 1 || c.MaxTurns > limits.MaxAgentTurns:
+		return invalid("MaxTurns is %d, want 1..%d, or 0 for %d", c.MaxTurns, limits.MaxAgentTurns, defaultTurns)
 	case c.MaxTokens < 0:
 		return invalid("MaxTokens is %d, want at least 0", c.MaxTokens)
 	case c.MaxTime < 0:
 		return invalid("MaxTime is %v, want at least 0", c.MaxTime)
 	case c.MaxOutput < 0:
 		return invalid("MaxOutput is %d, want at least 0", c.MaxOutput)
-	case c.Parallel < 1 || c.Parallel > maxParallel:
-		return invalid("Parallel is %d, want 1..%d, or 0 for %d", c.Parallel, maxParallel, defaultParallel)
+	case c.Parallel < 1 || c.Parallel > limits.MaxParallelTools:
+		return invalid("Parallel is %d, want 1..%d, or 0 for %d", c.Parallel, limits.MaxParallelTools, defaultParallel)
 	case c.Mailbox != "" && suspend.CheckMailbox(c.Mailbox) != nil:
 		return invalid("Mailbox: %v", suspend.CheckMailbox(c.Mailbox))
 	case c.Conversation && c.Mailbox == "":

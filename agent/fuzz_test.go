@@ -52,7 +52,7 @@ func FuzzArguments(f *testing.F) {
 		if kept := a.Message.Calls[0].Arguments; json.Valid(kept) != json.Valid([]byte(strings.ToValidUTF8(arguments, "\ufffd"))) && strings.TrimSpace(arguments) != "" {
 			t.Errorf("%q became %q", arguments, kept)
 		}
-		if word := stepWord(name); len(word) > maxToolName || strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+		if word := stepWord(name); len(word) > limits.MaxToolName || strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
 			t.Errorf("step word %q", word)
 		}
 	})

@@ -16,12 +16,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-const (
-	// maxResult bounds the result of a tool as JSON. It leaves room in a step's value for what a cipher adds.
-	maxResult = limits.MaxStepBytes - 16<<10
-	// maxFailure bounds the error of a tool, in bytes.
-	maxFailure = 16 << 10
-)
+// maxFailure bounds the error of a tool, in bytes.
+const maxFailure = 16 << 10
 
 // outcome is the value of a tool's step.
 type outcome struct {
@@ -45,8 +41,8 @@ func (j *job) named(what string) string { return what + " " + j.number + " " + s
 // stepWord makes a name that a model has chosen fit for the name of a step.
 func stepWord(name string) string {
 	word := []byte(name)
-	if len(word) > maxToolName {
-		word = word[:maxToolName]
+	if len(word) > limits.MaxToolName {
+		word = word[:limits.MaxToolName]
 	}
 	for i := range word {
 		if !nameByte(word[i], "_-") {
@@ -149,14 +145,14 @@ func (r *run) result(ctx context.Context, step string, j *job) (text string, fai
 		return failure(err.Error()), true, nil
 	}
 	text = strings.ToValidUTF8(text, "\ufffd")
-	if n := encodedText(text); n > maxResult {
-		return fmt.Sprintf("the result has %d bytes as JSON, more than %d; ask for less", n, maxResult), true, nil
+	if n := encodedText(text); n > limits.MaxToolResult {
+		return fmt.Sprintf("the result has %d bytes as JSON, more than %d; ask for less", n, limits.MaxToolResult), true, nil
 	}
 	return text, false, nil
 }
 
 func failure(text string) string {
-	return cut(strings.ToValidUTF8(text, "\ufffd"), maxFailure, maxResult)
+	return cut(strings.ToValidUTF8(text, "\ufffd"), maxFailure, limits.MaxToolResult)
 }
 
 // ends reports an error of a tool that is not for the model: its author has said what follows, or the execution must stop.

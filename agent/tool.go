@@ -15,6 +15,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Tool is what a model may use. Build it with [NewTool], once: that works out a schema. Immutable, and safe for concurrent use.
@@ -85,8 +86,8 @@ func NewTool[In, Out any](name, description string, fn func(ctx context.Context,
 func define[In any](d *definition, noFunc bool) error {
 	in := reflect.TypeFor[In]()
 	switch {
-	case !named(d.spec.Name, maxToolName, "_-"):
-		return fmt.Errorf("the name is not valid, want 1..%d of A-Z a-z 0-9 _ -", maxToolName)
+	case !named(d.spec.Name, limits.MaxToolName, "_-"):
+		return fmt.Errorf("the name is not valid, want 1..%d of A-Z a-z 0-9 _ -", limits.MaxToolName)
 	case noFunc:
 		return errors.New("the function is nil")
 	case in.Kind() != reflect.Struct && in.Kind() != reflect.Map:

@@ -23,10 +23,7 @@ const (
 	FrameReasoning = "reasoning" // a piece of what the model thinks
 )
 
-const (
-	maxCalls  = 64  // of one answer
-	maxCallID = 256 // bytes
-)
+const maxCallID = 256 // bytes
 
 // turn is the value of a model's step.
 type turn struct {
@@ -86,7 +83,7 @@ func (r *run) answer(ctx context.Context, fresh, conversation []Message) (turn, 
 	if err := answer.settle(r.done.Turns + 1); err != nil {
 		return turn{}, err
 	}
-	answer.Said = told(r.says, maxResult-messageLen(answer.Message))
+	answer.Said = told(r.says, limits.MaxToolResult-messageLen(answer.Message))
 	return answer, r.show(ctx, answer.Message)
 }
 
@@ -134,8 +131,8 @@ func (a *turn) settle(number int) error {
 	if a.Stop == StopRefusal {
 		m.Calls = nil // nobody would answer them
 	}
-	if len(m.Calls) > maxCalls {
-		return handler.Category(CategoryProtocol, fmt.Errorf("the answer wants %d tools at once, want at most %d", len(m.Calls), maxCalls))
+	if len(m.Calls) > limits.MaxToolCalls {
+		return handler.Category(CategoryProtocol, fmt.Errorf("the answer wants %d tools at once, want at most %d", len(m.Calls), limits.MaxToolCalls))
 	}
 	m.Calls = slices.Clone(m.Calls)
 	seen := map[string]bool{}

@@ -141,6 +141,17 @@ const (
 	MaxFanIn       = 1_000 // whom a member depends on, or waits for as its children
 )
 
+// Limits of an agent. Every turn is a step, and so is every tool call.
+const (
+	MaxAgentName     = 32 // bytes
+	MaxAgentTurns    = 500
+	MaxTools         = 128
+	MaxToolName      = 64 // bytes
+	MaxToolCalls     = 64 // of one answer
+	MaxParallelTools = 64
+	MaxToolResult    = MaxStepBytes - 16<<10 // as JSON; what is left of the step's value is for what a cipher adds
+)
+
 // DefaultMaxReclaims is how often an execution is requeued after its worker was lost, unless its policy says otherwise. Few deploys or
 // crashes hit the same execution that often; a handler that ends its process does. The first reclaim comes at once; later ones pause 1, 2, 4 … 60 s.
 const DefaultMaxReclaims = 10

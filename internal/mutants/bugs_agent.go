@@ -35,7 +35,7 @@ var agentMutants = []Mutant{
 	{"agent: long histories leave no room for the answer", "agent.told", `room = min(room, maxSaid)`, `room = maxSaid`, in("agent", "^TestLongHistoriesLeaveRoomForTheAnswer$")},
 	{"agent: readers get what is private", "agent.shortened", `m.Private = nil`, ``, in("agent", "^TestFrames$")},
 	{"agent: a refusal calls tools", "agent.turn.settle", `a.Stop == StopRefusal`, `false`, in("agent", "^TestAnswersAreCompleted$")},
-	{"agent: a result of any length", "agent.run.result", `n > maxResult`, `n > 100*maxResult`, in("agent", "^TestLongResults$")},
+	{"agent: a result of any length", "agent.run.result", `n > limits.MaxToolResult`, `n > 100*limits.MaxToolResult`, in("agent", "^TestLongResults$")},
 	{"agent: what a stopped tool says goes to the model", "agent.run.ends", `ctx.Err() != nil || `, ``, in("agent", "^TestToolsStoppedByTheirHandler$")},
 	{"agent: permanent errors go to the model", "agent.run.ends", `out.Failure.Permanent || `, ``, in("agent", "^TestErrorsThatEndTheRun$")},
 	{"agent: errors with a category go to the model", "agent.run.ends",
