@@ -125,6 +125,7 @@ var exactOf = map[string]map[string]map[string]float64{
 		"submit, 400 waiting":               {measure.Items: 100},
 		"submit 100 at a time, 200 waiting": {measure.Items: 100, measure.CallsItem: 0.01},
 		"submit, routes: 100":               {measure.Items: 100, measure.CallsItem: 1},
+		"submit, namespaces: 400":           {measure.Items: 100, measure.CallsItem: 1},
 	},
 	"partitions": {
 		"submit, 16 partitions": {measure.Items: 300},
@@ -152,7 +153,7 @@ var executed = map[string]map[string]float64{
 	"append": {"xadd": 1440}, // every frame was stored
 }
 
-var variants = map[string]int{"drain": 2, "lifecycle": 2, "sleep": 4, "claims": 8, "submit": 3, "tail": 3, "flow": 6, "cleanup": 4, "tenants": 6, "gated": 9, "payload": 2, "processes": 3, "durability": 9, "growth": 18,
+var variants = map[string]int{"drain": 2, "lifecycle": 2, "sleep": 4, "claims": 8, "submit": 3, "tail": 3, "flow": 6, "cleanup": 4, "tenants": 6, "gated": 9, "payload": 2, "processes": 3, "durability": 9, "growth": 24,
 	"partitions": 12, "calls": 5}
 
 func TestEverything(t *testing.T) {

@@ -220,6 +220,12 @@ type Router interface {
 	Routes(n int) Store
 }
 
+// Spacer is a [Store] whose jobs belong to namespaces, which keep them apart without being a route each.
+// Namespaces is the same store with n of them: calls of Submit and SubmitMany go round them, and every worker takes from all.
+type Spacer interface {
+	Namespaces(n int) Store
+}
+
 // Lightest is a [Store] that can make the call of its own that costs the server least.
 type Lightest interface {
 	Lightest(ctx context.Context) error

@@ -14,12 +14,17 @@ import (
 )
 
 // What a system lacks of a scenario is no reason to leave out the rest.
-func TestGrowthWithoutRoutes(t *testing.T) {
+func TestGrowthWithoutRoutesAndNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log []string
 		results := run(t, "growth", &sized{plain: &plain{name: "plain", log: &log}})
-		if len(results) != 7 || !strings.HasPrefix(results[6].NotAvailable(), "n/a") || results[6].Variant != "routes" {
+		if len(results) != 8 || results[6].Variant != "routes" || results[7].Variant != "namespaces" {
 			t.Fatalf("%+v", results)
+		}
+		for _, r := range results[6:] {
+			if !strings.HasPrefix(r.NotAvailable(), "n/a") {
+				t.Errorf("%s: %q", r.Variant, r.NotAvailable())
+			}
 		}
 		for _, r := range results[:6] {
 			if r.Summary[measure.Throughput].Min <= 0 || len(r.Rounds) != tiny.Rounds {

@@ -3,17 +3,21 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 )
 
-// routeCounts are the numbers of routes that growth compares.
-var routeCounts = []int{1, 10, 100, 1000}
+// routeCounts and namespaceCounts are the numbers of routes and of namespaces that growth compares.
+var (
+	routeCounts     = []int{1, 10, 100, 1000}
+	namespaceCounts = []int{1, 1000, 100_000}
+)
 
-// growth measures what submitting and working a fixed number of jobs costs while many others wait, on one route; and then, with
-// the least number waiting, on several routes.
+// growth measures what submitting and working a fixed number of jobs costs while many others wait, on one route; then, with
+// the least number waiting, on several routes; and then beside as many as there are namespaces at most, of one namespace and of several.
 func growth(ctx context.Context, b *Bench) error {
 	waiting := make([]string, len(b.Growth))
 	for i, n := range b.Growth {
@@ -23,11 +27,21 @@ func growth(ctx context.Context, b *Bench) error {
 		if err := b.open(ctx); err != nil {
 			return err
 		}
-		return b.beside(ctx, b.Growth[i], file)
+		return b.beside(ctx, b.Growth[i], bulk, file)
 	})
 	if err != nil {
 		return err
 	}
+	if err := b.routes(ctx); err != nil {
+		return err
+	}
+	return b.namespaces(ctx)
+}
+
+// bulk is how many jobs are submitted in a call where many are.
+const bulk = 100
+
+func (b *Bench) routes(ctx context.Context) error {
 	if _, ok := b.Store.(driver.Router); !ok {
 		b.record("routes", Round{NotAvailable: "n/a: no routes"})
 		return nil
@@ -41,14 +55,36 @@ func growth(ctx context.Context, b *Bench) error {
 			return err
 		}
 		b.Store = b.Store.(driver.Router).Routes(routeCounts[i])
-		return b.beside(ctx, b.Growth[0], file)
+		return b.beside(ctx, b.Growth[0], bulk, file)
 	})
 }
 
-// beside measures jobs that come and go beside others that wait: submitted one by one, in batches, and then worked.
-func (b *Bench) beside(ctx context.Context, waiting int, file filing) error {
-	const bulk = 100
-	if err := b.pile(ctx, waiting, bulk); err != nil {
+// namespaces lets a job of each namespace wait, where there are most of them, and as many jobs where there are fewer.
+func (b *Bench) namespaces(ctx context.Context) error {
+	if _, ok := b.Store.(driver.Spacer); !ok {
+		b.record("namespaces", Round{NotAvailable: "n/a: no namespaces"})
+		return nil
+	}
+	waiting := min(b.Growth[len(b.Growth)-1], namespaceCounts[len(namespaceCounts)-1])
+	var counts []int
+	var names []string
+	for _, n := range namespaceCounts {
+		if n = min(n, waiting); !slices.Contains(counts, n) {
+			counts, names = append(counts, n), append(names, fmt.Sprintf("namespaces: %d", n))
+		}
+	}
+	return b.across(names, func(i int, file filing) error {
+		if err := b.open(ctx); err != nil {
+			return err
+		}
+		b.Store = b.Store.(driver.Spacer).Namespaces(counts[i])
+		return b.beside(ctx, waiting, 1, file)
+	})
+}
+
+// beside measures jobs that come and go beside others that wait, which came so many in a call: submitted one by one, in batches, and then worked.
+func (b *Bench) beside(ctx context.Context, waiting, perCall int, file filing) error {
+	if err := b.pile(ctx, waiting, perCall); err != nil {
 		return fmt.Errorf("fill the queue: %w", err)
 	}
 	n := max(min(b.Items, b.Growth[0]/2), 1) // the same beside few as beside many
@@ -102,13 +138,16 @@ func (c *crowd) await(ctx context.Context, ch <-chan struct{}) error {
 	}
 }
 
-// pile submits n jobs, bulk at a time, and keeps only a part of them in its own memory.
-func (b *Bench) pile(ctx context.Context, n, bulk int) error {
-	const producers = 4
+// pile submits n jobs, perCall at a time, and keeps only a part of them in its own memory.
+func (b *Bench) pile(ctx context.Context, n, perCall int) error {
+	producers := 4
+	if perCall == 1 {
+		producers = b.Concurrency
+	}
 	part := b.payloads(min(n, 100*bulk))
 	for left := n; left > 0; left -= len(part) {
 		part = part[:min(left, len(part))]
-		if _, err := b.send(ctx, part, min(producers, (len(part)+bulk-1)/bulk), bulk); err != nil {
+		if _, err := b.send(ctx, part, min(producers, (len(part)+perCall-1)/perCall), perCall); err != nil {
 			return err
 		}
 	}
