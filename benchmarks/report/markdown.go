@@ -74,7 +74,10 @@ func Markdown(out io.Writer, runs []Document, notes bool) {
 		fmt.Fprintf(out, " What the systems promise, which no figure tells, is in [NOTES.md](%s): read it before choosing one.\n"+
 			"Where the time goes, what was tried, and what would help where a target is not met, is in [FINDINGS.md](%s).", notesFile, findingsFile)
 	}
-	fmt.Fprint(out, "\n\n## Runs\n\n")
+	judged := worst(Judge(Targets, runs))
+	fmt.Fprint(out, "\n\n")
+	headline(out, judged)
+	fmt.Fprint(out, "## Runs\n\n")
 	head(out, "Run", "When", "Systems", "Scenarios", "Rounds", "Tables and charts")
 	for i, d := range runs {
 		var systems []string
@@ -88,8 +91,36 @@ func Markdown(out io.Writer, runs []Document, notes bool) {
 		"between figures of the same round and the same run, then summed up in the same way. *met*: in every round. *not met*: in no round.\n"+
 		"*within noise*: in some. A target that several runs are about is judged by the last of them, and one that several variants\n"+
 		"are about by the worst; the tables of each run have the others.\n\n")
-	targetTable(out, worst(Judge(Targets, runs)), len(runs) > 1)
+	targetTable(out, slices.DeleteFunc(judged, func(l Line) bool { return l.Verdict == Shown }), len(runs) > 1)
 }
+
+// headline is what a reader wants to know first: how many executions are claimed a second, and how many a worker works off, beside the peers.
+func headline(out io.Writer, lines []Line) {
+	var claims, drains []string
+	worker := ""
+	for _, l := range lines {
+		switch {
+		case l.Verdict == NotMeasured:
+		case l.Verdict == Shown:
+			claims = append(claims, fmt.Sprintf("%s/s %s", spread(l.Ours), strings.TrimPrefix(l.Target.Line, "claim throughput, ")))
+		case l.Target.Scenario == "drain" && l.Peer != "":
+			worker = spread(l.Ours)
+			drains = append(drains, fmt.Sprintf("%s of %s", times(l.Value.Median), l.Peer))
+		}
+	}
+	if len(claims) > 0 {
+		fmt.Fprintf(out, "**Claim throughput: %s.**\n", strings.Join(claims, "; "))
+	}
+	if len(drains) > 0 {
+		fmt.Fprintf(out, "A worker with typed handlers that do nothing works off %s a second: %s.\n", worker, strings.Join(drains, ", "))
+	}
+	if len(claims)+len(drains) > 0 {
+		fmt.Fprintln(out, "All programs and the server share one machine; see below.")
+		fmt.Fprintln(out)
+	}
+}
+
+func times(ratio float64) string { return fmt.Sprintf("%.1f times that", ratio) }
 
 // worst keeps one line of each target: of the last run, the variant that does worst.
 func worst(lines []Line) (out []Line) {

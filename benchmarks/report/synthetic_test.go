@@ -70,6 +70,8 @@ func second() report.Document {
 	d.Results = []scenario.Result{
 		result("idle", "", "flowfabric", map[string][]float64{measure.CallsSec: {90, 100, 110}, measure.CmdsSec: {4000, 5000, 6000}, measure.ServerCPU: {1.2, 1.3, 1.4}, measure.AllCPU: {2.2, 2.3, 2.4}}),
 		result("memory", "", "flowfabric", map[string][]float64{measure.Waiting: {600, 600, 600}, measure.Done: {700, 710, 720}}),
+		result("claims", "32 a call", "flowfabric", map[string][]float64{measure.Throughput: {90_000, 100_000, 95_000}}),
+		result("claims", "32 a call, settled", "flowfabric", map[string][]float64{measure.Throughput: {50_000, 48_000, 47_000}}),
 	}
 	d.Cost = &cost.Report{Server: "redis 7.0.15", Items: 20_000, Rounds: 3, Payload: 256,
 		Costs: []cost.Cost{{Operation: "create", PerCall: 1, Micros: 30, Commands: 12}, {Operation: "lifecycle", PerCall: 1, Micros: 79, Budget: 80, Commands: 30},
