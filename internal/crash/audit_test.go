@@ -208,10 +208,11 @@ type recoveries struct {
 	requeued, claimed []time.Duration
 	unprovoked        int // interrupted attempts of workers that nobody had touched
 	reused            int // attempts that took over a recorded step
+	frameless         int // executions that failed, as the store lost frames of their last attempt
 }
 
 // ended reads every existing job and checks that it ended as its mode wants, once, and without a trace of the
-// faults but reclaims. A store that lost writes (rolled) may also have failed an attempt whose frames it lost.
+// faults but reclaims. A store that lost writes (rolled) may also have failed an attempt whose frames it lost, and with its last attempt the execution.
 func (f *fleet) ended(existing []bool, rolled bool) *recoveries {
 	f.t.Helper()
 	out, faults := &recoveries{}, map[string][]fault{}
@@ -254,15 +255,22 @@ func (f *fleet) one(j crash.Job, rolled bool, faults map[string][]fault, out *re
 	for _, a := range s.AttemptLog {
 		why = append(why, fmt.Sprintf("%d %s %s %s", a.Index, a.State, a.Category, a.Reason))
 	}
-	if s.State.Code != j.Ends() || s.Retries != j.Failures() && (!rolled || s.Retries < j.Failures()) {
+	ends := j.Ends()
+	if n := len(s.AttemptLog); rolled && n > 0 && s.AttemptLog[n-1].Category == "frames_lost" && s.State.Code == codes.Failed {
+		ends = codes.Failed // the store lost frames of every attempt that its policy allows
+		out.Lock()
+		out.frameless++
+		out.Unlock()
+	}
+	if s.State.Code != ends || s.Retries != j.Failures() && (!rolled || s.Retries < j.Failures()) {
 		return fmt.Errorf("%s: code %s after %d retries, want %s after %d, a crash consumes no retry: %s", id, s.State.Code, s.Retries,
-			j.Ends(), j.Failures(), strings.Join(why, "; "))
+			ends, j.Failures(), strings.Join(why, "; "))
 	}
 	if int(s.Attempts) != 1+s.Retries+s.Reclaims {
 		return fmt.Errorf("%s: %d attempts after %d retries and %d reclaims", id, s.Attempts, s.Retries, s.Reclaims)
 	}
 	raw, stored, err := f.engine.ReadResult(f.ctx, id, s.Attempts-1)
-	if err != nil || stored != (j.Ends() == codes.Completed) {
+	if err != nil || stored != (ends == codes.Completed) {
 		return fmt.Errorf("%s: result stored %v (%v)", id, stored, err)
 	}
 	var answer crash.Answer

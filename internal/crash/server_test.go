@@ -79,7 +79,11 @@ func TestServerLosesItsLastSecond(t *testing.T) {
 	if cut == 0 {
 		t.Error("nothing was cut off: nothing was proved")
 	}
-	f.ended(existing, true)
+	if r := f.ended(existing, true); r.frameless > fates.acks/100 {
+		t.Errorf("%d executions failed because the server lost their frames, want at most 1 %%", r.frameless)
+	} else {
+		t.Logf("%d executions failed because the server lost frames of each of their attempts", r.frameless)
+	}
 	f.sound(f.count(":done"), true)
 }
 
