@@ -15,7 +15,7 @@ type Event struct {
 	// Kind: created; claimed (an attempt began, or goes on after a pause); attempt_ended (Detail has its state and category); ended (Code
 	// says how); delayed by its holder; released by a worker that shut down; revoked; cancelled; expired; priority (Detail: old and new);
 	// replayed (Code and Until: how and when the run before had ended); continued with another input (Detail: how often by then); suspended (Detail: the reason; Reason: the name under which the
-	// handler waits); resumed (Detail: the cause); escalated; suspension_timeout (Detail: what it led to); skipped; late_input;
+	// handler waits); resumed (Detail: the cause; Reason: the name of the signal, which is the choice that a person made); escalated; suspension_timeout (Detail: what it led to); skipped; late_input;
 	// token_reissued (Detail: the waitpoint's key); held; unheld;
 	// delay_changed by an operator (Until: the new time; none: it may run at once); tagged.
 	Kind    string
@@ -26,7 +26,7 @@ type Event struct {
 	From    string // from where, such as "api 10.1.2.3" or "cli web-1"; "" when that is not known
 	Code    flowfabric.Code
 	Detail  string
-	Reason  string // of an attempt's end, a revocation, a cancellation, a hold or a replay
+	Reason  string // of an attempt's end, a revocation, a cancellation, a hold or a replay; see Kind
 	Until   time.Time
 }
 

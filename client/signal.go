@@ -29,11 +29,8 @@ type signaller interface {
 	ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (suspend.Asked, error)
 }
 
-// defaultSignal is the name of a signal that was given none, and the source type of what a client sends.
-const (
-	defaultSignal     = "signal"
-	defaultSourceType = "client"
-)
+// defaultSourceType is the source type of what a client sends.
+const defaultSourceType = "client"
 
 // SignalOption changes a [Client.Signal] or a [Client.Approve]: flowfabric.IdempotencyKey, [SignalName], [SignalSource],
 // [SignalDetails].
@@ -202,7 +199,7 @@ func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 
 // newSignal makes what Signal and Approve send.
 func newSignal[Option any](c *Client, payload any, opts []Option) (suspend.SentSignal, error) {
-	name := defaultSignal
+	name := limits.DefaultSignal
 	if a, ok := payload.(suspend.Answer); ok && a.Choice != "" {
 		name = a.Choice // as the page's form names it
 	}

@@ -424,7 +424,7 @@ type entry struct {
 	By      string     `json:"by,omitempty"`
 	From    string     `json:"from,omitempty" jsonschema:"from where, if that is known"`
 	Detail  string     `json:"detail,omitempty"`
-	Reason  string     `json:"reason,omitempty"`
+	Reason  string     `json:"reason,omitempty" jsonschema:"of an end, a revocation, a cancellation, a hold or a replay; of a suspension the name under which the handler waits, and of its end the name of the signal, which is the choice that a person made"`
 	Until   *time.Time `json:"until,omitempty"`
 	Text    string     `json:"text" jsonschema:"the same in a sentence"`
 }

@@ -468,7 +468,7 @@ var timeoutScenarios = []scenario{
 		seen(told("suspended", s.fence, "waiting_for_signal", "first", "", now))
 		pass(time.Second)
 		w.send(id, s.wp, suspend.SentSignal{Name: "go", SourceType: "user", Source: "ann"}, waithook.EffectSatisfied)
-		seen(told("resumed", s.fence, "signal", "", "user ann", now))
+		seen(told("resumed", s.fence, "signal", "go", "user ann", now))
 		pass(time.Second)
 		c := w.claims(id)
 		seen() // somebody else holds it now
@@ -495,7 +495,7 @@ var timeoutScenarios = []scenario{
 		third := w.stopped(c.Fence)
 		seen(told("suspended", c.Fence, "waiting_for_signal", "", "", now))
 		signal := w.signal(id, third, "go", waithook.EffectSatisfied).Signal
-		seen(told("resumed", c.Fence, "signal", "", "signal "+signal.String(), now))
+		seen(told("resumed", c.Fence, "signal", "go", "signal "+signal.String(), now))
 		w.stopped(w.claims(id).Fence)
 		w.cancel(id)
 		w.replay(id, engine.Replay{By: "op", Force: true})

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 const eventTime = "2006-01-02T15:04:05.000Z"
@@ -68,7 +69,7 @@ func (e Event) String() string {
 	default:
 		b.WriteString(", " + printable(e.Detail))
 	}
-	if e.Reason != "" {
+	if e.Reason != "" && (e.Kind != EventResumed || e.Reason != limits.DefaultSignal) {
 		b.WriteString(": " + printable(e.Reason))
 	}
 	return b.String()

@@ -27,6 +27,8 @@ func TestEventLines(t *testing.T) {
 		"late input, left is not given: its upstream succeeded after that was decided: 019cb000": {Kind: EventLateInput, Detail: "left", Reason: "019cb000"},
 		"released: attempt 0 on w1":                                                              {Kind: EventReleased, Epoch: 9, Session: "w1~ab"},
 		"revoked: attempt 0 on w1, by anna: stuck":                                               {Kind: EventRevoked, Epoch: 9, Session: "w1~ab", By: "anna", Reason: "stuck"},
+		"resumed: attempt 0 on w1, by person anna, signal: reject":                               {Kind: EventResumed, Epoch: 9, Session: "w1~ab", By: "person anna", Detail: "signal", Reason: "reject"},
+		"resumed: attempt 0 on w1, by client ci, signal":                                         {Kind: EventResumed, Epoch: 9, Session: "w1~ab", By: "client ci", Detail: "signal", Reason: "signal"},
 		"priority, by anna, 0 to 9000":                                                           {Kind: EventPriority, By: "anna", Detail: "0 9000"},
 		"replayed: attempt 0 on w1, was completed since 2023-11-14T22:12:20.123Z, by anna: tables changed": {Kind: EventReplayed, Epoch: 9, Session: "w1~ab",
 			By: "anna", Code: codes.Completed, Until: at.Add(-time.Minute), Reason: "tables changed"},

@@ -44,7 +44,7 @@ const (
 
 	EventContinued EventKind = "continued"          // the handler went on with another input; Detail: how often it had by then
 	EventSuspended EventKind = "suspended"          // Detail: the reason; Reason: the name under which the handler waits
-	EventResumed   EventKind = "resumed"            // Detail: the cause; By: the operator, or the source of the signal
+	EventResumed   EventKind = "resumed"            // Detail: the cause; By: the operator, or the source of the signal; Reason: the name of the signal
 	EventEscalated EventKind = "escalated"          // the suspension lasted too long; Detail: the reason it had
 	EventOverslept EventKind = "suspension_timeout" // Detail: what it led to
 	EventSkipped   EventKind = "skipped"            // Detail: why
@@ -202,7 +202,8 @@ func recorded(text string, r *reader) []Event {
 	case EventReissued:
 		e.By, e.Detail = p[5], p[6]
 	case EventResumed:
-		e.Detail, e.By = p[5], p[6]
+		e.Detail, e.Reason, _ = strings.Cut(p[5], " ")
+		e.By = p[6]
 	default:
 		e.Detail = p[5]
 	}

@@ -129,6 +129,7 @@ const (
 	DefaultDrainTimeout = 20 * time.Second
 	DefaultLane         = "default"
 	DefaultNamespace    = "default"
+	DefaultSignal       = "signal" // the name of a signal that was given none
 )
 
 // Protocol is the number of the storage layout and of the calls. A store and a library of another number are refused, with ErrProtocol.

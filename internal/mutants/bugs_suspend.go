@@ -63,6 +63,8 @@ end
 -- finish`, waits},
 	{"resume: nothing in the history", "suspension.events",
 		`  if resumed[u.close_reason] then`, `  if false then`, waits},
+	{"resume: the history does not tell what was chosen", "suspension.events",
+		`u.signal_name and u.cause .. ' ' .. u.signal_name or u.cause or ''`, `u.cause or ''`, waits},
 	{"resume: what it told is not brought along", "suspension.resume",
 		`  fields.resume_bytes, fields.open_waitpoints = suspension.told(u), open`, `  fields.resume_bytes, fields.open_waitpoints = false, open`, waits},
 	{"finish: the suspension stays open", "suspension.finish",

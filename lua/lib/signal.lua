@@ -116,7 +116,7 @@ local function evaluate(ctx, c, id, wid, w, g)
   if g.effect == 'resume_condition_satisfied' then
     suspension.resume(ctx, c, id, u, { reason = 'resumed', cause = 'signal', trigger = 'signal', closer = g.id,
       who = g.source ~= '' and g.source_type .. ' ' .. g.source or nil,
-      known = { [wid] = w }, core = { last_signal = g.order } })
+      what = g.name, known = { [wid] = w }, core = { last_signal = g.order } })
     return reply.ok(g.id, g.effect, 'c')
   end
   for i in pairs(s.changed) do u['n' .. reply.int(i)] = reply.int(s.counts[i]) end

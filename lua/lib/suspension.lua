@@ -10,7 +10,7 @@
 --   matched         how many matched             matched_bytes    has_matched: 1 = those that it took have a key of their own
 --   closed_at  close_reason  cause  trigger      closing_signal   the signal that closed it
 --   resumed_by      an operator                  why              the reason that the operator gave
---   signal_source   of the signal that resumed   timeout_signal   the signal of its timeout
+--   signal_source, signal_name: of the signal that resumed           timeout_signal   the signal of its timeout
 --   session, claimed_at: of the holder that suspended, once closed
 local suspension = {}
 
@@ -56,7 +56,8 @@ function suspension.events(c, u)
     (u.first_reason or u.reason or '') .. ' ' .. (u.name or ''),
     u.claimed_at or not u.closed_at and c.claimed_at or u.created_at) }
   if resumed[u.close_reason] then
-    out[2] = history.entry('resumed', u.closed_at, attempt, epoch, session, u.cause or '',
+    local cause = u.signal_name and u.cause .. ' ' .. u.signal_name or u.cause or ''
+    out[2] = history.entry('resumed', u.closed_at, attempt, epoch, session, cause,
       u.resumed_by or u.signal_source or u.closing_signal and 'signal ' .. u.closing_signal or '')
   end
   return out
@@ -136,12 +137,13 @@ local function reopen(ctx, id, u)
 end
 
 -- shut closes the record and every waitpoint of it, the one way in which a suspension ends, and returns how many waitpoints those
--- were. The caller counts. e: reason (close reason), cause, and maybe trigger, closer, who (of a signal), by, why, open (waitpoints that the handler opened stay so); and known, waitpoints
--- that were read and changed but not yet saved.
+-- were. The caller counts. e: reason (close reason), cause, and maybe trigger, closer, who and what (source and name of a signal), by, why, open
+-- (waitpoints that the handler opened stay so); and known, waitpoints that were read and changed but not yet saved.
 function suspension.shut(ctx, c, id, u, e)
   if e.open then reopen(ctx, id, u) end
   local list = suspension.list(u)
   u.closed_at, u.close_reason, u.cause, u.trigger, u.closing_signal, u.signal_source = ctx.t, e.reason, e.cause, e.trigger, e.closer, e.who
+  u.signal_name = e.what
   if e.by and e.by ~= '' then u.resumed_by = e.by end
   if e.why and e.why ~= '' then u.why = e.why end
   if e.cause ~= 'already_satisfied' then u.session, u.claimed_at = c.session, c.claimed_at end

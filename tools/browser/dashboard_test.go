@@ -562,8 +562,7 @@ func TestTwoOperators(t *testing.T) {
 	first.visit("approvals?assignee=nobody")
 	first.says("Nobody waits for an answer")
 	first.visit("executions/" + id)
-	first.wait(`document.querySelector(".history").innerText.includes("Resumed")`)
-	first.says("approve")
+	first.wait(`document.querySelector(".history").innerText.includes("Resumed (signal approve) by operator")`)
 	first.quiet(asked401)
 	second.quiet(asked401, "status of 4")
 }

@@ -181,12 +181,12 @@ export default function Execution({ id }) {
 export function sayEvent(e) {
   const name = person(sender(e))
   const who = name ? html` by <b>${visible(name)}</b>${e.from ? html` <span class="dim">(${visible(e.from)})</span>` : ""}` : ""
-  const why = e.reason ? html`: ${visible(e.reason)}` : ""
+  const why = e.reason && e.kind !== "resumed" ? html`: ${visible(e.reason)}` : ""
   const what = {
     created: "Created", claimed: html`Attempt ${e.attempt + 1} taken by ${e.worker || "a worker"}`, attempt_ended: html`Attempt ${e.attempt + 1}: ${visible(sayEnd(e.detail))}`,
     ended: html`Ended${e.detail ? `: ${visible(e.detail.replaceAll("_", " "))}` : ""}`, continued: html`Attempt ${e.attempt + 1} continued with another input`, delayed: "Put aside by its handler", released: e.detail === "waiting_children" ? "It waits for its children" : "Given back by its worker", revoked: "Taken from its worker",
     cancelled: "Cancelled", expired: "Expired", priority: html`Priority changed ${visible(e.detail || "")}`, replayed: "Replayed", suspended: html`Suspended (${visible((e.detail || "").replaceAll("_", " "))})`,
-    resumed: html`Resumed (${visible((e.detail || "").replaceAll("_", " "))})`, escalated: "Escalated to an operator", suspension_timeout: html`The wait timed out: ${visible((e.detail || "").replaceAll("_", " "))}`, skipped: "Skipped", held: "Held", unheld: "Let go on",
+    resumed: html`Resumed (${visible((e.detail || "").replaceAll("_", " "))}${e.reason && e.reason !== "signal" ? html` <b>${visible(e.reason)}</b>` : ""})`, escalated: "Escalated to an operator", suspension_timeout: html`The wait timed out: ${visible((e.detail || "").replaceAll("_", " "))}`, skipped: "Skipped", held: "Held", unheld: "Let go on",
     delay_changed: "Delay changed", tagged: html`Tags changed ${visible(e.detail || "")}`, token_reissued: html`Token made anew for ${visible(e.detail || "")}`,
   }[e.kind] ?? visible(e.kind.replaceAll("_", " "))
   return html`${what}${who}${why}${e.until ? e.kind === "replayed" ? html`; it had ended <${Time} at=${e.until} />` : html`, until <${Time} at=${e.until} />` : ""}`
