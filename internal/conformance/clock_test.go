@@ -53,6 +53,21 @@ var clockScenarios = []scenario{
 		w.is(w.complete(f, "").Err, denied.StaleLease)
 		w.no(w.complete(n.Fence, "").Err)
 	}},
+	{name: "the clock steps back: what was revoked behind its deadline waits for nothing but the deadline", run: func(w *env) {
+		id := w.create(deadline(10 * time.Second))
+		due := w.now() + 10_000
+		w.worker("w1").one(id)
+		w.advance(11 * time.Second)
+		w.revoke(id)
+		w.advance(-5 * time.Second)
+		w.check()
+		same(w, "its alarm", int64(w.dump().ZSets[":alarms"][id.UUID().String()]) <= due, true)
+		w.tick()
+		w.code(id, "A3")
+		w.advance(5 * time.Second)
+		w.tick()
+		w.code(id, "T4")
+	}},
 	{name: "the clock steps back: ticks alone do not keep a dead worker's session alive", run: func(w *env) {
 		id := w.create()
 		w.worker("w1").one(id)

@@ -191,7 +191,7 @@ func (x *Execution) alarm() int64 {
 	switch {
 	case x.terminal():
 		return 0
-	case x.Code == "A3":
+	case x.Code == "A3" && (x.Deadline == 0 || x.RevokedAt < x.Deadline):
 		return x.RevokedAt
 	case x.Code == "A1" && x.TimeoutAt != 0 && (x.Deadline == 0 || x.TimeoutAt < x.Deadline):
 		return x.TimeoutAt

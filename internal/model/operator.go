@@ -166,8 +166,8 @@ func (p *Partition) Revoke(id, session, by, reason, request string) Reply {
 	x.close("lease_revoked")
 	p.lost(x, id, "revoked")
 	x.TimeoutAt, x.TimeLeft, x.RevokedAt, x.RevokedBy = 0, 0, p.Now, request
-	p.need(p.Now)
 	p.move(x, "A3")
+	p.need(x.alarm())
 	return answer(OK, "revoked", x.Held.Session, number(x.Held.Epoch))
 }
 

@@ -7,7 +7,7 @@ var auditMutants = []Mutant{
 	{"audit: an attempt's timeout is no alarm", "audit.alarm",
 		`if timer and (not due or timer < due) then due = timer end`, `due = due or timer`, suite("audit")},
 	{"audit: what is revoked needs no alarm", "audit.alarm",
-		`  if c.state == 'A3' then return ctx.now end
+		`  if c.state == 'A3' then return math.min(ctx.now, due or ctx.now) end
 `, ``, suite("audit")},
 	{"audit: counts of wakes are reasons of routes that are open", "audit_tables.looks.closings",
 		`if not woken then`, `if true then`, suite("gates")},

@@ -34,7 +34,9 @@ var operatorMutants = []Mutant{
 		`  if not core.terminal(c) then return reply.err('execution_not_terminal', c.state) end`, ``, suite("operator")},
 
 	{"revoke: nothing requeues it", "ff_revoke_lease",
-		`  indexes.alarm(ctx, ctx.now, id)`, ``, suite("operator")},
+		`  indexes.alarm(ctx, math.min(ctx.now, tonumber(c.deadline or ctx.t)), id)`, ``, suite("operator")},
+	{"revoke: requeued behind a deadline that has passed", "ff_revoke_lease",
+		`math.min(ctx.now, tonumber(c.deadline or ctx.t))`, `ctx.now`, suite("clock")},
 	{"revoke: stays held", "ff_revoke_lease",
 		`  indexes.unhold(ctx, c.session, id)`, ``, suite("operator")},
 	{"revoke: the holder is not told", "ff_revoke_lease",

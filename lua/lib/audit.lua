@@ -75,8 +75,8 @@ function audit.score(text) return args.score(text) or -1 end
 -- alarm is when the one alarm of an execution is due, nil when it has none. A revoked one is requeued at once.
 function audit.alarm(ctx, c)
   if core.terminal(c) then return nil end
-  if c.state == 'A3' then return ctx.now end
   local due = audit.whole(c.deadline)
+  if c.state == 'A3' then return math.min(ctx.now, due or ctx.now) end
   local timer = audit.whole(c.state == 'A1' and c.attempt_deadline or core.suspended(c) and c.suspension_deadline or
     core.granted(c) and c.grant_deadline or nil)
   if timer and (not due or timer < due) then due = timer end

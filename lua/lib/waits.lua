@@ -12,8 +12,8 @@ local marks = { ['\27'] = '\27e', ['\28'] = '\27f', ['\29'] = '\27g' }
 local meanings = { e = '\27', f = '\28', g = '\29' }
 local placed = { id = true, name = true, reason = true, holder = true, created_at = true, timeout_at = true, behaviour = true,
   condition = true, waitpoints = true }
-local free = { name = true, request_key = true, resumed_by = true, why = true, signal_source = true, signal_name = true, timeout_signal = true,
-  question = true }
+local free = { name = true, request_key = true, resumed_by = true, why = true, signal_source = true, signal_name = true,
+  timeout_signal = true, question = true }
 
 -- stored has the names under which the other fields are stored, long the reverse, made when first needed. Fields that are in neither are
 -- stored as they are.

@@ -23,7 +23,7 @@ local function ff_revoke_lease(ctx, argv)
   if c.attempt_deadline or c.attempt_left then record.clear(ctx, id, 'attempt_deadline', 'attempt_left') end
   history.add(ctx, c, id, 'revoked', by, reason)
   indexes.unhold(ctx, c.session, id)
-  indexes.alarm(ctx, ctx.now, id)
+  indexes.alarm(ctx, math.min(ctx.now, tonumber(c.deadline or ctx.t)), id) -- a deadline stands when the clock steps back
   stream.close(ctx, c, id, 'lease_revoked')
   core.announce(ctx, c, id, 'A3')
   session.lost(ctx, c.session, id, c.epoch, 'revoked')
