@@ -87,8 +87,9 @@ browser: test-browser ## the dashboard, the approval page and the chat in a head
 release-check: ## lint workflows and chart, and make an unpublished release in dist/ (builds goreleaser, helm and linters the first time)
 	@./tools/release-check
 
-deps: ## install the servers the tests run against, where that is possible (Debian, as root)
+deps: ## install the servers, the compiler and the Node.js that tests need, where that is possible (Debian, as root)
 	@./tools/install-servers
+	@./tools/install-node || echo 'going on without Node.js'
 
 demo: ## all five examples, nothing to install, about a minute: streaming, people and crashes, a race, fan-out and fan-in, budgets
 	@printf '\n== 1 of 5: examples/llm-streaming ==\n\n'

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -243,7 +246,7 @@ func TestDurableStreamsSuite(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it is long")
 	}
-	dir := suiteInstalled(t)
+	dir, node := suiteInstalled(t)
 	a := newAPI(t, func(cfg *Config) { cfg.AllowedOrigins = []string{"https://example.com"} })
 	a.h.poll = 2 * time.Second // the suite does not wait for longer
 	d := &desk{a: a, pens: map[string]*pen{}, work: map[flowfabric.ExecutionID]*pen{}}
@@ -265,7 +268,7 @@ func TestDurableStreamsSuite(t *testing.T) {
 		stop()
 		running.Wait()
 	}()
-	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "node_modules/.bin/vitest"), "run", "--reporter=json", "--outputFile=report.json", "--testTimeout=120000", // not 5 s: other packages' tests run beside it
+	cmd := exec.CommandContext(t.Context(), node, "node_modules/vitest/vitest.mjs", "run", "--reporter=json", "--outputFile=report.json", "--testTimeout=120000", // not 5 s: other packages' tests run beside it
 		"-t", "^(Property-Based Tests .fast-check. |Stream Closure )?("+strings.Join(suiteParts, "|")+")", "suite.test.js")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "STREAMS_URL="+server.URL, "CI=1")
@@ -299,26 +302,46 @@ func TestDurableStreamsSuite(t *testing.T) {
 	t.Logf("%d passed, %d failed, %d left out", result.NumPassedTests, result.NumFailedTests, result.NumPendingTests)
 }
 
-// suiteInstalled is a folder with the suite, of the versions that are pinned.
-func suiteInstalled(t *testing.T) string {
+// suiteInstalled is a folder with the suite, of the versions that are pinned, and the Node.js that runs it. Without npm, or without a registry, the test is
+// skipped, or fails with CI set.
+func suiteInstalled(t *testing.T) (dir, node string) {
+	missing := t.Skipf
+	if os.Getenv("CI") != "" {
+		missing = t.Fatalf
+	}
 	npm, err := exec.LookPath("npm")
 	if err != nil {
-		t.Skip("the suite of the Durable Streams protocol needs npm, which is not here")
+		missing("the suite of the Durable Streams protocol needs npm (tools/install-node): %v", err)
 	}
-	dir := t.TempDir()
-	for _, name := range []string{"package.json", "package-lock.json", "suite.test.js"} {
-		text, err := os.ReadFile(filepath.Join("testdata/durable-streams", name))
-		if err != nil {
-			t.Fatal(err)
+	dir = t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("testdata/durable-streams")); err != nil {
+		t.Fatal(err)
+	}
+	install := func(dir string) {
+		cmd := exec.CommandContext(t.Context(), npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts")
+		cmd.Dir = dir
+		if text, err := cmd.CombinedOutput(); err != nil {
+			missing("the suite of the Durable Streams protocol cannot be installed: %v: %s", err, text)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
-			t.Fatal(err)
+	}
+	if node, err = exec.LookPath("node"); err == nil {
+		version, _ := exec.CommandContext(t.Context(), node, "--version").Output()
+		if !recent.Match(version) {
+			node = ""
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts")
-	cmd.Dir = dir
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Skipf("the suite of the Durable Streams protocol cannot be installed: %v: %s", err, text)
+	if node == "" {
+		install(filepath.Join(dir, "node"))
+		arch := map[string]string{"amd64": "x64"}[goruntime.GOARCH]
+		bin := filepath.Join(dir, "node/node_modules/node-"+goruntime.GOOS+"-"+cmp.Or(arch, goruntime.GOARCH), "bin")
+		t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH")) // npm chooses packages by the Node.js that runs it
+		if node, err = exec.LookPath("node"); filepath.Dir(node) != bin {
+			missing("the suite of the Durable Streams protocol needs Node.js 20 or later (%v)", err)
+		}
 	}
-	return dir
+	install(dir)
+	return dir, node
 }
+
+// recent is a version of Node.js on which the suite runs.
+var recent = regexp.MustCompile(`^v[2-9][0-9]\.`)
