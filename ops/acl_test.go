@@ -456,6 +456,31 @@ func schedules(t *testing.T, ctx context.Context, s *testserver.Server) {
 	}
 }
 
+// A function runs with the rights of its caller, so who may call some may run every command that one of them uses, however rarely.
+func TestUsersMayRunWhatFunctionsRun(t *testing.T) {
+	files, err := filepath.Glob("../lua/*/*.lua")
+	if err != nil || len(files) < 80 {
+		t.Fatal(len(files), err)
+	}
+	used := map[string]string{}
+	for _, f := range files {
+		for _, m := range regexp.MustCompile(`redis\.call\(\s*'([A-Z]+)'`).FindAllStringSubmatch(read(t, f), -1) {
+			used[strings.ToLower(m[1])] = f
+		}
+	}
+	if len(used) < 50 {
+		t.Fatalf("only %d commands were found", len(used))
+	}
+	for _, user := range []string{"worker", "producer", "operator"} {
+		rules := strings.Fields(read(t, "acl/"+user+".acl"))
+		for command, file := range used {
+			if !slices.ContainsFunc(rules, func(rule string) bool { return rule == "+"+command || strings.HasPrefix(rule, "+"+command+"|") }) {
+				t.Errorf("%s may not run %s, which %s uses", user, command, file)
+			}
+		}
+	}
+}
+
 // Somebody has decided who may call each function of the library.
 func TestEveryFunctionIsSomebodysJob(t *testing.T) {
 	operators := []string{"ff_change_priority", "ff_set_delay", "ff_purge_execution", "ff_replay_execution", "ff_set_tags", "ff_list_executions",
