@@ -19,6 +19,10 @@
 //   - admin: list, explain, replay; pause and remove schedules; budgets, quotas, lanes and workers.
 //   - embedded: a development server in this process, URL "embedded://"; a program without runtime must import it.
 //   - fftest: tests of handlers, with virtual time.
+//   - agent: the loop of a language model and its tools, as durable work.
+//   - httpapi, dashboard: the HTTP API and the web page, to mount in a program of yours.
+//   - admission, lease: types of budgets and quotas, and what a lease promises.
+//   - handler/middleware: a rate limit and a circuit breaker of one worker.
 //
 // A worker and a client in one program:
 //

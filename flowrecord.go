@@ -75,7 +75,7 @@ type EdgeRecord struct {
 
 // WaitRecord tells of the children an execution waits for.
 type WaitRecord struct {
-	Mode             string // all, first, or success: the first that succeeds
+	Mode             string // all, first, success (the first that succeeds, or all), or fast (all succeeded, or one did not)
 	Total, Succeeded int
 	Others           int // ended without success
 	Pending          bool

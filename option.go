@@ -85,7 +85,7 @@ func (setter) SignalOption()       {}
 func (setter) ApproveOption()      {}
 func (setter) SendOption()         {}
 
-// Priority is 0..9000; within a partition higher is claimed first. Default 0.
+// Priority is 0..9000; within a lane higher is claimed first, across partitions as docs/promises.md says. Default 0.
 func Priority(n int) WorkOption {
 	return setter(func(v *option.Values) { v.Said |= option.Priority; v.Priority = n })
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
-// Admin operates one store. Make it with [New] or [Connect]. All methods may be called concurrently.
+// Admin operates one store. Make it with [New]. All methods may be called concurrently.
 type Admin struct {
 	client *client.Client
 	conn   *link.Connection

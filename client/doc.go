@@ -13,8 +13,8 @@
 //
 // A lone Submit is one call made by the submitting goroutine itself. While a create call is in flight, later submits join the next
 // batch, which leaves when that call returns. Each batch goes to one partition, the next in rotation; submits that come alone, 2 ms or
-// more after the one before, stay in its partition, at most 16 in a row. With an idempotency key the whole id is derived from
-// (namespace, kind, key), and equal keys meet.
+// more after the one before, stay in its partition, at most 16 in a row. With a key the partition follows from
+// (namespace, kind, key), so that equal keys meet there.
 //
 // [Schedule] submits at every instant of a schedule, [ScheduleFlow] a flow; [Client.SyncSchedules] declares all schedules of an owner.
 //

@@ -46,7 +46,7 @@ type scheduling struct {
 }
 
 // ScheduleOption changes a [Schedule]: a [SchedulingOption], and of package flowfabric, for the executions that it
-// submits, Priority, Lane, Timeout, Deadline, Retries, Retention, Capabilities, Tags, Budgets, Quotas, Namespace and Creator. Later options
+// submits, Priority, Lane, Timeout, Deadline, Retries, Retention, Capabilities, Tags, Budgets, Quotas, LimitKey, Namespace and Creator. Later options
 // win over earlier ones, and all of them over the definition.
 type ScheduleOption interface{ ScheduleOption() }
 

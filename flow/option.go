@@ -9,7 +9,7 @@ import (
 type Option interface{ FlowOption() }
 
 // NodeOption changes a node: [Input.From], [After], [AllOf], [AnyOf], [Quorum], [AllEnded], [AnyFailed] and [CancelRemaining]; of package flowfabric Priority,
-// Lane, Timeout, Deadline, DeadlineAt, Delay, DelayUntil, Retries, Retention, Capabilities, Tags, Budgets, Quotas and Creator. Later
+// Lane, Timeout, Deadline, DeadlineAt, Delay, DelayUntil, Retries, Retention, Capabilities, Tags, Budgets, Quotas, LimitKey and Creator. Later
 // options win over earlier ones, and all of them over the definition.
 type NodeOption interface{ NodeOption() }
 

@@ -64,8 +64,7 @@ func Define[In, Out any](kind string, opts ...DefineOption) *Definition[In, Out]
 	return d
 }
 
-// Err is what is wrong with the definition, or nil. It wraps [flowfabric.ErrInvalidInput], also for a nil definition,
-// [flowfabric.ErrInvalidInput].
+// Err is what is wrong with the definition, or nil. It wraps [flowfabric.ErrInvalidInput], also for a nil definition.
 func (d *Definition[In, Out]) Err() error {
 	if d == nil {
 		return fmt.Errorf("%w: the definition is nil", flowfabric.ErrInvalidInput)

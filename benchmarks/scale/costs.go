@@ -63,7 +63,7 @@ func Published() Costs {
 		Create: through(24.1, 5.84), Claim: through(39.7, 8.45), Complete: through(24.1, 10.0), Append: through(25.1, 2.75),
 		Poll: Call{5, 1.1}, Empty: 37, Suspend: 45.1, Signal: 60.2, Renew: 9.0, Tick: 18.0, Ring: 2, Ping: 1, Fanout: 0.6,
 		Outside: Call{8, 1}, Hop: 75, Client: 8.4,
-		Bytes: Bytes{Waiting: 371, Suspended: 1364, Active: 436, Done: 501, Payload: 256, Result: 45,
+		Bytes: Bytes{Waiting: 371, Suspended: 1566, Active: 436, Done: 501, Payload: 256, Result: 45,
 			Connection: 10_000, Subscription: 250, Shared: 120, Waiter: 130, Session: 470, Registration: 1260},
 	}
 }

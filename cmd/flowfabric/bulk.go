@@ -44,7 +44,7 @@ out. If it is stopped it prints a cursor; --cursor goes on from there. Repeating
 	replay.Flags().BoolVar(&drop, "from-scratch", false, "forget the recorded steps")
 	replay.Flags().StringVar(&from, "from-step", "", "forget the step of this `name` and what was recorded after it; what has no such step fails")
 	replay.MarkFlagsMutuallyExclusive("from-scratch", "from-step")
-	replay.Flags().BoolVar(&force, "force", false, "also what completed, and beyond the replays that the policy allows")
+	replay.Flags().BoolVar(&force, "force", false, "also what completed")
 	purge := bulkAction(a, "purge", "Purge what ended", nil, func([]string) (admin.BulkAction, error) { return admin.BulkPurge(keep), nil })
 	purge.Flags().DurationVar(&keep, "keep", 0, "for how long ids stay taken, 24h at least (default 24h)")
 	cmd.AddCommand(replay, purge,

@@ -155,8 +155,14 @@ func (t *tool) defaults() (opts []handler.DefineOption) {
 	return opts
 }
 
-// version is that of the module the command was built from.
+// released is the version that a release was built as; "" for other builds.
+var released string
+
+// version is that of the release, or of the module the command was built from.
 func version() string {
+	if released != "" {
+		return released
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		return info.Main.Version
 	}
