@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
 )
 
 // metrics are the worker's collectors; docs/reference/metrics.md says what each means. No label carries an id or an error's text:
@@ -34,7 +35,6 @@ type metrics struct {
 	budgetHits  *prometheus.CounterVec // dimension
 	reports     *prometheus.CounterVec // verdict: ok, soft, hard; action
 	quotaHits   *prometheus.CounterVec // reason: rate, cap
-	deliveries  *prometheus.CounterVec // result: ok, error
 
 	inFlight  prometheus.Gauge
 	handled   *prometheus.HistogramVec // kind
@@ -43,21 +43,9 @@ type metrics struct {
 	batchWait *prometheus.HistogramVec // kind
 	resumed   *prometheus.CounterVec   // kind, cause
 
-	tokensRefused prometheus.Counter
-
 	renewals *prometheus.CounterVec // result: ok, error
 	lost     *prometheus.CounterVec // cause
 	sessions *prometheus.CounterVec // cause
-
-	ticks   *prometheus.CounterVec // result: owner, refused
-	effects *prometheus.CounterVec // effect
-
-	flows    *prometheus.CounterVec // state
-	siblings *prometheus.CounterVec // disposition
-	skipped  prometheus.Counter
-	firings  *prometheus.CounterVec // outcome
-	missed   *prometheus.CounterVec // reason
-	tickLag  prometheus.Histogram
 
 	calls  *prometheus.HistogramVec // function
 	failed *prometheus.CounterVec   // function, class, error
@@ -66,8 +54,9 @@ type metrics struct {
 	frameBytes *prometheus.CounterVec // mode
 	framesLost *prometheus.CounterVec // cause: shed, dropped
 
-	gauges *gaugeCollector
-	build  prometheus.Gauge
+	gauges     *gaugeCollector
+	partitions *partmetrics.Metrics
+	build      prometheus.Gauge
 
 	mu         sync.Mutex
 	categories map[string]bool
@@ -81,7 +70,6 @@ var (
 	handlerBuckets = []float64{.001, .005, .025, .1, .5, 1, 5, 15, 60, 300, 1800}
 	waitBuckets    = []float64{.001, .005, .01, .05, .1, .5, 1, 5, 15, 60, 300, 1800, 7200}
 	sizeBuckets    = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}
-	lagBuckets     = []float64{.001, .005, .01, .05, .1, .5, 1, 2, 5, 15}
 )
 
 func newMetrics(prefix string) *metrics {
@@ -109,34 +97,18 @@ func newMetrics(prefix string) *metrics {
 		budgetHits: vec("budget_hit_total", "Routes closed because a budget is exhausted, by its dimension.", "dimension"),
 		reports:    vec("budget_reports_total", "Spends of handlers that a budget has answered, by verdict: ok, soft, hard; and what a hard one leads to: reject, fail, block, warn.", "verdict", "action"),
 		quotaHits:  vec("quota_hit_total", "Routes closed because a quota let nothing more pass, by reason: rate, cap.", "reason"),
-		deliveries: vec("outbox_deliveries_total", "Deliveries of outboxes to budgets and quotas by result: ok, error.", "result"),
 
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "in_flight", Help: "Handlers running."}),
 		handled:  times("handler_seconds", "Duration of one run of a handler.", handlerBuckets, "kind"),
 		settled:  vec("settled_total", "Attempts that ended here, by execution kind, outcome and failure category.", "kind", "outcome", "category"),
 		resumed:  vec("resumptions_total", "Runs of handlers that go on after a wait, by what ended it.", "kind", "cause"),
 
-		tokensRefused: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "tokens_refused_total", Help: "Tokens of waitpoints that were refused in owned partitions."}),
-
 		renewals: vec("lease_renewals_total", "Session renewals by result: ok, error.", "result"),
 		lost:     vec("leases_lost_total", "Executions taken from this worker, by cause.", "cause"),
 		sessions: vec("sessions_lost_total", "Sessions that ended against this worker's will, by cause; trust_ended when renewals did not get through in time.", "cause"),
 
-		ticks:   vec("ticks_total", "Ticks answered, by result: owner, refused (another process owns the partition's tick).", "result"),
-		effects: vec("tick_effects_total", "What ticks of owned partitions brought about, by effect.", "effect"),
-
 		batchSize: times("batch_size", "Executions in one call of a batch handler.", sizeBuckets, "kind"),
 		batchWait: times("batch_wait_seconds", "From the first execution of a call of a batch handler to the call: for how long it waited for others.", callBuckets, "kind"),
-
-		flows:    vec("flows_ended_total", "Flows that ended in owned partitions, by state: completed, failed, cancelled.", "state"),
-		siblings: vec("sibling_cancels_total", "Members that a decided group did not need any more, by what became of them: cancelled, already_terminal, not_found, spared.", "disposition"),
-		skipped:  prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "skipped_total", Help: "Members of flows that were skipped in owned partitions."}),
-
-		firings: vec("schedule_firings_total", "Instants of schedules that this process fired, by what became of them.", "outcome"),
-		missed:  vec("schedule_missed_total", "Instants of schedules that this process found missed, by why.", "reason"),
-		tickLag: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: prefix + "tick_lag_seconds", Help: "How late ticks of owned partitions began.", Buckets: lagBuckets,
-		}),
 
 		calls:  times("server_call_seconds", "Duration of calls of server functions with all repeats, answered or not.", callBuckets, "function"),
 		failed: vec("server_call_errors_total", "Calls of server functions that ended with an error, by class (stop, retry, info, caller, bug, unknown) and code.", "function", "class", "error"),
@@ -146,24 +118,16 @@ func newMetrics(prefix string) *metrics {
 		framesLost: vec("frames_lost_total", "Frames that were not sent: shed (best-effort ones, for want of room), dropped (given up with the lease or an error).", "cause"),
 
 		gauges:     newGaugeCollector(prefix),
+		partitions: partmetrics.New(prefix),
 		build:      buildInfo(prefix),
 		categories: make(map[string]bool, maxCategoryLabels),
 	}
-	for _, state := range []string{"completed", "failed", "cancelled"} { // so that a rate begins at zero
-		m.flows.WithLabelValues(state)
-	}
-	for _, disposition := range []string{"cancelled", "already_terminal", "not_found", "spared"} {
-		m.siblings.WithLabelValues(disposition)
-	}
 	for _, r := range []admission.Reported{{}, {Verdict: admission.SoftBreach}, {Verdict: admission.HardBreach, Applied: true}, {Verdict: admission.HardBreach, Action: admission.HardReject},
-		{Verdict: admission.HardBreach, Action: admission.HardFail}, {Verdict: admission.HardBreach, Action: admission.HardBlock}} {
+		{Verdict: admission.HardBreach, Action: admission.HardFail}, {Verdict: admission.HardBreach, Action: admission.HardBlock}} { // so that a rate begins at zero
 		m.reports.WithLabelValues(reportLabels(r)...)
 	}
 	for _, reason := range []string{string(admit.RefusedRate), string(admit.RefusedCap)} {
 		m.quotaHits.WithLabelValues(reason)
-	}
-	for _, result := range []string{"ok", "error"} {
-		m.deliveries.WithLabelValues(result)
 	}
 	return m
 }
@@ -199,14 +163,11 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 		share(reg, &m.claims), share(reg, &m.executions), share(reg, &m.claimSeconds), share(reg, &m.waited),
 		share(reg, &m.wakeUps), share(reg, &m.polls),
 		share(reg, &m.grants), share(reg, &m.admissions), share(reg, &m.gateSeconds), share(reg, &m.budgetHits), share(reg, &m.reports), share(reg, &m.quotaHits),
-		share(reg, &m.deliveries),
-		share(reg, &m.inFlight), share(reg, &m.handled), share(reg, &m.settled), share(reg, &m.batchSize), share(reg, &m.batchWait), share(reg, &m.resumed), share(reg, &m.tokensRefused),
+		share(reg, &m.inFlight), share(reg, &m.handled), share(reg, &m.settled), share(reg, &m.batchSize), share(reg, &m.batchWait), share(reg, &m.resumed),
 		share(reg, &m.renewals), share(reg, &m.lost), share(reg, &m.sessions),
-		share(reg, &m.ticks), share(reg, &m.effects), share(reg, &m.firings), share(reg, &m.missed), share(reg, &m.tickLag),
-		share(reg, &m.flows), share(reg, &m.siblings), share(reg, &m.skipped),
 		share(reg, &m.calls), share(reg, &m.failed),
 		share(reg, &m.frames), share(reg, &m.frameBytes), share(reg, &m.framesLost),
-		share(reg, &m.gauges), share(reg, &m.build),
+		share(reg, &m.gauges), share(reg, &m.partitions), share(reg, &m.build),
 	)
 }
 

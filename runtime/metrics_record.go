@@ -6,8 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
@@ -69,15 +67,6 @@ func reportLabels(r admission.Reported) []string {
 	}
 }
 
-// delivered records what budgets and quotas were told.
-func (m *metrics) delivered(_ int, err error) {
-	if err != nil {
-		m.deliveries.WithLabelValues("error").Inc()
-		return
-	}
-	m.deliveries.WithLabelValues("ok").Inc()
-}
-
 // began records the first run of a claim. Both times are the server's, so no clocks are compared.
 func (k *served) began(kind string, claim *engine.Claim) {
 	if claim.Type == flowfabric.AttemptInitial {
@@ -133,66 +122,6 @@ func (m *metrics) leaseLost(_ flowfabric.ExecutionID, cause error) {
 }
 
 func (m *metrics) sessionLost(_ uint16, cause string) { m.sessions.WithLabelValues(cause).Inc() }
-
-func (m *metrics) lag(_ uint16, lag time.Duration) { m.tickLag.Observe(max(lag, 0).Seconds()) }
-
-// ticked records an answered tick.
-func (m *metrics) ticked(reply engine.TickReply) {
-	if !reply.Owner {
-		m.ticks.WithLabelValues("refused").Inc()
-		return
-	}
-	m.ticks.WithLabelValues("owner").Inc()
-	for _, e := range [...]struct {
-		effect string
-		n      int
-	}{
-		{"requeued", reply.Requeued}, {"exhausted", reply.Exhausted}, {"promoted", reply.Promoted}, {"attempt_timeout", reply.TimedOut},
-		{"expired", reply.Expired}, {"suspension_timeout", reply.Suspensions}, {"waitpoint_expired", reply.Waitpoints},
-		{"purged", reply.Purged}, {"rung", reply.Rung},
-	} {
-		if e.n > 0 {
-			m.effects.WithLabelValues(e.effect).Add(float64(e.n))
-		}
-	}
-}
-
-// flowed records what happened to flows between two looks at a partition. What happened before the first look of a process is not its own.
-func (m *metrics) flowed(last, now engine.FlowTally) {
-	add := func(c *prometheus.CounterVec, label string, last, now int) {
-		if now > last { // a store that was emptied begins anew
-			c.WithLabelValues(label).Add(float64(now - last))
-		}
-	}
-	add(m.flows, "completed", last.Completed, now.Completed)
-	add(m.flows, "failed", last.Failed, now.Failed)
-	add(m.flows, "cancelled", last.Cancelled, now.Cancelled)
-	add(m.siblings, "cancelled", last.Siblings.Cancelled, now.Siblings.Cancelled)
-	add(m.siblings, "already_terminal", last.Siblings.AlreadyTerminal, now.Siblings.AlreadyTerminal)
-	add(m.siblings, "not_found", last.Siblings.NotFound, now.Siblings.NotFound)
-	add(m.siblings, "spared", last.Siblings.Spared, now.Siblings.Spared)
-	if now.Skipped > last.Skipped {
-		m.skipped.Add(float64(now.Skipped - last.Skipped))
-	}
-}
-
-// fired records a step of a schedule.
-func (m *metrics) fired(_ uint16, call engine.Firing, answer engine.Fired) {
-	if call.Missed.Count > 0 {
-		m.missed.WithLabelValues(m.category(call.Missed.Reason)).Add(float64(call.Missed.Count))
-	}
-	switch answer.Outcome {
-	case engine.FireCreated, engine.FireKnown:
-		m.firings.WithLabelValues("fired").Inc()
-	case engine.FireOverlap, engine.FireRefused:
-		m.firings.WithLabelValues("missed").Inc()
-		reason := "overlap"
-		if answer.Outcome == engine.FireRefused {
-			reason = m.category(flowfabric.CodeOf(answer.Refusal))
-		}
-		m.missed.WithLabelValues(reason).Inc()
-	}
-}
 
 // called records a call of a server function.
 func (m *metrics) called(function string, took time.Duration, err error) {

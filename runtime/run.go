@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
@@ -39,9 +40,8 @@ type run struct {
 	forwards *forwarder
 	polls    *poller
 	name     *membership
-	samples  *sampler
-	tended   *tended
-	draining chan struct{} // closed when the drain begins
+	watched  *partmetrics.Watch // the partitions, for the metrics
+	draining chan struct{}      // closed when the drain begins
 
 	ctx    context.Context // of all calls and handlers; outlives the wish to stop until the drain is over
 	cancel context.CancelCauseFunc
@@ -50,14 +50,14 @@ type run struct {
 
 func newRun(ctx context.Context, w *Worker, s store) *run {
 	r := &run{cfg: w.cfg, log: w.log, metrics: w.metrics, health: w.health, serving: w.serving, store: s, slots: newSlots(w.cfg.Concurrency),
-		tended: &tended{}, draining: make(chan struct{}), stop: func(error) {}}
+		watched: w.metrics.partitions.Watch(s, w.log), draining: make(chan struct{}), stop: func(error) {}}
 	r.slots.pace = w.pace
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	r.sched = newScheduler(s.Partitions(), r.slots)
 	r.keeper = r.newKeeper()
 	if !r.cfg.DisableMaintenance {
-		r.ticks = maintain.New(maintain.Config{Engine: s, Owner: r.cfg.Instance, Logger: r.log, OnTick: r.ticked, OnLag: r.metrics.lag,
-			OnFire: r.metrics.fired, OnDeliver: r.delivered})
+		r.ticks = maintain.New(maintain.Config{Engine: s, Owner: r.cfg.Instance, Logger: r.log, OnTick: r.watched.Ticked, OnLag: r.watched.Lag,
+			OnFire: r.watched.Fired, OnDeliver: r.watched.Delivered})
 	}
 	seeds := &tokenSeeds{keyring: w.keyring, store: s}
 	r.name = newMembership(r, w, seeds)
@@ -70,7 +70,7 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r.claims = &claimer{ctx: r.ctx, store: s, keeper: r.keeper, sched: r.sched, slots: r.slots, jobs: r.jobs, offer: newOffer(r.cfg, w.registry.kinds()),
 		log: r.log, metrics: r.metrics, health: r.health, fatal: r.fatal}
 	r.jobs.done = newCompleter(r.claims.completeBatch, r.jobs.completed)
-	r.forwards, r.bell, r.polls, r.samples = newForwarder(r), newDoorbell(r), newPoller(r), newSampler(r)
+	r.forwards, r.bell, r.polls = newForwarder(r), newDoorbell(r), newPoller(r)
 	r.sched.round, r.sched.giveBack, r.sched.onOwed = r.claims.round, r.jobs.giveBack, r.forwards.poke
 	return r
 }
@@ -102,7 +102,7 @@ func (r *run) serve(ctx context.Context) error {
 	keeping.Go(func() { _ = r.keeper.Run(r.ctx) })
 	supporting.Go(func() { r.bell.listen(support) })
 	supporting.Go(func() { r.forwards.keep(support) })
-	supporting.Go(func() { r.samples.keep(support) })
+	supporting.Go(func() { r.watched.Run(support) })
 	supporting.Go(func() { r.watch.keep(support) })
 	r.awaitDoorbell(fetch)
 	if r.ticks != nil { // not before: a timer that is set while nobody listens makes its owner late
@@ -162,16 +162,6 @@ func (r *run) tickOverdue(partition uint16) {
 	if r.ticks != nil {
 		r.ticks.Ring(partition)
 	}
-}
-
-func (r *run) ticked(partition uint16, reply engine.TickReply) {
-	r.metrics.ticked(reply)
-	r.tended.told(partition, reply)
-}
-
-func (r *run) delivered(partition uint16, n int, err error) {
-	r.metrics.delivered(n, err)
-	r.tended.delivered(partition, n)
 }
 
 func (r *run) renewed(partition uint16, err error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 )
 
@@ -25,7 +26,7 @@ type store interface {
 	pollStore
 	forwardStore
 	subscriber
-	inspector
+	partmetrics.Store
 	registrar
 	TokenKeys(ctx context.Context) []engine.PartitionKeys
 	Evicting(ctx context.Context) []engine.EvictionPolicy

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/httpapi"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
 )
 
 const defaultAddr = "127.0.0.1:7700"
@@ -97,7 +98,7 @@ Press Ctrl-C to stop.
 	}
 	tasks := pool.New().WithContext(ctx).WithCancelOnError()
 	tasks.Go(func(ctx context.Context) error {
-		return tend(ctx, eng, fmt.Sprintf("dev-%d", os.Getpid()), logger, nil)
+		return tend(ctx, eng, fmt.Sprintf("dev-%d", os.Getpid()), logger, partmetrics.New(metricPrefix))
 	})
 	tasks.Go(func(ctx context.Context) error { return api.serve(ctx, listener) })
 	return tasks.Wait()

@@ -26,11 +26,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/dashboard"
 	"github.com/flowfabric/flowfabric-go/httpapi"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 const (
 	defaultHTTP = "127.0.0.1:7788"
+	// metricPrefix is that of workers by default: they and serve tell of partitions with the same metrics.
+	metricPrefix = "flowfabric_"
 	// stopWithin is how long serve lets requests end; endStreams is when it ends those that would not by themselves.
 	stopWithin = 20 * time.Second
 	endStreams = 2 * time.Second
@@ -50,8 +53,9 @@ func serveCommand(a *app) *cobra.Command {
 		Use:   "serve",
 		Short: "Serve the dashboard and the HTTP API, and keep time, until interrupted",
 		Long: `serve is the process to deploy beside your workers: the dashboard (/), the HTTP API with live streams
-(/v1), the pages on which people answer by link (/approve), metrics, and maintenance without any worker
-(delays, timeouts, lost leases, schedules, budgets). Several of them may run; they share the maintenance.
+(/v1), the pages on which people answer by link (/approve), metrics (/metrics, for viewers), and maintenance
+without any worker (delays, timeouts, lost leases, schedules, budgets). Several of them may run; they share
+the maintenance with each other and with workers.
 
 Everybody needs a bearer token: --tokens names a file of them, which is read again when it changes, and
 FLOWFABRIC_API_TOKENS may have its content instead. "flowfabric token new" makes an entry. Without any
@@ -126,14 +130,11 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 			return errors.Join(err, listener.Close())
 		}
 		defer eng.Close()
-		late := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "flowfabric_serve_tick_lag_seconds", Help: "How late ticks began.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8)})
-		registry.MustRegister(late)
+		partitions := partmetrics.New(metricPrefix)
+		registry.MustRegister(partitions)
 		host, _ := os.Hostname()
 		owner := shorten("serve-"+strconv.Itoa(os.Getpid())+"-"+host, 48)
-		tasks.Go(func(ctx context.Context) error {
-			return tend(ctx, eng, owner, logger, func(_ uint16, lag time.Duration) { late.Observe(lag.Seconds()) })
-		})
+		tasks.Go(func(ctx context.Context) error { return tend(ctx, eng, owner, logger, partitions) })
 	}
 	return tasks.Wait()
 }
@@ -205,7 +206,7 @@ type gatewayConfig struct {
 func newGateway(cfg gatewayConfig) (*gateway, error) {
 	api := httpapi.Config{Admin: admin.New(cfg.client), Authorize: cfg.authorize, AllowedOrigins: cfg.origins, StreamKey: cfg.streamKey, Logger: cfg.logger, History: true}
 	if cfg.registry != nil {
-		took := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "flowfabric_api_request_seconds", Help: "How long requests took, by operation and status.",
+		took := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "api_request_seconds", Help: "How long requests took, by operation and status.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}, []string{"operation", "status"})
 		cfg.registry.MustRegister(took, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 		api.OnRequest = func(operation string, status int, d time.Duration) {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -74,6 +75,47 @@ func get(t *testing.T, url, secret string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
+// post submits, and returns where the answer says that it is.
+func post(t *testing.T, url, secret, body string) string {
+	t.Helper()
+	q, _ := http.NewRequest("POST", url, strings.NewReader(body))
+	q.Header.Set("Authorization", "Bearer "+secret)
+	q.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusCreated {
+		t.Fatalf("%s: %s", body, answer.Status)
+	}
+	return answer.Header.Get("Location")
+}
+
+// showsPartitions waits until serve tells of all partitions, what waits in them and what its ticks did. A scrape leads to a reading of the
+// partitions, which the next one shows.
+func showsPartitions(t *testing.T, url, secret string) {
+	t.Helper()
+	all := regexp.MustCompile(`(?m)^flowfabric_partitions (\d+)$`)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		_, body := get(t, url, secret)
+		want := []string{
+			`flowfabric_queue_waiting{kind="unserved",lane="default",namespace="default",state="active"} 1`,
+			`flowfabric_tick_effects_total{effect="expired"} 1`,
+		}
+		if m := all.FindStringSubmatch(body); m != nil {
+			want = append(want, "flowfabric_partitions_owned "+m[1])
+		}
+		missing := slices.DeleteFunc(want, func(line string) bool { return strings.Contains(body, "\n"+line+"\n") })
+		if len(missing) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%q are missing in:\n%s", missing, body)
+		}
+	}
+}
+
 // serve answers by token, keeps time without any worker, and stops in order while a stream is open.
 func TestServe(t *testing.T) {
 	store, err := embedded.Start(t.Context(), embedded.Config{Addr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
@@ -117,25 +159,19 @@ func TestServe(t *testing.T) {
 	if status, _ := get(t, base+"/v1/workers", ""); status != 401 {
 		t.Errorf("without a token: %d", status)
 	}
+	post(t, base+"/v1/executions", made.Secret, `{"kind":"unserved"}`)
 	if status, body := get(t, base+"/metrics", made.Secret); status != 200 || !strings.Contains(body, `flowfabric_api_request_seconds_count{operation="readyz",status="200"} 2`) {
 		t.Errorf("%d %.300s", status, body)
 	}
 	if status, body := get(t, base+"/approve", ""); !strings.Contains(body, "This link does not work") {
 		t.Errorf("approvals: %d %s", status, body)
 	}
-	q, _ := http.NewRequest("POST", base+"/v1/executions", strings.NewReader(`{"kind":"nobody","deadline_ms":200}`))
-	q.Header.Set("Authorization", "Bearer "+made.Secret)
-	q.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	where := answer.Header.Get("Location")
-	answer.Body.Close()
-	q, _ = http.NewRequest("GET", base+where+"/result", nil) // nobody but serve expires it
+	where := post(t, base+"/v1/executions", made.Secret, `{"kind":"nobody","deadline_ms":200}`)
+	q, _ := http.NewRequest("GET", base+where+"/result", nil) // nobody but serve expires it
 	q.Header.Set("Authorization", "Bearer "+made.Secret)
 	q.Header.Set("Prefer", "wait=30")
-	if answer, err = http.DefaultClient.Do(q); err != nil {
+	answer, err := http.DefaultClient.Do(q)
+	if err != nil {
 		t.Fatal(err)
 	}
 	body, _ := io.ReadAll(answer.Body)
@@ -144,14 +180,9 @@ func TestServe(t *testing.T) {
 		t.Errorf("%d %s", answer.StatusCode, body)
 	}
 
-	q, _ = http.NewRequest("POST", base+"/v1/executions", strings.NewReader(`{"kind":"nobody"}`))
-	q.Header.Set("Authorization", "Bearer "+made.Secret)
-	q.Header.Set("Content-Type", "application/json")
-	if answer, err = http.DefaultClient.Do(q); err != nil {
-		t.Fatal(err)
-	}
-	where = answer.Header.Get("Location")
-	answer.Body.Close()
+	showsPartitions(t, base+"/metrics", made.Secret)
+
+	where = post(t, base+"/v1/executions", made.Secret, `{"kind":"nobody"}`)
 	q, _ = http.NewRequest("GET", base+where+"/events", nil)
 	q.Header.Set("Authorization", "Bearer "+made.Secret)
 	if answer, err = http.DefaultClient.Do(q); err != nil {

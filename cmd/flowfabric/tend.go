@@ -12,13 +12,17 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
 )
 
 // tend keeps time in all partitions until ctx ends: ticks, schedules, and what budgets and quotas are to be told. It is what workers do
-// beside their work, for a store that may have none. lag is told how late a tick was; it may be nil.
-func tend(ctx context.Context, eng *engine.Engine, owner string, logger *slog.Logger, lag func(partition uint16, late time.Duration)) error {
-	loop := maintain.New(maintain.Config{Engine: eng, Owner: owner, Logger: logger, OnLag: lag})
+// beside their work, for a store that may have none.
+func tend(ctx context.Context, eng *engine.Engine, owner string, logger *slog.Logger, metrics *partmetrics.Metrics) error {
+	watched := metrics.Watch(eng, logger)
+	loop := maintain.New(maintain.Config{Engine: eng, Owner: owner, Logger: logger, OnTick: watched.Ticked, OnLag: watched.Lag, OnFire: watched.Fired,
+		OnDeliver: watched.Delivered})
 	tasks := pool.New().WithContext(ctx).WithCancelOnError()
+	tasks.Go(func(ctx context.Context) error { watched.Run(ctx); return nil })
 	tasks.Go(loop.Run)
 	tasks.Go(func(ctx context.Context) error { listen(ctx, eng, owner, loop); return nil })
 	return tasks.Wait()

@@ -1,4 +1,4 @@
-package runtime
+package partmetrics
 
 import (
 	"context"
@@ -23,19 +23,13 @@ const (
 	sampleQueues = 4096
 )
 
-// inspector is what a sampler reads; the reads do not hold up the work.
-type inspector interface {
-	Queues(ctx context.Context, partition uint16, namespace string, most int) ([]engine.Queue, error)
-	DescribePartition(ctx context.Context, partition uint16) (engine.PartitionInfo, error)
-}
-
-// sampler reads, for the partitions whose ticks this worker makes, how long their queues are and what is late there. It
+// sampler reads, for the partitions whose ticks a loop makes, how long their queues are and what is late there. It
 // reads when it is asked to, which a scrape does, and seldom: who is not scraped costs nothing.
 type sampler struct {
-	store   inspector
+	store   Store
 	tended  *tended
 	log     *slog.Logger
-	metrics *metrics
+	metrics *Metrics
 	wake    chan struct{} // capacity 1
 
 	mu      sync.Mutex
@@ -51,8 +45,8 @@ type sample struct {
 	queues []engine.Queue // nil while the partition is frozen
 }
 
-func newSampler(r *run) *sampler {
-	return &sampler{store: r.store, tended: r.tended, log: r.log, metrics: r.metrics, wake: make(chan struct{}, 1),
+func newSampler(m *Metrics, store Store, owned *tended, log *slog.Logger) *sampler {
+	return &sampler{store: store, tended: owned, log: log, metrics: m, wake: make(chan struct{}, 1),
 		samples: map[uint16]sample{}, tallies: map[uint16]engine.FlowTally{}, refused: map[uint16]int{}}
 }
 
@@ -155,7 +149,7 @@ type sampled struct {
 
 func newSampled() *sampled { return &sampled{queues: map[queue]depth{}, indexes: map[string]int{}} }
 
-// add adds the samples of a worker. What was late has become later since.
+// add adds the samples of a loop. What was late has become later since.
 func (all *sampled) add(s *sampler, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
