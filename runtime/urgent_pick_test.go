@@ -34,7 +34,7 @@ func TestMarkedPartitionsComeFirst(t *testing.T) {
 	s := urgentScheduler()
 	s.urge(s.partitions[2], mark{priority: 5})
 	s.urge(s.partitions[3], mark{priority: 9})
-	s.urge(s.partitions[3], mark{priority: 7}) // a lower one changes nothing
+	s.urge(s.partitions[3], mark{priority: 3}) // a lower one changes nothing, though it is lower than that of 2
 	var got []uint16
 	for _, brought := range []int{9, 0, 5, 5, 4} { // the mark of 3 stays while it brings no less, and so does that of 2
 		got = append(got, next(t, s, brought, true))

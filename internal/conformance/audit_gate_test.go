@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,7 +122,7 @@ func (v *vandal) gates() {
 
 var auditGateScenarios = []scenario{
 	{name: "an audit repairs every damage to gates, except damaged records", damaged: "its last damage may be one of a record", run: func(w *env) {
-		for what, x := range map[string]struct {
+		damages := map[string]struct {
 			damage string
 			lost   bool
 		}{
@@ -167,7 +168,12 @@ var auditGateScenarios = []scenario{
 			"a notice of no kind":            {damage: "XADD ROOT:outbox * z x"},
 			"a notice of no shape":           {damage: "XADD ROOT:outbox * q openai q x"},
 			"no wake for a closed route":     {damage: "HDEL ROOT wake"},
-		} {
+		}
+		for i, what := range slices.Sorted(maps.Keys(damages)) {
+			if !w.mine(i) {
+				continue
+			}
+			x := damages[what]
 			w.reset()
 			s := w.gateShapes()
 			other := w.worker("other")

@@ -30,6 +30,9 @@ var errorScenarios = []scenario{
 			spread, cuts = 1, 1
 		}
 		for i := range w.stage().calls {
+			if !w.mine(i) {
+				continue
+			}
 			c := w.stage().calls[i]
 			before, text := w.fingerprintFor(c.name), w.digest()
 			setup := func() {
@@ -78,6 +81,9 @@ var errorScenarios = []scenario{
 	}},
 	{name: "every function keeps to the arguments and replies in its header", run: func(w *env) {
 		for i := range w.stage().calls {
+			if !w.mine(i) {
+				continue
+			}
 			c := w.stage().calls[i]
 			if a := w.fcall(c.name, c.args...); a.status == 0 && c.name != "ff_session_close" { // that session holds work; others are closed elsewhere
 				w.Errorf("the staged call of %s is refused, so its header was held to nothing", c.name)
