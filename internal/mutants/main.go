@@ -30,28 +30,37 @@ func main() {
 	pattern := flag.String("run", "", "only the bugs whose name matches this regular expression")
 	list := flag.Bool("list", false, "list the bugs and the tests that must catch them")
 	parallel := flag.Int("j", 1, "bugs at a time")
+	after := flag.String("after", "", "file with the output of an earlier run: what it caught is not tried again")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Stdout, *pattern, *list, *parallel); err != nil {
+	if err := run(ctx, os.Stdout, *pattern, *after, *list, *parallel); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, w io.Writer, pattern string, list bool, parallel int) error {
+func run(ctx context.Context, w io.Writer, pattern, after string, list bool, parallel int) error {
 	wanted, err := regexp.Compile(pattern)
 	if err != nil {
 		return err
 	}
+	done := map[string]bool{}
+	if after != "" {
+		text, err := os.ReadFile(after)
+		if err != nil {
+			return err
+		}
+		done = caught(string(text))
+	}
 	var mutants []Mutant
 	for _, m := range catalogue() {
-		if wanted.MatchString(m.Name) {
+		if wanted.MatchString(m.Name) && !done[m.Name] {
 			mutants = append(mutants, m)
 		}
 	}
 	if len(mutants) == 0 {
-		return fmt.Errorf("no bug matches %q", pattern)
+		return fmt.Errorf("no bug matches %q, or all were caught before", pattern)
 	}
 	if list {
 		return table(w, mutants)
@@ -93,6 +102,21 @@ func run(ctx context.Context, w io.Writer, pattern string, list bool, parallel i
 	return nil
 }
 
+// line tells of one bug; caught reads the names of those that were caught out of such lines.
+func line(m Mutant, r Result) string {
+	return fmt.Sprintf("%-8s %6.1fs  %s  [%s]  %s\n", r.Verdict, r.Took.Seconds(), m.Name, m.In, r.Detail)
+}
+
+var lines = regexp.MustCompile(`(?m)^` + string(Caught) + ` +[0-9.]+s  (.+?)  \[`)
+
+func caught(output string) map[string]bool {
+	names := map[string]bool{}
+	for _, m := range lines.FindAllStringSubmatch(output, -1) {
+		names[m[1]] = true
+	}
+	return names
+}
+
 // each tries every bug, so many at a time, prints one line for each, and returns how many were not caught.
 func each(ctx context.Context, w io.Writer, tester *Tester, mutants []Mutant, parallel int) (escaped int) {
 	var (
@@ -108,7 +132,7 @@ func each(ctx context.Context, w io.Writer, tester *Tester, mutants []Mutant, pa
 				if r.Verdict != Caught {
 					escaped++
 				}
-				fmt.Fprintf(w, "%-8s %6.1fs  %s  [%s]  %s\n", r.Verdict, r.Took.Seconds(), m.Name, m.In, r.Detail)
+				fmt.Fprint(w, line(m, r))
 				mu.Unlock()
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // least is how many seeded bugs the catalogue promises, leastGo how many of them outside the Lua library.
@@ -279,6 +280,26 @@ func TestPlaces(t *testing.T) {
 		part := text[p.from:p.to]
 		if !strings.HasPrefix(part, want[0]) || !strings.HasSuffix(part, want[1]) || want[0] == "" || strings.Count(part, "\nend\n") > 0 {
 			t.Errorf("%s: %s", name, part)
+		}
+	}
+}
+
+// What a run says of every bug is understood by the next one that goes on from there.
+func TestRunsGoOn(t *testing.T) {
+	var output strings.Builder
+	output.WriteString("the tests pass on the unchanged sources (1s)\n")
+	all := catalogue()
+	for i, m := range all {
+		verdict := Caught
+		if i == 0 {
+			verdict = Survived
+		}
+		output.WriteString(line(m, Result{verdict, "TestA/b  [c]", 123 * time.Second}))
+	}
+	names := caught(output.String())
+	for i, m := range all {
+		if names[m.Name] != (i > 0) {
+			t.Errorf("%q: %t", m.Name, names[m.Name])
 		}
 	}
 }
