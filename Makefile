@@ -55,7 +55,7 @@ test-plain:
 	$(GO) test $(RACE) $(TEST_FLAGS) -run '^Test(Live|Redis|Linearizable|FlowsTogether|Crashes|Sleep.*)$$/^(|redis|bell|feed|replicas|signal|suspend|workers)$$' ./internal/conformance ./internal/model ./fftest
 	$(GO) test $(RACE) $(TEST_FLAGS) -skip '^Test.*Crashes' ./agent
 
-# The other modules, beside what computes. The browser comes behind them: people do not share a computer with a test suite.
+# The other modules, beside what computes. Adapters start no goroutines, and their services' packages take minutes to compile for the race detector. The browser comes behind them: people do not share a computer with a test suite.
 test-nested:
 	@$(MAKE) --no-print-directory test-mcp
 	@$(MAKE) --no-print-directory test-benchmarks
@@ -64,16 +64,17 @@ test-benchmarks:
 	cd benchmarks && $(GO) test $(TEST_FLAGS) ./...
 	cd httpapi/spec && $(GO) test -count=1 $(TEST_FLAGS) ./...
 	cd examples/chat && $(GO) test $(TEST_FLAGS) ./...
-	race="$(RACE)"; cd agent/openai && $(GO) test $$race $(TEST_FLAGS) ./...
-	race="$(RACE)"; cd agent/anthropic && $(GO) test $$race $(TEST_FLAGS) ./...
+	cd agent/openai && $(GO) test $(TEST_FLAGS) ./...
+	cd agent/anthropic && $(GO) test $(TEST_FLAGS) ./...
 
 # Without npm the official suite and client are not run, which is said; in the pipeline that is a failure.
 test-mcp:
 	@./tools/install-node || echo 'make test: going on without Node.js'
 	race="$(RACE)"; cd mcp && $(GO) test $$race -count=1 $(TEST_FLAGS) ./...
 
-# Without a Chromium the pages are not looked at, which is said; in the pipeline that is a failure.
+# Without a Chromium the pages are not looked at, and without npm not for accessibility, which is said; in the pipeline that is a failure.
 test-browser:
+	@./tools/install-node || echo 'make test: going on without Node.js'
 	@if ./tools/install-chromium; then cd tools/browser && $(GO) test -count=1 -vet=off -timeout $(TEST_TIMEOUT) ./...; \
 		elif [ -n "$${CI:-}" ]; then exit 1; else echo 'make test: going on without a browser'; fi
 

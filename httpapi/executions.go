@@ -20,37 +20,18 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// submission asks for an execution. Names and bounds are those of the options of package flowfabric; times are in milliseconds.
+// submission asks for an execution.
 type submission struct {
-	Kind           string            `json:"kind"`
-	Input          json.RawMessage   `json:"input,omitempty" jsonschema:"any JSON value, at most 1 MiB; the input of the handler. Default null"`
-	Namespace      string            `json:"namespace,omitempty"`
-	Lane           string            `json:"lane,omitempty"`
-	Priority       int               `json:"priority,omitempty" jsonschema:"0..9000, higher first"`
-	DelayMs        int64             `json:"delay_ms,omitempty"`
-	DelayUntil     *time.Time        `json:"delay_until,omitempty"`
-	DeadlineMs     int64             `json:"deadline_ms,omitempty"`
-	DeadlineAt     *time.Time        `json:"deadline_at,omitempty"`
-	TimeoutMs      int64             `json:"timeout_ms,omitempty" jsonschema:"of an attempt"`
-	Retries        *int              `json:"retries,omitempty" jsonschema:"0..1000, default 3"`
-	RetentionS     map[string]int64  `json:"retention_s,omitempty" jsonschema:"seconds to keep it after its end, by outcome: completed, failed, cancelled, expired"`
-	Capabilities   []string          `json:"capabilities,omitempty"`
-	Tags           map[string]string `json:"tags,omitempty"`
-	Budgets        []string          `json:"budgets,omitempty"`
-	Quotas         []string          `json:"quotas,omitempty"`
-	Limits         []limit           `json:"limits,omitempty" jsonschema:"limits of keys"`
-	IdempotencyKey string            `json:"idempotency_key,omitempty" jsonschema:"a second submission with an equal key and input is answered with the first execution"`
-	UniqueKey      string            `json:"unique_key,omitempty" jsonschema:"only one execution has it until it has ended"`
-	KeyWindowMs    int64             `json:"key_window_ms,omitempty" jsonschema:"the key stays taken for so long at least"`
-	DebounceKey    string            `json:"debounce_key,omitempty" jsonschema:"further submissions replace the input of an execution that was never claimed, and put it off by delay_ms again"`
-	DebounceMaxMs  int64             `json:"debounce_max_ms,omitempty" jsonschema:"it may run at the latest so long after its creation"`
-}
-
-type limit struct {
-	Key         string `json:"key"`
-	Concurrency int    `json:"concurrency,omitempty" jsonschema:"how many run at once"`
-	Rate        int    `json:"rate,omitempty" jsonschema:"how many start within per_ms"`
-	PerMs       int64  `json:"per_ms,omitempty"`
+	Kind      string          `json:"kind"`
+	Input     json.RawMessage `json:"input,omitempty" jsonschema:"any JSON value, at most 1 MiB; the input of the handler. Default null"`
+	Namespace string          `json:"namespace,omitempty"`
+	starting
+	terms
+	IdempotencyKey string `json:"idempotency_key,omitempty" jsonschema:"a second submission with an equal key and input is answered with the first execution"`
+	UniqueKey      string `json:"unique_key,omitempty" jsonschema:"only one execution has it until it has ended"`
+	KeyWindowMs    int64  `json:"key_window_ms,omitempty" jsonschema:"the key stays taken for so long at least"`
+	DebounceKey    string `json:"debounce_key,omitempty" jsonschema:"further submissions replace the input of an execution that was never claimed, and put it off by delay_ms again"`
+	DebounceMaxMs  int64  `json:"debounce_max_ms,omitempty" jsonschema:"it may run at the latest so long after its creation"`
 }
 
 type submitted struct {
@@ -79,43 +60,28 @@ func (s *submission) options(c *call) (*handler.Definition[[]byte, []byte], []cl
 	if err != nil {
 		return nil, nil, err
 	}
-	var opts []client.SubmitOption
+	opts := []client.SubmitOption{flowfabric.Creator(c.who.Name)}
 	add := func(o client.SubmitOption) { opts = append(opts, o) }
 	if namespace != "" {
 		add(flowfabric.Namespace(namespace))
 	}
-	if s.Lane != "" {
-		add(flowfabric.Lane(s.Lane))
-	}
+	when, err := s.starting.options("", &s.terms)
 	switch {
-	case s.DelayMs != 0 && s.DelayUntil != nil:
-		return nil, nil, invalid("/delay_until", "delay_ms is there, too")
-	case s.DeadlineMs != 0 && s.DeadlineAt != nil:
-		return nil, nil, invalid("/deadline_at", "deadline_ms is there, too")
+	case err != nil:
+		return nil, nil, err
 	case s.DebounceKey != "" && s.DelayMs == 0:
 		return nil, nil, invalid("/delay_ms", "a debounce_key needs it")
 	case s.DebounceKey == "" && s.DebounceMaxMs != 0:
 		return nil, nil, invalid("/debounce_max_ms", "there is no debounce_key")
 	case s.DebounceKey != "":
+		when = when[1:] // the delay is that of the key
 		add(flowfabric.Debounce(s.DebounceKey, ms(s.DelayMs)))
-		if s.DelayUntil != nil {
-			return nil, nil, invalid("/delay_until", "debounce_key is there, too")
-		}
-	case s.DelayUntil != nil:
-		add(flowfabric.DelayUntil(*s.DelayUntil))
-	case s.DelayMs != 0:
-		add(flowfabric.Delay(ms(s.DelayMs)))
 	}
-	if s.DeadlineAt != nil {
-		add(flowfabric.DeadlineAt(*s.DeadlineAt))
-	} else if s.DeadlineMs != 0 {
-		add(flowfabric.Deadline(ms(s.DeadlineMs)))
+	for _, o := range when {
+		add(o)
 	}
-	for outcome, seconds := range s.RetentionS {
-		add(flowfabric.Retention(times(seconds, time.Second), flowfabric.PublicState(outcome)))
-	}
-	for _, l := range s.Limits {
-		add(flowfabric.LimitKey(l.Key, flowfabric.Limit{Concurrency: l.Concurrency, Rate: l.Rate, Per: ms(l.PerMs)}))
+	for _, o := range s.terms.options() {
+		add(o)
 	}
 	if s.IdempotencyKey != "" {
 		add(flowfabric.IdempotencyKey(s.IdempotencyKey))
@@ -129,14 +95,6 @@ func (s *submission) options(c *call) (*handler.Definition[[]byte, []byte], []cl
 	if s.DebounceMaxMs != 0 {
 		add(flowfabric.DebounceMax(ms(s.DebounceMaxMs)))
 	}
-	if s.Retries != nil {
-		add(flowfabric.Retries(*s.Retries))
-	}
-	if s.TimeoutMs != 0 {
-		add(flowfabric.Timeout(ms(s.TimeoutMs)))
-	}
-	opts = append(opts, flowfabric.Priority(s.Priority), flowfabric.Capabilities(s.Capabilities...), flowfabric.Tags(s.Tags), flowfabric.Budgets(s.Budgets...),
-		flowfabric.Quotas(s.Quotas...), flowfabric.Creator(c.who.Name))
 	return handler.Define[[]byte, []byte](s.Kind), opts, nil
 }
 

@@ -15,12 +15,12 @@ import (
 
 // flowBody is a graph: each node comes after those that it depends on.
 type flowBody struct {
-	Kind           string            `json:"kind" jsonschema:"what flows of this shape are called"`
-	Namespace      string            `json:"namespace,omitempty"`
-	IdempotencyKey string            `json:"idempotency_key,omitempty"`
-	Tags           map[string]string `json:"tags,omitempty"`
-	Open           bool              `json:"open,omitempty" jsonschema:"it takes more nodes until it is sealed, and ends only then"`
-	Nodes          []nodeBody        `json:"nodes" jsonschema:"1..1000, each after those that it depends on"`
+	Kind           string `json:"kind" jsonschema:"what flows of this shape are called"`
+	Namespace      string `json:"namespace,omitempty"`
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	shared
+	Open  bool       `json:"open,omitempty" jsonschema:"it takes more nodes until it is sealed, and ends only then"`
+	Nodes []nodeBody `json:"nodes" jsonschema:"1..1000, each after those that it depends on"`
 }
 
 // nodesBody are nodes that are added to a flow.
@@ -29,24 +29,16 @@ type nodesBody struct {
 }
 
 type nodeBody struct {
-	Name         string            `json:"name"`
-	Kind         string            `json:"kind"`
-	Input        json.RawMessage   `json:"input,omitempty"`
-	After        []string          `json:"after,omitempty" jsonschema:"names of nodes that it depends on"`
-	Inputs       map[string]string `json:"inputs,omitempty" jsonschema:"results that its handler is given: the name of the input, and of the node it comes from"`
-	Policy       string            `json:"policy,omitempty" jsonschema:"what those must come to: all (default), any or quorum must succeed; ended: all have ended, in whatever way; failed: likewise, and at least one did not succeed, else it is skipped"`
-	K            int               `json:"k,omitempty" jsonschema:"of a quorum"`
-	CancelRest   bool              `json:"cancel_rest,omitempty" jsonschema:"of all, any and quorum: cancel the others once enough have succeeded, or cannot any more"`
-	Lane         string            `json:"lane,omitempty"`
-	Priority     int               `json:"priority,omitempty"`
-	DelayMs      int64             `json:"delay_ms,omitempty"`
-	DeadlineMs   int64             `json:"deadline_ms,omitempty"`
-	TimeoutMs    int64             `json:"timeout_ms,omitempty"`
-	Retries      *int              `json:"retries,omitempty"`
-	Capabilities []string          `json:"capabilities,omitempty"`
-	Tags         map[string]string `json:"tags,omitempty"`
-	Budgets      []string          `json:"budgets,omitempty"`
-	Quotas       []string          `json:"quotas,omitempty"`
+	Name       string            `json:"name"`
+	Kind       string            `json:"kind"`
+	Input      json.RawMessage   `json:"input,omitempty"`
+	After      []string          `json:"after,omitempty" jsonschema:"names of nodes that it depends on"`
+	Inputs     map[string]string `json:"inputs,omitempty" jsonschema:"results that its handler is given: the name of the input, and of the node it comes from"`
+	Policy     string            `json:"policy,omitempty" jsonschema:"what those must come to: all (default), any or quorum must succeed; ended: all have ended, in whatever way; failed: likewise, and at least one did not succeed, else it is skipped"`
+	K          int               `json:"k,omitempty" jsonschema:"of a quorum"`
+	CancelRest bool              `json:"cancel_rest,omitempty" jsonschema:"of all, any and quorum: cancel the others once enough have succeeded, or cannot any more"`
+	starting
+	terms
 }
 
 type flowMade struct {
@@ -60,8 +52,17 @@ const maxNodes = 1000
 
 // options are what a node says; nodes are those before it.
 func (n *nodeBody) options(place string, nodes map[string]flow.Source[[]byte]) ([]flow.NodeOption, error) {
-	opts := []flow.NodeOption{flowfabric.Priority(n.Priority), flowfabric.Capabilities(n.Capabilities...), flowfabric.Tags(n.Tags),
-		flowfabric.Budgets(n.Budgets...), flowfabric.Quotas(n.Quotas...)}
+	var opts []flow.NodeOption
+	when, err := n.starting.options(place, &n.terms)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range when {
+		opts = append(opts, o)
+	}
+	for _, o := range n.terms.options() {
+		opts = append(opts, o)
+	}
 	given := map[string]bool{}
 	for name, from := range n.Inputs {
 		node := nodes[from]
@@ -99,21 +100,6 @@ func (n *nodeBody) options(place string, nodes map[string]flow.Source[[]byte]) (
 	}
 	if n.CancelRest {
 		opts = append(opts, flow.CancelRemaining())
-	}
-	if n.Lane != "" {
-		opts = append(opts, flowfabric.Lane(n.Lane))
-	}
-	if n.DelayMs != 0 {
-		opts = append(opts, flowfabric.Delay(ms(n.DelayMs)))
-	}
-	if n.DeadlineMs != 0 {
-		opts = append(opts, flowfabric.Deadline(ms(n.DeadlineMs)))
-	}
-	if n.TimeoutMs != 0 {
-		opts = append(opts, flowfabric.Timeout(ms(n.TimeoutMs)))
-	}
-	if n.Retries != nil {
-		opts = append(opts, flowfabric.Retries(*n.Retries))
 	}
 	return opts, nil
 }
@@ -207,7 +193,10 @@ func (c *call) submitFlow() error {
 	if err != nil {
 		return err
 	}
-	opts := []client.FlowOption{flowfabric.Tags(b.Tags), flowfabric.Creator(c.who.Name)}
+	opts := []client.FlowOption{flowfabric.Creator(c.who.Name)}
+	for _, o := range b.shared.options() {
+		opts = append(opts, o)
+	}
 	if namespace != "" {
 		opts = append(opts, flowfabric.Namespace(namespace))
 	}

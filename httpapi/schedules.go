@@ -15,25 +15,20 @@ import (
 
 // scheduleBody is what is submitted when.
 type scheduleBody struct {
-	Cron        string            `json:"cron,omitempty" jsonschema:"minute hour day month weekday"`
-	Zone        string            `json:"zone,omitempty" jsonschema:"of the cron expression, such as Europe/Berlin; default UTC"`
-	EveryMs     int64             `json:"every_ms,omitempty" jsonschema:"instead of cron"`
-	Until       *time.Time        `json:"until,omitempty" jsonschema:"no run after this time; default without end"`
-	MaxRuns     uint64            `json:"max_runs,omitempty" jsonschema:"it ends after so many runs since its creation; 0: without end"`
-	JitterMs    int64             `json:"jitter_ms,omitempty" jsonschema:"each run starts up to so much later, at most 24 h and halfway to the next run"`
-	FirstRunNow bool              `json:"first_run_now,omitempty" jsonschema:"run once at the creation as well; a schedule that exists is not run by it"`
-	Kind        string            `json:"kind" jsonschema:"of the execution, or with nodes of the flow"`
-	Input       json.RawMessage   `json:"input,omitempty"`
-	Nodes       []nodeBody        `json:"nodes,omitempty" jsonschema:"each run submits a flow of these nodes; lane, priority, times and retries are then said of the nodes"`
-	Namespace   string            `json:"namespace,omitempty"`
-	Lane        string            `json:"lane,omitempty"`
-	Priority    int               `json:"priority,omitempty"`
-	DeadlineMs  int64             `json:"deadline_ms,omitempty"`
-	TimeoutMs   int64             `json:"timeout_ms,omitempty"`
-	Retries     *int              `json:"retries,omitempty"`
-	Tags        map[string]string `json:"tags,omitempty"`
-	Overlap     string            `json:"overlap,omitempty" jsonschema:"allow (default) or skip, while the last one has not ended"`
-	CatchUp     string            `json:"catch_up,omitempty" jsonschema:"last (default), all or skip: which of the instants that were missed are run"`
+	Cron        string          `json:"cron,omitempty" jsonschema:"minute hour day month weekday"`
+	Zone        string          `json:"zone,omitempty" jsonschema:"of the cron expression, such as Europe/Berlin; default UTC"`
+	EveryMs     int64           `json:"every_ms,omitempty" jsonschema:"instead of cron"`
+	Until       *time.Time      `json:"until,omitempty" jsonschema:"no run after this time; default without end"`
+	MaxRuns     uint64          `json:"max_runs,omitempty" jsonschema:"it ends after so many runs since its creation; 0: without end"`
+	JitterMs    int64           `json:"jitter_ms,omitempty" jsonschema:"each run starts up to so much later, at most 24 h and halfway to the next run"`
+	FirstRunNow bool            `json:"first_run_now,omitempty" jsonschema:"run once at the creation as well; a schedule that exists is not run by it"`
+	Kind        string          `json:"kind" jsonschema:"of the execution, or with nodes of the flow"`
+	Input       json.RawMessage `json:"input,omitempty"`
+	Nodes       []nodeBody      `json:"nodes,omitempty" jsonschema:"each run submits a flow of these nodes, which say lane, priority, times, retries, retention and capabilities themselves"`
+	Namespace   string          `json:"namespace,omitempty"`
+	terms
+	Overlap string `json:"overlap,omitempty" jsonschema:"allow (default) or skip, while the last one has not ended"`
+	CatchUp string `json:"catch_up,omitempty" jsonschema:"last (default), all or skip: which of the instants that were missed are run"`
 }
 
 type scheduleMade struct {
@@ -83,28 +78,34 @@ func (c *call) declaration(name string, b scheduleBody, at string) (none client.
 	if err != nil {
 		return none, err
 	}
-	shared := []client.ScheduleFlowOption{flowfabric.Tags(b.Tags), flowfabric.Creator(c.who.Name)}
-	opts := []client.ScheduleOption{flowfabric.Tags(b.Tags), flowfabric.Creator(c.who.Name), flowfabric.Priority(b.Priority)}
+	whole := []client.ScheduleFlowOption{flowfabric.Creator(c.who.Name)}
+	opts := []client.ScheduleOption{flowfabric.Creator(c.who.Name)}
 	if namespace != "" {
-		opts, shared = append(opts, flowfabric.Namespace(namespace)), append(shared, flowfabric.Namespace(namespace))
+		opts, whole = append(opts, flowfabric.Namespace(namespace)), append(whole, flowfabric.Namespace(namespace))
 	}
 	for _, o := range b.times() {
-		opts, shared = append(opts, o), append(shared, o)
+		opts, whole = append(opts, o), append(whole, o)
 	}
 	if len(b.Nodes) > 0 {
-		if b.Input != nil || b.Lane != "" || b.Priority != 0 || b.DeadlineMs != 0 || b.TimeoutMs != 0 || b.Retries != nil {
-			return none, invalid(at+"/nodes", "input, lane, priority, deadline_ms, timeout_ms and retries belong to the nodes")
+		if b.Input != nil || b.own() {
+			return none, invalid(at+"/nodes", "input, lane, priority, deadline_ms, timeout_ms, retries, retention_s and capabilities belong to the nodes")
+		}
+		for _, o := range b.shared.options() {
+			whole = append(whole, o)
 		}
 		f, err := graphOf(b.Kind, b.Nodes, at+"/nodes")
 		if err != nil {
 			return none, err
 		}
-		return client.DeclareFlowSchedule(name, spec, f, shared...), nil
+		return client.DeclareFlowSchedule(name, spec, f, whole...), nil
 	}
 	if b.Input == nil {
 		b.Input = json.RawMessage("null")
 	}
-	return client.DeclareSchedule(name, spec, handler.Define[[]byte, []byte](b.Kind), []byte(b.Input), append(opts, b.work()...)...), nil
+	for _, o := range b.terms.options() {
+		opts = append(opts, o)
+	}
+	return client.DeclareSchedule(name, spec, handler.Define[[]byte, []byte](b.Kind), []byte(b.Input), opts...), nil
 }
 
 // times are the options about when it runs.
@@ -121,23 +122,6 @@ func (b scheduleBody) times() []client.SchedulingOption {
 	}
 	if b.CatchUp != "" {
 		opts = append(opts, client.CatchUp(schedule.CatchUp(b.CatchUp)))
-	}
-	return opts
-}
-
-// work are the options of the execution.
-func (b scheduleBody) work() (opts []client.ScheduleOption) {
-	if b.Lane != "" {
-		opts = append(opts, flowfabric.Lane(b.Lane))
-	}
-	if b.DeadlineMs != 0 {
-		opts = append(opts, flowfabric.Deadline(ms(b.DeadlineMs)))
-	}
-	if b.TimeoutMs != 0 {
-		opts = append(opts, flowfabric.Timeout(ms(b.TimeoutMs)))
-	}
-	if b.Retries != nil {
-		opts = append(opts, flowfabric.Retries(*b.Retries))
 	}
 	return opts
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sourcegraph/conc/pool"
 	"github.com/spf13/cobra"
 
@@ -72,7 +73,9 @@ func (a *app) dev(ctx context.Context, addr, web string, logger *slog.Logger) er
 		return err
 	}
 	defer c.Close()
-	api, err := newGateway(gatewayConfig{client: c, authorize: httpapi.Open, logger: slog.New(slog.DiscardHandler)})
+	registry, partitions := prometheus.NewRegistry(), partmetrics.New(metricPrefix)
+	registry.MustRegister(partitions)
+	api, err := newGateway(gatewayConfig{client: c, authorize: httpapi.Open, logger: slog.New(slog.DiscardHandler), registry: registry})
 	if err != nil {
 		return err
 	}
@@ -98,7 +101,7 @@ Press Ctrl-C to stop.
 	}
 	tasks := pool.New().WithContext(ctx).WithCancelOnError()
 	tasks.Go(func(ctx context.Context) error {
-		return tend(ctx, eng, fmt.Sprintf("dev-%d", os.Getpid()), logger, partmetrics.New(metricPrefix))
+		return tend(ctx, eng, fmt.Sprintf("dev-%d", os.Getpid()), logger, partitions)
 	})
 	tasks.Go(func(ctx context.Context) error { return api.serve(ctx, listener) })
 	return tasks.Wait()

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -95,6 +96,15 @@ func TestDev(t *testing.T) {
 	for partition := range uint16(8) {
 		promote(t, eng, partition)
 	}
+
+	page := regexp.MustCompile(`Dashboard +(http://127\.0\.0\.1:\d+/)\n`).FindStringSubmatch(string(text[:n]))
+	if page == nil {
+		t.Fatalf("no dashboard: %s", text[:n])
+	}
+	if status, body := get(t, page[1]+"metrics", ""); status != 200 || !regexp.MustCompile(`(?m)^flowfabric_tick_effects_total\{effect="promoted"\} [78]$`).MatchString(body) {
+		t.Errorf("metrics: %d\n%s", status, body)
+	}
+	http.DefaultClient.CloseIdleConnections()
 
 	interrupt()
 	done.Wait()

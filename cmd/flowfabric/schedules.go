@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -229,6 +230,7 @@ type putFlags struct {
 	catchUp, overlap         string
 	raw, fresh               bool
 	gated                    gateFlags
+	limits                   limitFlags
 }
 
 func schedulesPutCommand(a *app) *cobra.Command {
@@ -265,6 +267,7 @@ changes the one of that name. Putting what is there changes nothing.`,
 	flags.StringArrayVar(&f.tags, "tag", nil, "`key=value`; may be repeated")
 	flags.StringArrayVar(&f.capabilities, "capability", nil, "`token` that the worker must have; may be repeated")
 	f.gated.add(cmd)
+	f.limits.add(cmd)
 	flags.StringVar(&f.catchUp, "catch-up", "", "what happens to instants that nobody fired in time: last (default), skip or all")
 	flags.StringVar(&f.overlap, "overlap", "", "what happens while the execution before has not ended: allow (default) or skip")
 	flags.BoolVar(&f.fresh, "if-new", false, "refuse to change a schedule that exists")
@@ -355,7 +358,19 @@ func (f putFlags) definition(namespace string) (schedule.Definition, error) {
 	if retry.MaxRetries = f.retries; f.retries == 0 {
 		retry = flowfabric.RetryPolicy{}
 	}
-	d.Item = schedule.Item{Namespace: namespace, Lane: f.lane, Kind: f.kind, Capabilities: f.capabilities, Gates: f.gated.gates(), Priority: f.priority,
+	limited, err := f.limits.options()
+	if err != nil {
+		return d, err
+	}
+	var of option.Values
+	for _, o := range limited {
+		option.Apply(&of, o)
+	}
+	gates := f.gated.gates()
+	for _, name := range of.Limits {
+		gates = append(gates, flowfabric.QuotaGate(name))
+	}
+	d.Item = schedule.Item{Namespace: namespace, Lane: f.lane, Kind: f.kind, Capabilities: f.capabilities, Gates: gates, Priority: f.priority,
 		Deadline: f.deadline, Policy: flowfabric.Policy{Retry: retry, AttemptTimeout: f.attempt, Retention: kept}, Tags: tags,
 		Creator: "flowfabric-cli"} // the same for everybody: who puts what is there changes nothing
 	return d, nil

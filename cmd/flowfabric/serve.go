@@ -199,21 +199,19 @@ type gatewayConfig struct {
 	origins     []string
 	streamKey   []byte
 	logger      *slog.Logger
-	registry    *prometheus.Registry // nil: no metrics
+	registry    *prometheus.Registry
 	connections int
 }
 
 func newGateway(cfg gatewayConfig) (*gateway, error) {
 	api := httpapi.Config{Admin: admin.New(cfg.client), Authorize: cfg.authorize, AllowedOrigins: cfg.origins, StreamKey: cfg.streamKey, Logger: cfg.logger, History: true}
-	if cfg.registry != nil {
-		took := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "api_request_seconds", Help: "How long requests took, by operation and status.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}, []string{"operation", "status"})
-		cfg.registry.MustRegister(took, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-		api.OnRequest = func(operation string, status int, d time.Duration) {
-			took.WithLabelValues(cmp.Or(operation, "none"), strconv.Itoa(status)).Observe(d.Seconds())
-		}
-		api.Metrics = promhttp.HandlerFor(cfg.registry, promhttp.HandlerOpts{})
+	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "api_request_seconds", Help: "How long requests took, by operation and status.",
+		Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}, []string{"operation", "status"})
+	cfg.registry.MustRegister(took, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	api.OnRequest = func(operation string, status int, d time.Duration) {
+		took.WithLabelValues(cmp.Or(operation, "none"), strconv.Itoa(status)).Observe(d.Seconds())
 	}
+	api.Metrics = promhttp.HandlerFor(cfg.registry, promhttp.HandlerOpts{})
 	handler, err := httpapi.New(api)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,7 +31,7 @@ type submitFlags struct {
 	tags, capabilities []string
 	raw, wait, tail    bool
 	gated              gateFlags
-	limits             []string
+	limits             limitFlags
 }
 
 func submitCommand(a *app) *cobra.Command {
@@ -76,7 +75,7 @@ when the execution ends without a result; when --timeout runs out it goes on by 
 	flags.StringArrayVar(&f.tags, "tag", nil, "`key=value`, for example team.region=eu; may be repeated")
 	flags.StringArrayVar(&f.capabilities, "capability", nil, "`token` that the worker must have; may be repeated")
 	f.gated.add(cmd)
-	cmd.Flags().StringArrayVar(&f.limits, "limit", nil, "limit what runs under a `key=limit`: tenant-7=2 at once, tenant-7=100/1m starts, tenant-7=2,100/1m both; may be repeated")
+	f.limits.add(cmd)
 	flags.IntVar(&f.retries, "retries", 3, "retries after a failed attempt, `0..1000`, with pauses of 1s to 1m")
 	flags.DurationVar(&f.attempt, "attempt-timeout", 0, "fails an attempt that runs longer (default none)")
 	flags.StringArrayVar(&f.retention, "retention", nil, retentionUsage)
@@ -211,16 +210,12 @@ func (f submitFlags) options(cmd *cobra.Command) ([]client.SubmitOption, error) 
 	if cmd.Flags().Changed("key-window") {
 		opts = append(opts, flowfabric.KeyWindow(f.window))
 	}
-	for _, text := range f.limits {
-		at := strings.LastIndexByte(text, '=')
-		if at < 0 {
-			return nil, usage("--limit %q, want key=limit", text)
-		}
-		limit, err := parseLimit(text[at+1:])
-		if err != nil {
-			return nil, err
-		}
-		opts = append(opts, flowfabric.LimitKey(text[:at], limit))
+	limited, err := f.limits.options()
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range limited {
+		opts = append(opts, o)
 	}
 	tags, err := pairs("--tag", f.tags)
 	if err != nil {

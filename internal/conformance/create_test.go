@@ -79,7 +79,7 @@ var createScenarios = []scenario{
 			same(w, "state", c[0].State, flowfabric.Active)
 		})
 	}},
-	{name: "equal idempotency keys derive the same id, so the second submit is a duplicate", run: func(w *env) {
+	{name: "ids that follow from keys differ by namespace, kind and key, and a second submit of one is a duplicate", run: func(w *env) {
 		first := flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "k", "order-1"))
 		same(w, "derived twice", first, flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "k", "order-1")))
 		for _, other := range []flowfabric.ExecutionID{
@@ -345,7 +345,7 @@ var createScenarios = []scenario{
 		same(w, "delta after a loss", words(len(r.Routes), r.Routes[0].Kind, r.Routes[0].ID), "1 e "+last)
 		same(w, "row in the snapshot", words(w.read(c).Route), words(engine.Route{ID: 3, Namespace: "default", Lane: "default", Kind: "a", Capabilities: []string{"gpu"}}))
 	}},
-	{name: "a partition has at most 1,024 routes, and known ones still accept work", run: func(w *env) {
+	{name: "a partition has at most 1,024 classes of routes, and known ones still accept work", run: func(w *env) {
 		for first := 0; first < limits.MaxClasses; first += 64 {
 			items := make([]engine.NewExecution, 64)
 			for i := range items {

@@ -264,8 +264,8 @@ func (w *env) obstruct(n int, but string) {
 	}
 	for i := range n {
 		session, nobody := "renewed~"+strconv.Itoa(i), uuid.NewString()
-		put("HSET", string(w.k)+":s:"+session, "exp", now, "ttl", "1000")
-		put("ZADD", w.k.Sessions(), "0", session) // it was renewed since
+		put("HSET", string(w.k)+":s:"+session, "exp", now, "ttl", "86400000") // with a shorter one it would be due again while the ticks go on
+		put("ZADD", w.k.Sessions(), "0", session)                             // it was renewed since
 		put("ZADD", w.k.Pending(), "0", nobody+":"+nobody)
 		later := flowfabric.MakeExecutionID(w.p, uuid.New()).UUID().String() // delayed and due later than its entries say
 		put("HSET", string(w.k)+":x:"+later, "s", "R2af", "ct", "1", "r", "1", "du", now, "dl", now)
