@@ -97,17 +97,47 @@ func (c *call) approvals() error {
 	}
 	out := approvalPage{Items: make([]approval, 0, len(page.Items)), NextCursor: page.Cursor}
 	for _, x := range page.Items {
-		open := approval{Execution: x.ID.String(), Namespace: x.Route.Namespace, Lane: x.Route.Lane, Kind: x.Route.Kind, Name: x.Name, Reason: x.Reason,
-			Question: newQuestion(x.Question), Since: utc(x.Since), TimeoutAt: utc(x.TimeoutAt), Waitpoints: []waitpoint{}}
-		if !x.Flow.IsZero() {
-			open.Flow = x.Flow.String()
-		}
-		for _, p := range x.Waitpoints {
-			open.Waitpoints = append(open.Waitpoints, newWaitpoint(p))
-		}
-		out.Items = append(out.Items, open)
+		out.Items = append(out.Items, newApproval(x))
 	}
 	return c.answerJSON(http.StatusOK, out)
+}
+
+func newApproval(x admin.Approval) approval {
+	open := approval{Execution: x.ID.String(), Namespace: x.Route.Namespace, Lane: x.Route.Lane, Kind: x.Route.Kind, Name: x.Name, Reason: x.Reason,
+		Question: newQuestion(x.Question), Since: utc(x.Since), TimeoutAt: utc(x.TimeoutAt), Waitpoints: []waitpoint{}}
+	if !x.Flow.IsZero() {
+		open.Flow = x.Flow.String()
+	}
+	for _, p := range x.Waitpoints {
+		open.Waitpoints = append(open.Waitpoints, newWaitpoint(p))
+	}
+	return open
+}
+
+// wait answers as the list of approvals does, of one execution.
+func (c *call) wait() error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	s, err := c.h.client.Get(c.ctx(), id)
+	if err != nil {
+		return err
+	}
+	r, err := c.h.client.Suspension(c.ctx(), id)
+	if err != nil {
+		return err
+	}
+	if state, _ := flowfabric.Project(r.Code); state.Public != flowfabric.Suspended {
+		return &problem{Status: http.StatusConflict, Code: flowfabric.CodeOf(denied.NotSuspended), Detail: "the execution does not wait for anything"}
+	}
+	x := admin.Approval{ID: id, Route: s.Route, Flow: r.Flow, Name: r.Name, Reason: r.Reason, Question: r.Question, Since: r.CreatedAt, TimeoutAt: r.TimeoutAt}
+	for _, w := range r.Waitpoints {
+		if w.Open() {
+			x.Waitpoints = append(x.Waitpoints, w)
+		}
+	}
+	return c.answerJSON(http.StatusOK, newApproval(x))
 }
 
 // chosen is the choice of a payload that is an answer, "" of any other.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -22,6 +23,10 @@ func (a *api) questions() {
 		t.Errorf("%+v", page)
 	}
 	a.as("viewer", "GET", "/v1/approvals?assignee="+strings.Repeat("x", 129), "", 400)
+	if one := into[approval](t, a.as("viewer", "GET", path+"/wait", "", 200)); !reflect.DeepEqual(one, page.Items[0]) {
+		t.Errorf("%+v", one)
+	}
+	a.as("blue", "GET", path+"/wait", "", 404)
 	answer := path + "/waitpoints/ship:answer"
 	for _, bad := range []string{`{"payload":{"choice":"maybe"}}`, `{"payload":"go"}`, `{"name":"signal"}`} {
 		if p := into[problem](t, a.as("operator", "POST", answer, bad, 400)); p.Field != "/payload/choice" || !strings.Contains(p.Detail, "one of go, stop") {
@@ -30,6 +35,9 @@ func (a *api) questions() {
 	}
 	a.as("operator", "POST", answer, `{"payload":{"choice":"go","comment":"well done"}}`, 200)
 	a.until(path, "completed")
+	if p := into[problem](t, a.as("viewer", "GET", path+"/wait", "", 409)); p.Code != "execution_not_suspended" {
+		t.Errorf("%+v", p)
+	}
 	if p := into[problem](t, a.as("admin", "POST", answer, `{"payload":{"choice":"stop"}}`, 409)); p.Code != "waitpoint_closed" || !strings.Contains(p.Detail, "was answered at 20") || !strings.HasSuffix(p.Detail, " by the-operator") {
 		t.Errorf("%+v", p)
 	}

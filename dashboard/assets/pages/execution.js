@@ -116,18 +116,8 @@ function Next({ why }) {
     ${why.ahead !== undefined && html`<p class="dim">${why.ahead === 0 ? "It is the next of its queue." : `${plural(why.ahead, "execution")} ${why.ahead === 1 ? "is" : "are"} before it.`}${why.serving !== undefined ? ` ${plural(why.serving, "worker")} ${why.serving === 1 ? "serves" : "serve"} its kind.` : ""}</p>`}</div>`
 }
 
-// findAsk finds what an execution asks among what is asked in its kind and lane.
-async function findAsk(x, signal) {
-  for (let cursor = "", n = 0; n < 50; n++) {
-    const page = await get("approvals", { namespace: x.namespace, kind: x.kind, lane: x.lane, limit: 100, cursor }, signal)
-    const found = page.items.find(i => i.execution === x.id)
-    if (found || !page.next_cursor) return found ?? null
-    cursor = page.next_cursor
-  }
-  return null
-}
-
 const missing = error => { if (error.status === 404 || error.status === 405) return null; throw error }
+const over = error => { if (error.status === 409) return null; return missing(error) } // it was answered meanwhile
 
 export default function Execution({ id }) {
   const load = async signal => {
@@ -136,7 +126,7 @@ export default function Execution({ id }) {
     const path = `executions/${id}`
     const [history, why, steps, messages, waits] = await Promise.all([
       get(path + "/history", {}, signal), get(path + "/why", {}, signal), get(path + "/steps", {}, signal).catch(missing), get(path + "/messages", {}, signal).catch(missing),
-      x.state === "suspended" ? findAsk(x, signal) : null])
+      x.state === "suspended" ? get(path + "/wait", {}, signal).catch(over) : null])
     const family = !x.flow && may("getFlow") && history.items.some(e => e.detail === "waiting_children") && !!await get("flows/" + id, {}, signal).catch(missing)
     return { x, history: history.items.filter(e => e.kind !== "attempt_ended" || e.detail !== "continued"), why, steps: steps?.items ?? [], messages, ask: waits, family }
   }

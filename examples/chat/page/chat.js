@@ -83,16 +83,8 @@ async function refresh() {
   draw()
 }
 
-// question finds what this conversation asks among all that is asked.
-async function question() {
-  for (let cursor = "", pages = 0; pages < 10; pages++) {
-    const page = await ask("GET", `/v1/approvals?kind=chat&limit=100&cursor=${encodeURIComponent(cursor)}`)
-    const found = page.items.find(x => x.execution === id)
-    if (found || !page.next_cursor) return found ?? null
-    cursor = page.next_cursor
-  }
-  return null
-}
+// question is what this conversation asks, null once it was answered.
+const question = () => ask("GET", execution("/wait")).catch(error => { if (error.status === 409) return null; throw error })
 
 let drawing = false
 function draw() {
