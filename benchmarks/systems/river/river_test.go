@@ -35,7 +35,7 @@ func installed(t *testing.T, err error) {
 }
 
 func TestScenarios(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	counts := map[string]map[string]float64{ // exact ones
 		"drain":     {measure.Retained: 200},
