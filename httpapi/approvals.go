@@ -114,7 +114,7 @@ func newApproval(x admin.Approval) approval {
 	return open
 }
 
-// wait answers as the list of approvals does, of one execution.
+// wait answers as the list of approvals does, of one execution; a browser would report a refusal as an error where the answer is only that there is none.
 func (c *call) wait() error {
 	id, err := c.id()
 	if err != nil {
@@ -129,7 +129,8 @@ func (c *call) wait() error {
 		return err
 	}
 	if state, _ := flowfabric.Project(r.Code); state.Public != flowfabric.Suspended {
-		return &problem{Status: http.StatusConflict, Code: flowfabric.CodeOf(denied.NotSuspended), Detail: "the execution does not wait for anything"}
+		c.w.WriteHeader(http.StatusNoContent)
+		return nil
 	}
 	x := admin.Approval{ID: id, Route: s.Route, Flow: r.Flow, Name: r.Name, Reason: r.Reason, Question: r.Question, Since: r.CreatedAt, TimeoutAt: r.TimeoutAt}
 	for _, w := range r.Waitpoints {

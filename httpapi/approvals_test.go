@@ -35,9 +35,7 @@ func (a *api) questions() {
 	}
 	a.as("operator", "POST", answer, `{"payload":{"choice":"go","comment":"well done"}}`, 200)
 	a.until(path, "completed")
-	if p := into[problem](t, a.as("viewer", "GET", path+"/wait", "", 409)); p.Code != "execution_not_suspended" {
-		t.Errorf("%+v", p)
-	}
+	a.as("viewer", "GET", path+"/wait", "", 204)
 	if p := into[problem](t, a.as("admin", "POST", answer, `{"payload":{"choice":"stop"}}`, 409)); p.Code != "waitpoint_closed" || !strings.Contains(p.Detail, "was answered at 20") || !strings.HasSuffix(p.Detail, " by the-operator") {
 		t.Errorf("%+v", p)
 	}

@@ -108,7 +108,7 @@ var routes = []*route{
 	{method: http.MethodGet, path: "/v1/executions/{id}/why", name: "explain", summary: "Say why an execution is where it is, and what moves it", need: viewer,
 		answers: ok[explanation]("An explanation in a sentence."), handle: (*call).why},
 	{method: http.MethodGet, path: "/v1/executions/{id}/wait", name: "getWait", summary: "Read what an execution waits for now, with its question", need: viewer,
-		answers: ok[approval]("Its wait. One that is not suspended answers 409."), handle: (*call).wait},
+		answers: []answer{{status: http.StatusOK, text: "Its wait.", body: of[approval]()}, {status: http.StatusNoContent, text: "It waits for nothing."}}, handle: (*call).wait},
 	{method: http.MethodGet, path: "/v1/executions/{id}/waitpoints", name: "listWaitpoints", summary: "List what an execution waits for, or waited for", need: viewer,
 		answers: ok[waitpointList]("Its waitpoints."), handle: (*call).waitpoints},
 	{method: http.MethodGet, path: "/v1/executions/{id}/steps", name: "listSteps", summary: "List the recorded steps of an execution, and those that failed", need: viewer,

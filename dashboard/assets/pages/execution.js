@@ -117,7 +117,6 @@ function Next({ why }) {
 }
 
 const missing = error => { if (error.status === 404 || error.status === 405) return null; throw error }
-const over = error => { if (error.status === 409) return null; return missing(error) } // it was answered meanwhile
 
 export default function Execution({ id }) {
   const load = async signal => {
@@ -126,7 +125,7 @@ export default function Execution({ id }) {
     const path = `executions/${id}`
     const [history, why, steps, messages, waits] = await Promise.all([
       get(path + "/history", {}, signal), get(path + "/why", {}, signal), get(path + "/steps", {}, signal).catch(missing), get(path + "/messages", {}, signal).catch(missing),
-      x.state === "suspended" ? get(path + "/wait", {}, signal).catch(over) : null])
+      x.state === "suspended" ? get(path + "/wait", {}, signal).catch(missing) : null])
     const family = !x.flow && may("getFlow") && history.items.some(e => e.detail === "waiting_children") && !!await get("flows/" + id, {}, signal).catch(missing)
     return { x, history: history.items.filter(e => e.kind !== "attempt_ended" || e.detail !== "continued"), why, steps: steps?.items ?? [], messages, ask: waits, family }
   }

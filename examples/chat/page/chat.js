@@ -84,7 +84,7 @@ async function refresh() {
 }
 
 // question is what this conversation asks, null once it was answered.
-const question = () => ask("GET", execution("/wait")).catch(error => { if (error.status === 409) return null; throw error })
+const question = () => ask("GET", execution("/wait"))
 
 let drawing = false
 function draw() {
