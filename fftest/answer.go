@@ -228,8 +228,8 @@ func (w *Env) follow(ctx context.Context, id flowfabric.ExecutionID, a Answer) b
 	if a.unwaited() {
 		return w.pause(ctx, a.after) && w.bring(ctx, id, a)
 	}
+	stirred, settled := w.journal.stirred(), false
 	for {
-		stirred := w.journal.stirred() // before looking: what changes afterwards must be seen
 		s, err := w.client.Suspension(ctx, id)
 		switch state, _ := flowfabric.Project(s.Code); {
 		case ctx.Err() != nil:
@@ -240,14 +240,18 @@ func (w *Env) follow(ctx context.Context, id flowfabric.ExecutionID, a Answer) b
 		case state.Terminal():
 			return false
 		case !a.wanted(s):
-			select {
-			case <-stirred:
-			case <-ctx.Done():
+			if settled {
+				select {
+				case <-stirred:
+					stirred = w.journal.stirred() // before time passes: what is noted meanwhile is looked for again
+				case <-ctx.Done():
+					return false
+				}
+			}
+			if !pause(ctx, settleTime) { // a call that was noted before may be on its way
 				return false
 			}
-			if !pause(ctx, settleTime) { // the call is on its way
-				return false
-			}
+			settled = true
 			continue
 		}
 		if wait := time.Until(s.CreatedAt.Add(a.after)); wait > 0 {
