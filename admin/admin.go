@@ -53,16 +53,7 @@ func (a *Admin) admit(verb string, id flowfabric.ExecutionID) error {
 	return link.Admit(verb, id, a.conn.Closed())
 }
 
-// by names who asks: the last that is given, or the client's Creator.
-func (a *Admin) by(given []flowfabric.By) (string, error) {
-	by := cmp.Or(a.conn.Creator, link.DefaultBy)
-	for _, b := range given {
-		by = string(b)
-	}
-	return by, link.CheckBy(by)
-}
-
-// act is who asks, as by says, and why.
+// act is who asks and why: by default the client's Creator asks.
 func (a *Admin) act(opts []flowfabric.ActOption) (link.Act, error) {
 	act := link.ActOf(opts)
 	act.By = cmp.Or(act.By, a.conn.Creator, link.DefaultBy)

@@ -17,7 +17,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -41,11 +40,11 @@ const (
 // Errors: flowfabric.ErrInvalidInput for limits, periods and actions that cannot be, with the field, and for names, before any
 // call; ErrConflict: with revision 0 the name is taken by a budget with other settings, else somebody changed it since to
 // something else; ErrNotFound. client.ErrClosed.
-func (a *Admin) PutBudget(ctx context.Context, b admission.Budget, revision uint64, by ...flowfabric.By) error {
-	who, err := a.gating(by, valid.GateName("budget", b.Name), validateBudget(b))
+func (a *Admin) PutBudget(ctx context.Context, b admission.Budget, revision uint64, opts ...flowfabric.ActOption) error {
+	act, err := a.gating(opts, valid.GateName("budget", b.Name), validateBudget(b))
 	if err == nil {
 		var wake []engine.Waiter
-		_, _, wake, err = a.store.PutBudget(link.Act{By: who}.Noted(ctx, putting(revision), "budget", b.Name), b, revision, who)
+		_, _, wake, err = a.store.PutBudget(act.Noted(ctx, putting(revision), "budget", b.Name), b, revision, act.By)
 		a.wake(ctx, "change of "+b.Name, wake)
 	}
 	return about(putting(revision), "budget", b.Name, conflict(revision, err))
@@ -88,12 +87,12 @@ func validateBudget(b admission.Budget) error {
 
 // RemoveBudget forgets a budget, what was used of it and who used it. Executions that have it as a gate wait, and go on within 30 s
 // after one of that name is made again. What it is attached to stays: see [Admin.DetachGates]. removed is false when there was none.
-func (a *Admin) RemoveBudget(ctx context.Context, name string, by ...flowfabric.By) (removed bool, err error) {
+func (a *Admin) RemoveBudget(ctx context.Context, name string, opts ...flowfabric.ActOption) (removed bool, err error) {
 	already := true
-	who, err := a.gating(by, valid.GateName("budget", name))
+	act, err := a.gating(opts, valid.GateName("budget", name))
 	if err == nil {
 		a.conn.Gates.Forget(flowfabric.BudgetGate(name))
-		already, err = a.store.RemoveBudget(link.Act{By: who}.Noted(ctx, "remove", "budget", name), name)
+		already, err = a.store.RemoveBudget(act.Noted(ctx, "remove", "budget", name), name)
 	}
 	return !already && err == nil, about("remove", "budget", name, err)
 }
@@ -228,11 +227,11 @@ func validateText(field, text string) error {
 // ResetBudget begins a new period of a budget now: nothing is used of it. The next one begins when it would have anyway or, with move, a
 // whole interval after the reset. It returns the number of the period, and for how long it goes on, 0 for ever. Work that waits for it
 // goes on. Errors: flowfabric.ErrNotFound; ErrInvalidInput.
-func (a *Admin) ResetBudget(ctx context.Context, name string, move bool, by ...flowfabric.By) (period uint64, left time.Duration, err error) {
-	who, err := a.gating(by, valid.GateName("budget", name))
+func (a *Admin) ResetBudget(ctx context.Context, name string, move bool, opts ...flowfabric.ActOption) (period uint64, left time.Duration, err error) {
+	act, err := a.gating(opts, valid.GateName("budget", name))
 	if err == nil {
 		var wake []engine.Waiter
-		period, left, wake, err = a.store.ResetBudget(link.Act{By: who}.Noted(ctx, "reset", "budget", name), name, who, move)
+		period, left, wake, err = a.store.ResetBudget(act.Noted(ctx, "reset", "budget", name), name, act.By, move)
 		a.wake(ctx, "reset of "+name, wake)
 	}
 	return period, left, about("reset", "budget", name, err)
@@ -241,19 +240,19 @@ func (a *Admin) ResetBudget(ctx context.Context, name string, move bool, by ...f
 // RefundBudget gives back what an execution reported to a budget in this period, whatever became of it; returned is false when there was
 // nothing. What it reported in earlier periods is theirs. Half an hour after the execution was purged there is nothing left to give back.
 // Errors: flowfabric.ErrNotFound; ErrInvalidInput.
-func (a *Admin) RefundBudget(ctx context.Context, name string, id flowfabric.ExecutionID, by ...flowfabric.By) (returned bool, err error) {
+func (a *Admin) RefundBudget(ctx context.Context, name string, id flowfabric.ExecutionID, opts ...flowfabric.ActOption) (returned bool, err error) {
 	var empty error
 	if id.IsZero() {
 		empty = fmt.Errorf("%w: the execution id is empty", flowfabric.ErrInvalidInput)
 	}
-	who, err := a.gating(by, valid.GateName("budget", name), empty)
+	act, err := a.gating(opts, valid.GateName("budget", name), empty)
 	if err == nil { // of a budget that is not there the server says only that there was nothing
 		err = a.conn.Gates.Find(ctx, flowfabric.BudgetGate(name))
 	}
 	if err == nil {
 		var released []bool
 		var wake []engine.Waiter
-		released, wake, err = a.store.ReleaseUsage(link.Act{By: who}.Noted(ctx, "refund", "budget", name, id.String()), who, []engine.Refund{{Budget: name, Execution: id, Outcome: engine.RefundAsked}})
+		released, wake, err = a.store.ReleaseUsage(act.Noted(ctx, "refund", "budget", name, id.String()), act.By, []engine.Refund{{Budget: name, Execution: id, Outcome: engine.RefundAsked}})
 		a.wake(ctx, "refund of "+name, wake)
 		returned = len(released) == 1 && released[0]
 	}

@@ -68,11 +68,7 @@ func BulkRunNow() BulkAction {
 func BulkPriority(priority int) BulkAction {
 	return BulkAction{name: "set priority", states: unended, done: func(x Listed) bool { return x.Priority == priority },
 		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
-			act, err := a.act(opts)
-			if err != nil {
-				return err
-			}
-			return a.SetPriority(ctx, id, priority, flowfabric.By(act.By))
+			return a.SetPriority(ctx, id, priority, opts...)
 		}}
 }
 
@@ -88,11 +84,7 @@ func BulkHold() BulkAction {
 func BulkUnhold() BulkAction {
 	return BulkAction{name: "unhold", states: []flowfabric.PublicState{Held},
 		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
-			act, err := a.act(opts)
-			if err != nil {
-				return err
-			}
-			return a.Unhold(ctx, id, flowfabric.By(act.By))
+			return a.Unhold(ctx, id, opts...)
 		}}
 }
 

@@ -21,13 +21,13 @@ func byID(a *Admin) map[string]func(context.Context, flowfabric.ExecutionID) err
 		"purge":           func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Purge(ctx, id, 0) },
 		"hold":            func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Hold(ctx, id) },
 		"unhold":          func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Unhold(ctx, id) },
-		"set tags of":     func(ctx context.Context, id flowfabric.ExecutionID) error { return a.SetTags(ctx, id, nil) },
+		"set tags of":     func(ctx context.Context, id flowfabric.ExecutionID) error { return a.SetTags(ctx, id, nil, nil) },
 		"set priority of": func(ctx context.Context, id flowfabric.ExecutionID) error { return a.SetPriority(ctx, id, 1) },
 		"resume": func(ctx context.Context, id flowfabric.ExecutionID) error {
 			return a.Resume(ctx, id, Resume{}, flowfabric.By("anna"))
 		},
 		"reissue token of": func(ctx context.Context, id flowfabric.ExecutionID) error {
-			_, err := a.ReissueToken(ctx, id, known, "anna")
+			_, err := a.ReissueToken(ctx, id, known, flowfabric.By("anna"))
 			return err
 		},
 	}

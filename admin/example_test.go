@@ -61,7 +61,7 @@ func Example() {
 	seen, err := exec.Get(ctx)
 	fmt.Printf("got to %d %%: %s (%v)\n", seen.Progress.Percent, seen.Progress.Message, err)
 
-	err = a.SetTags(ctx, exec.ID(), map[string]string{"print.ink": "refilled"}, "print.waiting")
+	err = a.SetTags(ctx, exec.ID(), map[string]string{"print.ink": "refilled"}, []string{"print.waiting"})
 	fmt.Println("tagged:", err)
 	ink.Store(true)
 	err = a.Replay(ctx, exec.ID(), admin.Replay{}, flowfabric.By("anna"), flowfabric.Reason("ink refilled"))

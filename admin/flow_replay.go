@@ -97,12 +97,15 @@ func (a *Admin) ReplayFlow(ctx context.Context, id flowfabric.FlowID, which Flow
 // keys and values are bounded as by flowfabric.Tags. The tags of its members are their own.
 //
 // Errors: flowfabric.ErrInvalidInput, ErrNotFound.
-func (a *Admin) SetFlowTags(ctx context.Context, id flowfabric.FlowID, set map[string]string, remove ...string) error {
+func (a *Admin) SetFlowTags(ctx context.Context, id flowfabric.FlowID, set map[string]string, remove []string, opts ...flowfabric.ActOption) error {
 	if err := a.admitFlow("set tags of", id); err != nil {
 		return err
 	}
-	ctx = link.Act{By: a.conn.Creator}.Noted(ctx, "set tags", "flow", id.String(), tagWords(set, remove)...)
-	return link.AboutFlow("set tags of", id, a.store.SetFlowTags(ctx, id, set, remove))
+	act, err := a.act(opts)
+	if err == nil {
+		err = a.store.SetFlowTags(act.Noted(ctx, "set tags", "flow", id.String(), tagWords(set, remove)...), id, set, remove)
+	}
+	return link.AboutFlow("set tags of", id, err)
 }
 
 func (a *Admin) admitFlow(verb string, id flowfabric.FlowID) error {

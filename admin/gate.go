@@ -68,10 +68,10 @@ func (a *Admin) wake(ctx context.Context, why string, waiters []engine.Waiter) {
 	p.Wait()
 }
 
-// gating begins a call about a gate: who asks, and whether it can be made.
-func (a *Admin) gating(by []flowfabric.By, checks ...error) (who string, err error) {
-	who, err = a.by(by)
-	return who, cmp.Or(a.conn.Closed(), errors.Join(append(checks, err)...))
+// gating begins a call about a gate: who asks and why, and whether it can be made.
+func (a *Admin) gating(opts []flowfabric.ActOption, checks ...error) (act link.Act, err error) {
+	act, err = a.act(opts)
+	return act, cmp.Or(a.conn.Closed(), errors.Join(append(checks, err)...))
 }
 
 // conflict says which revision a budget or quota has, and which was expected: 0 is none.
@@ -118,39 +118,39 @@ func about(verb, what, name string, err error) error {
 // Errors: flowfabric.ErrInvalidInput for no gates, names or a scope that cannot be, or when more than 16 budgets or 8 quotas would be
 // attached; ErrNotFound before anything is changed; a [*PartitionsError] that names the partitions that did not
 // do it: the others did, and the call may be repeated. client.ErrClosed.
-func (a *Admin) AttachGates(ctx context.Context, scope admission.Scope, gates []flowfabric.Gate, by ...flowfabric.By) error {
+func (a *Admin) AttachGates(ctx context.Context, scope admission.Scope, gates []flowfabric.Gate, opts ...flowfabric.ActOption) error {
 	if len(gates) == 0 {
 		return fmt.Errorf("attach: %w: no budget and no quota is named", flowfabric.ErrInvalidInput)
 	}
-	return a.changeAttached(ctx, engine.AttachAdd, scope, gates, by)
+	return a.changeAttached(ctx, engine.AttachAdd, scope, gates, opts)
 }
 
 // DetachGates ends what [Admin.AttachGates] began, for these gates, or with none for all gates of the scope. What was created in between keeps
 // them. Detaching what is not attached is no error. Errors: those of AttachGates; a gate need not exist.
-func (a *Admin) DetachGates(ctx context.Context, scope admission.Scope, gates []flowfabric.Gate, by ...flowfabric.By) error {
+func (a *Admin) DetachGates(ctx context.Context, scope admission.Scope, gates []flowfabric.Gate, opts ...flowfabric.ActOption) error {
 	how := engine.AttachRemove
 	if len(gates) == 0 {
 		how = engine.AttachSet
 	}
-	return a.changeAttached(ctx, how, scope, gates, by)
+	return a.changeAttached(ctx, how, scope, gates, opts)
 }
 
-func (a *Admin) changeAttached(ctx context.Context, how engine.AttachHow, scope admission.Scope, gates []flowfabric.Gate, by []flowfabric.By) error {
+func (a *Admin) changeAttached(ctx context.Context, how engine.AttachHow, scope admission.Scope, gates []flowfabric.Gate, opts []flowfabric.ActOption) error {
 	verb := "detach"
 	if how == engine.AttachAdd {
 		verb = "attach"
 	}
 	scope, err := a.validScope(scope)
 	gates, wrong := valid.Gates(gates)
-	who, err := a.gating(by, err, wrong)
+	act, err := a.gating(opts, err, wrong)
 	if err == nil && how == engine.AttachAdd {
 		err = a.conn.Gates.Require(ctx, gates)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
-	ctx = link.Act{By: who}.In(ctx, scope.Namespace, verb, "scope", scopeWords(scope), gateWords(gates)...)
-	answers := a.store.ChangeAttached(ctx, scope, how, gates, who)
+	ctx = act.In(ctx, scope.Namespace, verb, "scope", scopeWords(scope), gateWords(gates)...)
+	answers := a.store.ChangeAttached(ctx, scope, how, gates, act.By)
 	return foldAnswers(verb, answers)
 }
 

@@ -11,7 +11,6 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -182,17 +181,17 @@ type LaneChange struct {
 // Errors: flowfabric.ErrInvalidInput for a name, field or By that is not legal, before any call, and for the 1,025th lane that is
 // configured in a partition; a [*PartitionsError] that names the partitions that did not do it: the others did, and the call may be
 // repeated. client.ErrClosed.
-func (a *Admin) SetLane(ctx context.Context, lane string, change LaneChange, by ...flowfabric.By) error {
+func (a *Admin) SetLane(ctx context.Context, lane string, change LaneChange, opts ...flowfabric.ActOption) error {
 	verb := fmt.Sprintf("set lane %q", lane)
 	namespace := cmp.Or(change.Namespace, a.conn.Namespace)
-	who, err := a.by(by)
+	act, err := a.act(opts)
 	if err = cmp.Or(a.conn.Closed(), errors.Join(err, change.validate(namespace, lane))); err != nil {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
-	ctx = link.Act{By: who}.In(ctx, namespace, "set", "lane", lane, change.words()...)
+	ctx = act.In(ctx, namespace, "set", "lane", lane, change.words()...)
 	if change.State != "" || len(change.Retention) > 0 || change.Ageing != nil {
 		if err := a.changeLane(ctx, verb, namespace, lane, engine.LaneChange{State: engine.LaneState(change.State), Retention: change.Retention,
-			Ageing: change.Ageing, By: who}); err != nil {
+			Ageing: change.Ageing, By: act.By}); err != nil {
 			return err
 		}
 	}

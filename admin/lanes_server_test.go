@@ -41,7 +41,7 @@ func TestLanesOnAServer(t *testing.T) {
 			closed bool
 		}{{admin.LanePaused, false}, {admin.LaneDraining, true}, {admin.LaneDisabled, true}, {admin.LaneActive, false}} {
 			for range 2 { // the second changes nothing
-				if err := admin.New(c).SetLane(ctx, limits.DefaultLane, admin.LaneChange{State: step.state}, "anna"); err != nil {
+				if err := admin.New(c).SetLane(ctx, limits.DefaultLane, admin.LaneChange{State: step.state}, flowfabric.By("anna")); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -160,7 +160,7 @@ func TestLaneRefusals(t *testing.T) {
 	for what, x := range map[string]struct {
 		lane   string
 		change admin.LaneChange
-		by     []flowfabric.By
+		by     []flowfabric.ActOption
 		says   string
 	}{
 		"nothing":        {"l", admin.LaneChange{}, nil, "no field of the change is set"},
@@ -172,7 +172,7 @@ func TestLaneRefusals(t *testing.T) {
 		"eleven years":   {"l", admin.LaneChange{Retention: everyOutcome(long)}, nil, "10 years"},
 		"less than none": {"l", admin.LaneChange{Retention: everyOutcome(less)}, nil, "retention -1s"},
 		"no outcome":     {"l", admin.LaneChange{Retention: map[flowfabric.PublicState]time.Duration{flowfabric.Active: time.Hour}}, nil, "want completed, failed"},
-		"by":             {"l", admin.LaneChange{State: admin.LanePaused}, []flowfabric.By{flowfabric.By(strings.Repeat("a", 65))}, "By"},
+		"by":             {"l", admin.LaneChange{State: admin.LanePaused}, []flowfabric.ActOption{flowfabric.By(strings.Repeat("a", 65))}, "By"},
 	} {
 		if err := admin.New(c).SetLane(ctx, x.lane, x.change, x.by...); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%s: %v", what, err)

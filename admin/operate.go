@@ -93,16 +93,16 @@ func (a *Admin) Replay(ctx context.Context, id flowfabric.ExecutionID, how Repla
 //
 // Errors: flowfabric.ErrInvalidInput outside of 0..9000, before any call; ErrTerminal, with the state, for one
 // that has ended; ErrNotFound.
-func (a *Admin) SetPriority(ctx context.Context, id flowfabric.ExecutionID, priority int, by ...flowfabric.By) error {
+func (a *Admin) SetPriority(ctx context.Context, id flowfabric.ExecutionID, priority int, opts ...flowfabric.ActOption) error {
 	if err := a.admit("set priority of", id); err != nil {
 		return err
 	}
-	who, err := a.by(by)
+	act, err := a.act(opts)
 	if priority < 0 || priority > limits.MaxPriority {
 		err = fmt.Errorf("%w: priority %d, want 0..%d", flowfabric.ErrInvalidInput, priority, limits.MaxPriority)
 	}
 	if err == nil {
-		_, _, err = a.store.ChangePriority(link.Act{By: who}.Execution(ctx, "set priority", id, strconv.Itoa(priority)), id, priority, who)
+		_, _, err = a.store.ChangePriority(act.Execution(ctx, "set priority", id, strconv.Itoa(priority)), id, priority, act.By)
 	}
 	return link.Operated("set priority of", id, err)
 }
@@ -168,12 +168,15 @@ func (a *Admin) RevokeFrom(ctx context.Context, id flowfabric.ExecutionID, sessi
 // sees the old ones.
 //
 // Errors: flowfabric.ErrInvalidInput, ErrNotFound.
-func (a *Admin) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove ...string) error {
+func (a *Admin) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove []string, opts ...flowfabric.ActOption) error {
 	if err := a.admit("set tags of", id); err != nil {
 		return err
 	}
-	ctx = link.Act{By: a.conn.Creator}.Execution(ctx, "set tags", id, tagWords(set, remove)...)
-	return link.Operated("set tags of", id, a.store.SetTags(ctx, id, set, remove))
+	act, err := a.act(opts)
+	if err == nil {
+		err = a.store.SetTags(act.Execution(ctx, "set tags", id, tagWords(set, remove)...), id, set, remove)
+	}
+	return link.Operated("set tags of", id, err)
 }
 
 // Hold keeps an execution that could be claimed, or that budgets and quotas are being asked for, from being handed out until
@@ -198,13 +201,13 @@ func (a *Admin) Hold(ctx context.Context, id flowfabric.ExecutionID, opts ...flo
 
 // Unhold ends a [Admin.Hold]: the execution takes its old place among those that wait. One that waits already is no error. Errors:
 // those of Hold.
-func (a *Admin) Unhold(ctx context.Context, id flowfabric.ExecutionID, by ...flowfabric.By) error {
+func (a *Admin) Unhold(ctx context.Context, id flowfabric.ExecutionID, opts ...flowfabric.ActOption) error {
 	if err := a.admit("unhold", id); err != nil {
 		return err
 	}
-	who, err := a.by(by)
+	act, err := a.act(opts)
 	if err == nil {
-		_, err = a.store.UnholdExecution(link.Act{By: who}.Execution(ctx, "unhold", id), id, who)
+		_, err = a.store.UnholdExecution(act.Execution(ctx, "unhold", id), id, act.By)
 	}
 	return link.Operated("unhold", id, err)
 }

@@ -97,14 +97,14 @@ func TestChangePriorityAndTagsOnAServer(t *testing.T) {
 		if err := admin.New(c).SetPriority(ctx, x.ID(), limits.MaxPriority, flowfabric.By("anna")); err != nil {
 			t.Fatal(err)
 		}
-		if err := admin.New(c).SetTags(ctx, x.ID(), map[string]string{"team.name": "moon", "team.new": "2"}, "team.old", "team.none"); err != nil {
+		if err := admin.New(c).SetTags(ctx, x.ID(), map[string]string{"team.name": "moon", "team.new": "2"}, []string{"team.old", "team.none"}); err != nil {
 			t.Fatal(err)
 		}
 		s, err := x.Get(ctx)
 		if err != nil || s.Priority != limits.MaxPriority || len(s.Tags) != 2 || s.Tags["team.name"] != "moon" || s.Tags["team.new"] != "2" {
 			t.Errorf("%+v, %v", s, err)
 		}
-		if err := admin.New(c).SetTags(ctx, x.ID(), map[string]string{"Team": "x"}); !errors.Is(err, denied.TagKey) {
+		if err := admin.New(c).SetTags(ctx, x.ID(), map[string]string{"Team": "x"}, nil); !errors.Is(err, denied.TagKey) {
 			t.Errorf("a bad key: %v", err)
 		}
 		held := finish(ctx, t, e, x.ID(), "wet")
@@ -114,11 +114,11 @@ func TestChangePriorityAndTagsOnAServer(t *testing.T) {
 		if err := admin.New(c).SetPriority(ctx, x.ID(), 1); !errors.Is(err, flowfabric.ErrTerminal) || !strings.Contains(err.Error(), "it is completed") {
 			t.Errorf("after the end: %v", err)
 		}
-		if err := admin.New(c).SetTags(ctx, x.ID(), nil, "team.new"); err != nil {
+		if err := admin.New(c).SetTags(ctx, x.ID(), nil, []string{"team.new"}); err != nil {
 			t.Errorf("tags after the end: %v", err)
 		}
 		nobody := flowfabric.NewExecutionID(1)
-		for _, err := range []error{admin.New(c).SetPriority(ctx, nobody, 1), admin.New(c).SetTags(ctx, nobody, nil), admin.New(c).Replay(ctx, nobody, admin.Replay{}), admin.New(c).Revoke(ctx, nobody),
+		for _, err := range []error{admin.New(c).SetPriority(ctx, nobody, 1), admin.New(c).SetTags(ctx, nobody, nil, nil), admin.New(c).Replay(ctx, nobody, admin.Replay{}), admin.New(c).Revoke(ctx, nobody),
 			admin.New(c).Purge(ctx, nobody, 0), func() error { _, err := admin.New(c).History(ctx, nobody); return err }()} {
 			if !errors.Is(err, flowfabric.ErrNotFound) {
 				t.Errorf("%v, want ErrNotFound", err)
@@ -195,7 +195,7 @@ func TestPurgeOnAServer(t *testing.T) {
 			t.Errorf("get: %v", err)
 		}
 		for verb, err := range map[string]error{"replay": admin.New(c).Replay(ctx, x.ID(), admin.Replay{Force: true}), "cancel": x.Cancel(ctx), "revoke": admin.New(c).Revoke(ctx, x.ID()),
-			"change priority": admin.New(c).SetPriority(ctx, x.ID(), 1), "set tags": admin.New(c).SetTags(ctx, x.ID(), nil, "team.name")} {
+			"change priority": admin.New(c).SetPriority(ctx, x.ID(), 1), "set tags": admin.New(c).SetTags(ctx, x.ID(), nil, []string{"team.name"})} {
 			if !errors.Is(err, flowfabric.ErrNotFound) {
 				t.Errorf("%s: %v", verb, err)
 			}

@@ -34,9 +34,9 @@ func TestOperatorCallsCarryWhatWasAsked(t *testing.T) {
 		{func() error {
 			return a.RevokeFrom(ctx, id, "w~1", flowfabric.Reason("stuck"), flowfabric.By("anna"))
 		}, revoked{"w~1", "anna", "stuck"}},
-		{func() error { return a.SetTags(ctx, id, tags, "team.old", "team.older") }, retag{tags, []string{"team.old", "team.older"}}},
+		{func() error { return a.SetTags(ctx, id, tags, []string{"team.old", "team.older"}) }, retag{tags, []string{"team.old", "team.older"}}},
 		{func() error { return a.Hold(ctx, id, flowfabric.Reason("look")) }, "hold client look"},
-		{func() error { return a.Unhold(ctx, id, "anna") }, "unhold anna"},
+		{func() error { return a.Unhold(ctx, id, flowfabric.By("anna")) }, "unhold anna"},
 		{func() error { return a.Freeze(ctx, 3, flowfabric.By("anna"), flowfabric.Reason("move")) }, "freeze 3 move (by anna)"},
 		{func() error { return a.Thaw(ctx, 3) }, "thaw 3"},
 		{func() error { _, err := a.History(ctx, id); return err }, "history"},
@@ -93,7 +93,7 @@ func TestOperatorErrors(t *testing.T) {
 		"replay":          func(ctx context.Context) error { return a.Replay(ctx, id, Replay{}) },
 		"set priority of": func(ctx context.Context) error { return a.SetPriority(ctx, id, 1) },
 		"revoke":          func(ctx context.Context) error { return a.Revoke(ctx, id) },
-		"set tags of":     func(ctx context.Context) error { return a.SetTags(ctx, id, nil) },
+		"set tags of":     func(ctx context.Context) error { return a.SetTags(ctx, id, nil, nil) },
 		"history of":      func(ctx context.Context) error { _, err := a.History(ctx, id); return err },
 		"purge":           func(ctx context.Context) error { return a.Purge(ctx, id, 0) },
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -30,11 +29,11 @@ const (
 // Errors: flowfabric.ErrInvalidInput for a rate, window, cap or jitter that cannot be, with the field, and for the name,
 // before any call; ErrConflict: with revision 0 the name is taken by a quota with other settings, else somebody changed it since to
 // something else; ErrNotFound. client.ErrClosed.
-func (a *Admin) PutQuota(ctx context.Context, q admission.Quota, revision uint64, by ...flowfabric.By) error {
-	who, err := a.gating(by, valid.GateName("quota", q.Name), validateQuota(q))
+func (a *Admin) PutQuota(ctx context.Context, q admission.Quota, revision uint64, opts ...flowfabric.ActOption) error {
+	act, err := a.gating(opts, valid.GateName("quota", q.Name), validateQuota(q))
 	if err == nil {
 		var wake []engine.Waiter
-		_, _, wake, err = a.store.PutQuota(link.Act{By: who}.Noted(ctx, putting(revision), "quota", q.Name), q, revision, who)
+		_, _, wake, err = a.store.PutQuota(act.Noted(ctx, putting(revision), "quota", q.Name), q, revision, act.By)
 		a.wake(ctx, "change of "+q.Name, wake)
 	}
 	return about(putting(revision), "quota", q.Name, conflict(revision, err))
@@ -64,12 +63,12 @@ func validateQuota(q admission.Quota) error {
 
 // RemoveQuota forgets a quota and what it admitted. Executions that have it as a gate wait, and go on within 30 s after one
 // of that name is made again. What it is attached to stays: see [Admin.DetachGates]. removed is false when there was none.
-func (a *Admin) RemoveQuota(ctx context.Context, name string, by ...flowfabric.By) (removed bool, err error) {
+func (a *Admin) RemoveQuota(ctx context.Context, name string, opts ...flowfabric.ActOption) (removed bool, err error) {
 	already := true
-	who, err := a.gating(by, valid.GateName("quota", name))
+	act, err := a.gating(opts, valid.GateName("quota", name))
 	if err == nil {
 		a.conn.Gates.Forget(flowfabric.QuotaGate(name))
-		already, err = a.store.RemoveQuota(link.Act{By: who}.Noted(ctx, "remove", "quota", name), name)
+		already, err = a.store.RemoveQuota(act.Noted(ctx, "remove", "quota", name), name)
 	}
 	return !already && err == nil, about("remove", "quota", name, err)
 }

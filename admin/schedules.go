@@ -13,7 +13,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/calendar"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -173,20 +172,20 @@ func (s ScheduleInfo) NextRuns(n int) []time.Time {
 
 // PauseSchedule keeps a schedule from firing until [Admin.ResumeSchedule]. What it submitted goes on. Pausing what is paused is
 // no error. Errors: flowfabric.ErrNotFound; ErrInvalidInput for a By of more than 64 bytes.
-func (a *Admin) PauseSchedule(ctx context.Context, name string, by ...flowfabric.By) error {
-	return a.setPaused(ctx, "pause", name, true, by)
+func (a *Admin) PauseSchedule(ctx context.Context, name string, opts ...flowfabric.ActOption) error {
+	return a.setPaused(ctx, "pause", name, true, opts)
 }
 
 // ResumeSchedule ends a pause. Instants that fell into it are not fired; they count as missed (reason paused), as does one that was
 // due and not fired when the pause began. Errors: those of [Admin.PauseSchedule].
-func (a *Admin) ResumeSchedule(ctx context.Context, name string, by ...flowfabric.By) error {
-	return a.setPaused(ctx, "resume", name, false, by)
+func (a *Admin) ResumeSchedule(ctx context.Context, name string, opts ...flowfabric.ActOption) error {
+	return a.setPaused(ctx, "resume", name, false, opts)
 }
 
-func (a *Admin) setPaused(ctx context.Context, verb, name string, paused bool, by []flowfabric.By) error {
-	who, err := a.by(by)
+func (a *Admin) setPaused(ctx context.Context, verb, name string, paused bool, opts []flowfabric.ActOption) error {
+	act, err := a.act(opts)
 	if err = cmp.Or(a.admitSchedule(name), err); err == nil {
-		_, _, err = a.store.PauseSchedule(link.Act{By: who}.Noted(ctx, verb, "schedule", name), name, paused, who)
+		_, _, err = a.store.PauseSchedule(act.Noted(ctx, verb, "schedule", name), name, paused, act.By)
 	}
 	if err != nil {
 		return fmt.Errorf("%s schedule %q: %w", verb, name, err)
@@ -197,11 +196,11 @@ func (a *Admin) setPaused(ctx context.Context, verb, name string, paused bool, b
 // RemoveSchedule forgets a schedule, with its counts; what it submitted stays and goes on. removed is false when there was none,
 // or when an answer was lost and the repeat found it gone. expected is the revision that the schedule
 // must have; nil removes it whatever its revision is. Errors: flowfabric.ErrConflict if it has another revision.
-func (a *Admin) RemoveSchedule(ctx context.Context, name string, expected *uint64, by ...flowfabric.By) (removed bool, err error) {
+func (a *Admin) RemoveSchedule(ctx context.Context, name string, expected *uint64, opts ...flowfabric.ActOption) (removed bool, err error) {
 	already := false
-	who, err := a.by(by)
+	act, err := a.act(opts)
 	if err = cmp.Or(a.admitSchedule(name), err); err == nil {
-		already, err = a.store.RemoveSchedule(link.Act{By: who}.Noted(ctx, "remove", "schedule", name), name, expected)
+		already, err = a.store.RemoveSchedule(act.Noted(ctx, "remove", "schedule", name), name, expected)
 	}
 	if err != nil {
 		return false, fmt.Errorf("remove schedule %q: %w", name, err)

@@ -57,8 +57,8 @@ type KeyRotated struct {
 // Errors, before any call: flowfabric.ErrNoTokenKeys; ErrConfig for a key id that this client has no key of; one of code invalid_grace_ms
 // for a grace that is not a whole number of milliseconds, 1 or more. Then a [*PartitionsError] that matches ErrState, which tells
 // how many waitpoints are open and until when, ErrConflict when the key id was used with another secret, or ErrTransport; the context's.
-func (a *Admin) RotateTokenKeys(ctx context.Context, r Rotation, by ...flowfabric.By) ([]KeyRotated, error) {
-	who, unnamed := a.by(by)
+func (a *Admin) RotateTokenKeys(ctx context.Context, r Rotation, opts ...flowfabric.ActOption) ([]KeyRotated, error) {
+	act, unnamed := a.act(opts)
 	key, err := a.keyFor(r.Kid)
 	grace := cmp.Or(r.Grace, limits.DefaultKeyGrace)
 	switch {
@@ -72,7 +72,7 @@ func (a *Admin) RotateTokenKeys(ctx context.Context, r Rotation, by ...flowfabri
 	if err != nil {
 		return nil, fmt.Errorf("rotate token keys: %w", err)
 	}
-	ctx = link.Act{By: who}.Noted(ctx, "rotate to", "token key", r.Kid)
+	ctx = act.Noted(ctx, "rotate to", "token key", r.Kid)
 	answers := a.store.RotateTokenKey(ctx, key, grace, r.Force)
 	rotated := make([]KeyRotated, len(answers))
 	var failed partitionErrors
@@ -132,20 +132,18 @@ func (a *Admin) TokenKeys(ctx context.Context) ([]PartitionKeys, error) {
 //
 // Errors: flowfabric.ErrNoTokenKeys without token keys, or when none of them is in use; ErrNotFound for execution and waitpoint;
 // ErrWaitpointClosed; ErrInvalidInput.
-func (a *Admin) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, by ...flowfabric.By) (suspend.Token, error) {
+func (a *Admin) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, opts ...flowfabric.ActOption) (suspend.Token, error) {
 	if err := a.admit("reissue token of", id); err != nil {
 		return suspend.Token{}, err
 	}
-	who := a.conn.Creator
-	for _, b := range by {
-		who = string(b)
-	}
-	token, err := a.reissue(ctx, id, waitpoint, who)
+	act := link.ActOf(opts)
+	act.By = cmp.Or(act.By, a.conn.Creator)
+	token, err := a.reissue(ctx, id, waitpoint, act)
 	return token, link.Signalled("reissue token of", id, err)
 }
 
-func (a *Admin) reissue(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, by string) (suspend.Token, error) {
-	if err := link.CheckNamed(by, limits.MaxName); err != nil {
+func (a *Admin) reissue(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, act link.Act) (suspend.Token, error) {
+	if err := link.CheckNamed(act.By, limits.MaxName); err != nil {
 		return suspend.Token{}, err
 	}
 	s, err := a.store.ReadSuspension(ctx, id)
@@ -161,7 +159,7 @@ func (a *Admin) reissue(ctx context.Context, id flowfabric.ExecutionID, waitpoin
 		if err != nil {
 			return suspend.Token{}, err
 		}
-		if _, err = a.store.ReissueToken(link.Act{By: by}.Execution(ctx, "reissue token", id, s.Waitpoints[i].Key), id, m, by); err == nil {
+		if _, err = a.store.ReissueToken(act.Execution(ctx, "reissue token", id, s.Waitpoints[i].Key), id, m, act.By); err == nil {
 			return token, nil
 		}
 		if again || !a.learn(id.Partition(), err) {

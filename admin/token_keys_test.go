@@ -182,8 +182,8 @@ func TestTokenAndSuspensionCallsRefusedBeforeAnyCall(t *testing.T) {
 	}{
 		"resume by nobody":    {resume(Resume{}, ""), flowfabric.ErrInvalidInput, "By has 0 bytes, want 1..64"},
 		"resume by too long":  {resume(Resume{}, flowfabric.By(strings.Repeat("x", 65))), flowfabric.ErrInvalidInput, "By has 65 bytes, want 1..64"},
-		"resume delay":        {resume(Resume{Delay: 31 * 24 * time.Hour}, "anna"), flowfabric.ErrInvalidInput, "want 0..30 days"},
-		"resume delay below":  {resume(Resume{Delay: -1}, "anna"), flowfabric.ErrInvalidInput, "want 0..30 days"},
+		"resume delay":        {resume(Resume{Delay: 31 * 24 * time.Hour}, flowfabric.By("anna")), flowfabric.ErrInvalidInput, "want 0..30 days"},
+		"resume delay below":  {resume(Resume{Delay: -1}, flowfabric.By("anna")), flowfabric.ErrInvalidInput, "want 0..30 days"},
 		"reissue by nobody":   {reissued, flowfabric.ErrInvalidInput, "By has 0 bytes, want 1..64"},
 		"rotate to unknown":   {rotate(a, Rotation{Kid: "k3"}), flowfabric.ErrConfig, `the key id that was asked for is not among this client's token keys (k1,k2); add it to Config.TokenKeys (FLOWFABRIC_TOKEN_KEYS)`},
 		"rotate without keys": {rotate(newFake().admin(t), Rotation{Kid: "k1"}), flowfabric.ErrNoTokenKeys, "this client has none; set Config.TokenKeys or FLOWFABRIC_TOKEN_KEYS"},
@@ -204,7 +204,7 @@ func TestRefusalsOfSuspensionsInWords(t *testing.T) {
 	f := newFake()
 	a, ctx, id := f.withKeys(t), t.Context(), flowfabric.NewExecutionID(1)
 	resume := func() error { return a.Resume(ctx, id, Resume{}, flowfabric.By("anna")) }
-	reissue := func() error { _, err := a.ReissueToken(ctx, id, known, "anna"); return err }
+	reissue := func() error { _, err := a.ReissueToken(ctx, id, known, flowfabric.By("anna")); return err }
 	for _, x := range []struct {
 		call   func() error
 		code   string
@@ -226,7 +226,7 @@ func TestRefusalsOfSuspensionsInWords(t *testing.T) {
 	if err := reissue(); !errors.Is(err, denied.WaitpointNotOpen) || !strings.HasSuffix(err.Error(), "the waitpoint is closed (resumed); no token opens it any more") {
 		t.Error(err)
 	}
-	if _, err := a.ReissueToken(ctx, id, uuid.New(), "anna"); !errors.Is(err, denied.NoWaitpoint) || !strings.Contains(err.Error(), "client.Waitpoints lists") {
+	if _, err := a.ReissueToken(ctx, id, uuid.New(), flowfabric.By("anna")); !errors.Is(err, denied.NoWaitpoint) || !strings.Contains(err.Error(), "client.Waitpoints lists") {
 		t.Errorf("a waitpoint that is not there: %v", err)
 	}
 }

@@ -213,6 +213,13 @@ func (c *Client) ended() error {
 // by names who asks if the call does not say.
 func (c *Client) by() string { return cmp.Or(c.cfg.Creator, link.DefaultBy) }
 
+// act is who asks for a change, and why.
+func (c *Client) act(opts []flowfabric.ActOption) (link.Act, error) {
+	act := link.ActOf(opts)
+	act.By = cmp.Or(act.By, c.by())
+	return act, link.CheckBy(act.By)
+}
+
 // admit refuses a call that cannot be made: on a closed client, or about no execution.
 func (c *Client) admit(verb string, id flowfabric.ExecutionID) error {
 	return link.Admit(verb, id, c.ended())

@@ -63,10 +63,14 @@ func (f *Flow) Describe(ctx context.Context) (flowfabric.FlowRecord, error) {
 // again, under its key.
 //
 // Errors: flowfabric.ErrNotFound; ErrTerminal, with the state, for one that has ended; ErrCorrupt for one that is
-// staged only.
-func (f *Flow) Seal(ctx context.Context) error {
+// staged only; ErrInvalidInput for a By of more than 64 bytes.
+func (f *Flow) Seal(ctx context.Context, opts ...flowfabric.ActOption) error {
 	if err := f.admit("seal"); err != nil {
 		return err
+	}
+	act, err := f.client.act(opts)
+	if err != nil {
+		return link.AboutFlow("seal", f.id, err)
 	}
 	record, err := f.client.store.DescribeFlow(ctx, f.id)
 	if err == nil && record.State == flowfabric.FlowStaging {
@@ -74,7 +78,7 @@ func (f *Flow) Seal(ctx context.Context) error {
 	}
 	if err == nil {
 		var more bool
-		if more, err = f.client.seal(link.Act{By: f.client.cfg.Creator}.Noted(ctx, "seal", "flow", f.id.String()), f.id, engine.SealClosed, 0, 0); err == nil && more {
+		if more, err = f.client.seal(act.Noted(ctx, "seal", "flow", f.id.String()), f.id, engine.SealClosed, 0, 0); err == nil && more {
 			link.Drain(ctx, f.client.store, f.id.Partition())
 		}
 	}

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,9 +75,8 @@ func (f *Flow) cancel(ctx context.Context, policy flowfabric.CancellationPolicy,
 	if err := f.admit("cancel"); err != nil {
 		return out, false, err
 	}
-	act := link.ActOf(opts)
-	act.By = cmp.Or(act.By, f.client.by())
-	if err := link.CheckBy(act.By); err != nil {
+	act, err := f.client.act(opts)
+	if err != nil {
 		return out, false, link.AboutFlow("cancel", f.id, err)
 	}
 	done, err := f.client.store.CancelFlow(act.Noted(ctx, "cancel", "flow", f.id.String(), string(policy)), f.id, policy, act.By, act.Reason)

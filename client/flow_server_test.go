@@ -331,12 +331,12 @@ func TestSealAndTagFlow(t *testing.T) {
 		if s, err := fl.Wait(ctx); err != nil || s.State != flowfabric.FlowCompleted || s.Seal != string(engine.SealClosed) {
 			t.Errorf("%+v, %v", s.FlowRecord, err)
 		}
-		h.No(admin.New(c).SetFlowTags(ctx, fl.ID(), map[string]string{"a.b": "1", "c.d": "2"}))
-		h.No(admin.New(c).SetFlowTags(ctx, fl.ID(), map[string]string{"a.b": "3"}, "c.d"))
+		h.No(admin.New(c).SetFlowTags(ctx, fl.ID(), map[string]string{"a.b": "1", "c.d": "2"}, nil))
+		h.No(admin.New(c).SetFlowTags(ctx, fl.ID(), map[string]string{"a.b": "3"}, []string{"c.d"}))
 		if record, err := fl.Describe(ctx); err != nil || fmt.Sprint(record.Tags) != "map[a.b:3]" {
 			t.Errorf("%v, %v", record.Tags, err)
 		}
-		if err := admin.New(c).SetFlowTags(ctx, fl.ID(), map[string]string{"plain": ""}); !errors.Is(err, denied.TagKey) {
+		if err := admin.New(c).SetFlowTags(ctx, fl.ID(), map[string]string{"plain": ""}, nil); !errors.Is(err, denied.TagKey) {
 			t.Errorf("%v", err)
 		}
 		growing, _ := diamond("grows", flow.Growing())
@@ -399,7 +399,7 @@ func aboutFlows(ctx context.Context, c *client.Client) map[string]func(*client.F
 			return f.Add(ctx, nodes)
 		},
 		"set tags of": func(f *client.Flow) error {
-			return admin.New(c).SetFlowTags(ctx, f.ID(), map[string]string{"a.b": "c"})
+			return admin.New(c).SetFlowTags(ctx, f.ID(), map[string]string{"a.b": "c"}, nil)
 		},
 	}
 }

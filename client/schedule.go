@@ -17,7 +17,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/schedule"
@@ -40,7 +39,6 @@ type scheduling struct {
 	input      []byte
 	gates      []flowfabric.Gate // that must exist
 	first      bool              // due at once if it is new
-	by         string
 	expected   *uint64
 	owned      bool // the one there must belong to the owner of the definition, or to nobody
 }
@@ -162,9 +160,9 @@ func (d ScheduleDeclaration) checked(c *Client) (*scheduling, error) {
 	return d.plan(c)
 }
 
-// Put makes the schedule what the declaration says, as [Schedule] and [ScheduleFlow] do.
-func (d ScheduleDeclaration) Put(ctx context.Context, c *Client) (ScheduleSet, error) {
-	return c.declare(ctx, d)
+// Put makes the schedule what the declaration says, as [Schedule] and [ScheduleFlow] do. Without By the client's Creator makes it.
+func (d ScheduleDeclaration) Put(ctx context.Context, c *Client, opts ...flowfabric.ActOption) (ScheduleSet, error) {
+	return c.declare(ctx, d, opts...)
 }
 
 // DeclareSchedule says what [Schedule] does, and does nothing: the declaration is for [Client.SyncSchedules], which reports what is wrong with
@@ -175,7 +173,7 @@ func DeclareSchedule[In, Out any](name string, spec schedule.Spec, def *handler.
 		if err != nil {
 			return nil, err
 		}
-		s := &scheduling{by: c.by()}
+		s := &scheduling{}
 		var said option.Values
 		for i, o := range opts {
 			if own, ok := o.(schedulingFunc); ok {
@@ -201,7 +199,7 @@ func DeclareSchedule[In, Out any](name string, spec schedule.Spec, def *handler.
 // DeclareFlowSchedule is [DeclareSchedule] for [ScheduleFlow].
 func DeclareFlowSchedule(name string, spec schedule.Spec, f *flow.Flow, opts ...ScheduleFlowOption) ScheduleDeclaration {
 	return ScheduleDeclaration{name: name, plan: func(c *Client) (*scheduling, error) {
-		s := &scheduling{by: c.by()}
+		s := &scheduling{}
 		var rest []FlowOption
 		for i, o := range opts {
 			if own, ok := o.(schedulingFunc); ok {
@@ -241,9 +239,9 @@ type ScheduleChange struct {
 	FirstNow   bool                // as [FirstRunNow]
 }
 
-// PutSchedule is [Schedule] for those who have no definition of the work. Without by the client's Creator changes it. A flow is refused
+// PutSchedule is [Schedule] for those who have no definition of the work. Without By the client's Creator changes it. A flow is refused
 // with ErrInvalidInput: it goes by [ScheduleFlow].
-func (c *Client) PutSchedule(ctx context.Context, name string, change ScheduleChange, by ...flowfabric.By) (ScheduleSet, error) {
+func (c *Client) PutSchedule(ctx context.Context, name string, change ScheduleChange, opts ...flowfabric.ActOption) (ScheduleSet, error) {
 	if c.closed.Load() {
 		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", name, ErrClosed)
 	}
@@ -257,11 +255,8 @@ func (c *Client) PutSchedule(ctx context.Context, name string, change ScheduleCh
 	if d.Item.Digest == "" {
 		d.Item.Digest = digestOf(change.Input)
 	}
-	s := &scheduling{definition: d, input: change.Input, gates: d.Item.Gates, first: change.FirstNow, by: c.by(), expected: change.Expected}
-	for _, b := range by {
-		s.by = string(b)
-	}
-	return c.put(ctx, name, s)
+	s := &scheduling{definition: d, input: change.Input, gates: d.Item.Gates, first: change.FirstNow, expected: change.Expected}
+	return c.put(ctx, name, s, opts...)
 }
 
 func digestOf(input []byte) string {
@@ -277,7 +272,7 @@ type ScheduleSet struct {
 }
 
 // declare makes one schedule of a declaration.
-func (c *Client) declare(ctx context.Context, d ScheduleDeclaration) (ScheduleSet, error) {
+func (c *Client) declare(ctx context.Context, d ScheduleDeclaration, opts ...flowfabric.ActOption) (ScheduleSet, error) {
 	if c.closed.Load() {
 		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", d.name, ErrClosed)
 	}
@@ -285,14 +280,14 @@ func (c *Client) declare(ctx context.Context, d ScheduleDeclaration) (ScheduleSe
 	if err != nil {
 		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", d.name, err)
 	}
-	return c.put(ctx, d.name, s)
+	return c.put(ctx, d.name, s, opts...)
 }
 
 // text checks a schedule and is what is stored of its definition.
 func (s *scheduling) text(name string) ([]byte, error) {
 	text, err := calendar.Encode(s.definition)
 	if err == nil {
-		err = errors.Join(valid.Name("schedule name", name), link.CheckBy(s.by))
+		err = valid.Name("schedule name", name)
 	}
 	if err == nil && len(s.input) > limits.MaxPayload {
 		err = fmt.Errorf("%w: input has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(s.input), limits.MaxPayload)
@@ -302,12 +297,13 @@ func (s *scheduling) text(name string) ([]byte, error) {
 
 // put stores a schedule. What it was before is read first, since only Go knows which instants a change gives up, and whose it is; the
 // server refuses the change if it has moved on since.
-func (c *Client) put(ctx context.Context, name string, s *scheduling) (ScheduleSet, error) {
+func (c *Client) put(ctx context.Context, name string, s *scheduling, opts ...flowfabric.ActOption) (ScheduleSet, error) {
 	fail := func(err error) (ScheduleSet, error) {
 		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", name, err)
 	}
 	text, err := s.text(name)
-	if err != nil {
+	act, unnamed := c.act(opts)
+	if err = errors.Join(err, unnamed); err != nil {
 		return fail(err)
 	}
 	if err := c.link.Gates.Require(ctx, s.gates); err != nil {
@@ -320,13 +316,13 @@ func (c *Client) put(ctx context.Context, name string, s *scheduling) (ScheduleS
 			return fail(err)
 		}
 		q := change(d, s.first, page)
-		q.Name, q.Definition, q.Input, q.Expected, q.By = name, text, s.input, s.expected, s.by
+		q.Name, q.Definition, q.Input, q.Expected, q.By = name, text, s.input, s.expected, act.By
 		if s.owned {
 			if q.Expected, err = mine(name, d.Owner, page); err != nil {
 				return fail(err)
 			}
 		}
-		set, err := c.store.PutSchedule(link.Act{By: s.by}.In(ctx, d.Item.Namespace, "put", "schedule", name, d.Item.Kind, d.Spec.String()), q)
+		set, err := c.store.PutSchedule(act.In(ctx, d.Item.Namespace, "put", "schedule", name, d.Item.Kind, d.Spec.String()), q)
 		if refused, ok := errors.AsType[*flowfabric.Error](err); ok && errors.Is(err, denied.ScheduleChanged) && try < maxPutTries &&
 			(s.expected == nil || denied.Slot(refused, 0) == strconv.FormatUint(*s.expected, 10)) {
 			continue // it was fired in between

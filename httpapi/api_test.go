@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"reflect"
 	"slices"
@@ -45,6 +46,7 @@ type api struct {
 	client  *client.Client
 	release chan struct{} // lets a handler of kind "stuck" go on
 	logs    *lockedBuffer
+	why     string // of each change of as that takes a reason and has none; "": none has
 
 	mu   sync.Mutex
 	seen map[string]bool // operation and status
@@ -224,6 +226,17 @@ func (a *api) do(q request) got {
 // as makes a call and wants a status.
 func (a *api) as(role, method, path, body string, want int) got {
 	a.t.Helper()
+	if r := routeOf(method, path); a.why != "" && r != nil && !slices.Contains(r.need, Worker) && !strings.Contains(body, `"reason"`) {
+		switch {
+		case method == http.MethodDelete && slices.ContainsFunc(r.query, func(p param) bool { return p.name == "reason" }):
+			path += "?reason=" + url.QueryEscape(a.why)
+		case r.body != nil && schemaOf(r.body, true).Properties["reason"] != nil:
+			body = strings.Replace(`{"reason":"`+a.why+`",`+strings.TrimPrefix(strings.TrimSpace(body), "{"), ",}", "}", 1)
+			if !strings.HasSuffix(body, "}") { // it had no body
+				body = strings.TrimSuffix(body, ",") + "}"
+			}
+		}
+	}
 	g := a.do(request{method: method, path: path, role: role, body: body})
 	if g.status != want {
 		a.t.Fatalf("%s %s as %s: %d, want %d: %s", method, path, role, g.status, want, g.body)
@@ -454,6 +467,7 @@ func TestMakesItsDocument(t *testing.T) {
 // Every route is called, and every status that the document promises comes; no answer has a member that the document lacks.
 func TestEveryRoute(t *testing.T) {
 	a := newAPI(t)
+	a.why = "it is time"
 	a.as("", "GET", "/healthz", "", 200)
 	a.as("", "GET", "/readyz", "", 200)
 	if g := a.as("", "GET", "/v1/openapi.json", "", 200); !bytes.Equal(g.body, document()) {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -32,6 +33,7 @@ type bounds struct {
 type budgetBody struct {
 	budgetSettings
 	Revision uint64 `json:"revision,omitempty" jsonschema:"of the budget that is to be changed, as it was read; 0: make it, unless it is there as the body says"`
+	why
 }
 
 type budget struct {
@@ -131,16 +133,23 @@ func (c *call) putBudget() error {
 	for dimension, l := range body.Limits {
 		b.Limits[dimension] = admission.Limit(l)
 	}
-	if err := c.h.admin.PutBudget(c.ctx(), b, body.Revision, c.by()); err != nil {
+	if err := c.h.admin.PutBudget(c.ctx(), b, body.Revision, c.act(body.why)...); err != nil {
 		return err
 	}
 	return c.showBudget(name)
 }
 
-func (c *call) removeBudget() error {
-	name, err := c.shared()
+func (c *call) removeBudget() error { return c.remove(c.shared, c.h.admin.RemoveBudget) }
+
+// remove forgets something that has a name, if the principal may see it. The reason is in the query.
+func (c *call) remove(named func() (string, error), do func(context.Context, string, ...flowfabric.ActOption) (bool, error)) error {
+	q := c.query()
+	if q.err != nil {
+		return q.err
+	}
+	name, err := named()
 	if err == nil {
-		_, err = c.h.admin.RemoveBudget(c.ctx(), name, c.by())
+		_, err = do(c.ctx(), name, c.act(why{q.text("reason")})...)
 	}
 	return c.nothingToSay(err)
 }
@@ -171,7 +180,7 @@ func (c *call) adjustBudget() error {
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	used, err := c.h.admin.AdjustBudget(c.ctx(), name, b.Amounts, c.by(), flowfabric.Reason(b.Reason))
+	used, err := c.h.admin.AdjustBudget(c.ctx(), name, b.Amounts, c.act(why{b.Reason})...)
 	if err != nil {
 		return err
 	}
@@ -180,6 +189,7 @@ func (c *call) adjustBudget() error {
 
 type resetBody struct {
 	Move bool `json:"move,omitempty" jsonschema:"the next period begins a whole interval after this; else when it would have anyway"`
+	why
 }
 
 func (c *call) resetBudget() error {
@@ -189,13 +199,14 @@ func (c *call) resetBudget() error {
 		err = c.body(&b)
 	}
 	if err == nil {
-		_, _, err = c.h.admin.ResetBudget(c.ctx(), name, b.Move, c.by())
+		_, _, err = c.h.admin.ResetBudget(c.ctx(), name, b.Move, c.act(b.why)...)
 	}
 	return c.nothingToSay(err)
 }
 
 type refundBody struct {
 	Execution string `json:"execution"`
+	why
 }
 
 type refunded struct {
@@ -215,7 +226,7 @@ func (c *call) refundBudget() error {
 	if err != nil {
 		return invalid("/execution", "%.80q is no id of an execution", b.Execution)
 	}
-	returned, err := c.h.admin.RefundBudget(c.ctx(), name, id, c.by())
+	returned, err := c.h.admin.RefundBudget(c.ctx(), name, id, c.act(b.why)...)
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func TestBadRequests(t *testing.T) {
 		{"POST", submit + "/" + id + ":explode", `{}`, 404, "", "no route"},
 		{"POST", submit + "/" + id, `{}`, 404, "", "no route"},
 		{"POST", submit + "/" + id + ":delay", `{"delay_ms":-5}`, 400, "", "delay"},
-		{"POST", submit + "/" + id + ":unhold", `{"reason":"x"}`, 400, "/reason", "no such member"},
+		{"POST", submit + "/" + id + ":unhold", `{"why":"x"}`, 400, "/why", "no such member"},
 		{"POST", "/v1/signals", `{"token":"nonsense"}`, 403, "", ""},
 		{"DELETE", submit, "", 405, "", "GET"},
 		{"PUT", submit + "/" + id, "", 405, "", "GET"},

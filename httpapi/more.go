@@ -39,7 +39,7 @@ type bulkBody struct {
 	DryRun   bool   `json:"dry_run,omitempty" jsonschema:"only count"`
 	Limit    int    `json:"limit,omitempty" jsonschema:"how many at most"`
 	Cursor   string `json:"cursor,omitempty" jsonschema:"of the answer before, with the same filter and action"`
-	Reason   string `json:"reason,omitempty"`
+	why
 }
 
 type bulkAnswer struct {
@@ -93,7 +93,7 @@ func (c *call) bulk() error {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx(), bulkTime)
 	defer cancel()
-	r, err := c.h.admin.Bulk(ctx, f, action, admin.BulkOptions{DryRun: b.DryRun, Limit: b.Limit, Cursor: b.Cursor}, c.by(), flowfabric.Reason(b.Reason))
+	r, err := c.h.admin.Bulk(ctx, f, action, admin.BulkOptions{DryRun: b.DryRun, Limit: b.Limit, Cursor: b.Cursor}, c.act(b.why)...)
 	if err != nil && (c.ctx().Err() != nil || ctx.Err() == nil) {
 		return err
 	}
@@ -348,7 +348,7 @@ func (c *call) graph() error {
 
 type flowCancel struct {
 	Policy string `json:"policy,omitempty" jsonschema:"cancel_all (default), cancel_pending or flow_only"`
-	Reason string `json:"reason,omitempty"`
+	why
 }
 
 func (c *call) cancelFlow() error {
@@ -364,7 +364,7 @@ func (c *call) cancelFlow() error {
 	if policy == "" {
 		policy = flowfabric.CancelAll
 	}
-	if _, err := f.Cancel(c.ctx(), policy, c.by(), flowfabric.Reason(b.Reason)); err != nil {
+	if _, err := f.Cancel(c.ctx(), policy, c.act(b.why)...); err != nil {
 		return err
 	}
 	c.w.WriteHeader(http.StatusNoContent)
@@ -375,7 +375,7 @@ type flowReplay struct {
 	Nodes       []string `json:"nodes,omitempty" jsonschema:"these instead of all that did not succeed"`
 	FromScratch bool     `json:"from_scratch,omitempty"`
 	Force       bool     `json:"force,omitempty"`
-	Reason      string   `json:"reason,omitempty"`
+	why
 }
 
 type flowReplayed struct {
@@ -393,7 +393,7 @@ func (c *call) replayFlow() error {
 	if err != nil {
 		return err
 	}
-	r, err := c.h.admin.ReplayFlow(c.ctx(), f.ID(), admin.FlowReplay{Nodes: b.Nodes, How: admin.Replay{FromScratch: b.FromScratch, Force: b.Force}}, c.by(), flowfabric.Reason(b.Reason))
+	r, err := c.h.admin.ReplayFlow(c.ctx(), f.ID(), admin.FlowReplay{Nodes: b.Nodes, How: admin.Replay{FromScratch: b.FromScratch, Force: b.Force}}, c.act(b.why)...)
 	if err != nil {
 		return err
 	}
@@ -405,12 +405,13 @@ func (c *call) replayFlow() error {
 }
 
 func (c *call) sealFlow() error {
-	if err := c.body(&nothing{}); err != nil {
+	var b why
+	if err := c.body(&b); err != nil {
 		return err
 	}
 	f, _, err := c.flowOf()
 	if err == nil {
-		err = f.Seal(c.ctx())
+		err = f.Seal(c.ctx(), c.act(b)...)
 	}
 	return c.nothingToSay(err)
 }
@@ -422,7 +423,7 @@ func (c *call) setFlowTags() error {
 	}
 	f, _, err := c.flowOf()
 	if err == nil {
-		err = c.h.admin.SetFlowTags(c.ctx(), f.ID(), b.Set, b.Remove...)
+		err = c.h.admin.SetFlowTags(c.ctx(), f.ID(), b.Set, b.Remove, c.act(b.why)...)
 	}
 	return c.nothingToSay(err)
 }
@@ -434,6 +435,7 @@ type laneBody struct {
 	AgeingMs  *int64 `json:"ageing_ms,omitempty" jsonschema:"how much waiting outweighs a step of priority, up to a day; 0: none does"`
 	// Outcomes that are not named stay as they are.
 	RetentionS map[string]int64 `json:"retention_s,omitempty" jsonschema:"by completed, failed, cancelled and expired: how many seconds what ended so is kept; 0 is the default"`
+	why
 }
 
 func (c *call) setLane() error {
@@ -459,7 +461,7 @@ func (c *call) setLane() error {
 		}
 		change.Retention[flowfabric.PublicState(outcome)] = time.Duration(s) * time.Second
 	}
-	if err := c.h.admin.SetLane(c.ctx(), c.r.PathValue("key"), change, c.by()); err != nil {
+	if err := c.h.admin.SetLane(c.ctx(), c.r.PathValue("key"), change, c.act(b.why)...); err != nil {
 		return err
 	}
 	c.w.WriteHeader(http.StatusNoContent)
@@ -478,7 +480,7 @@ func (c *call) markDead() error {
 	if err := c.everywhere(); err != nil {
 		return err
 	}
-	held, err := c.h.admin.MarkWorkerDead(c.ctx(), c.r.PathValue("key"), c.by(), flowfabric.Reason(b.Reason))
+	held, err := c.h.admin.MarkWorkerDead(c.ctx(), c.r.PathValue("key"), c.act(b)...)
 	if err != nil {
 		return err
 	}

@@ -14,12 +14,17 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// why is the body of a change that needs no more than a reason.
+// why is in the body of every change, and all of it where a change needs no more.
 type why struct {
-	Reason string `json:"reason,omitempty" jsonschema:"for the history, at most 1 KiB"`
+	Reason string `json:"reason,omitempty" jsonschema:"for the audit trail, and the history if there is one; at most 1 KiB"`
 }
 
 func (c *call) by() flowfabric.By { return flowfabric.By(c.who.Name) }
+
+// act says who makes a change, and why.
+func (c *call) act(w why) []flowfabric.ActOption {
+	return []flowfabric.ActOption{c.by(), flowfabric.Reason(w.Reason)}
+}
 
 // change makes a change of the execution that the path names.
 func (c *call) change(b *why, do func(context.Context, flowfabric.ExecutionID, ...flowfabric.ActOption) error) error {
@@ -27,11 +32,11 @@ func (c *call) change(b *why, do func(context.Context, flowfabric.ExecutionID, .
 	if err != nil {
 		return err
 	}
-	return do(c.ctx(), id, c.by(), flowfabric.Reason(b.Reason))
+	return do(c.ctx(), id, c.act(*b)...)
 }
 
 type replayBody struct {
-	Reason      string `json:"reason,omitempty"`
+	why
 	FromScratch bool   `json:"from_scratch,omitempty" jsonschema:"forget the recorded steps"`
 	FromStep    string `json:"from_step,omitempty" jsonschema:"forget this step of the handler's and what was recorded after it"`
 	Force       bool   `json:"force,omitempty" jsonschema:"replay a success, too"`
@@ -42,20 +47,12 @@ func (c *call) replay(b *replayBody) error {
 	if err != nil {
 		return err
 	}
-	return c.h.admin.Replay(c.ctx(), id, admin.Replay{FromScratch: b.FromScratch, FromStep: b.FromStep, Force: b.Force}, c.by(), flowfabric.Reason(b.Reason))
-}
-
-func (c *call) unhold(*struct{}) error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
-	return c.h.admin.Unhold(c.ctx(), id, c.by())
+	return c.h.admin.Replay(c.ctx(), id, admin.Replay{FromScratch: b.FromScratch, FromStep: b.FromStep, Force: b.Force}, c.act(b.why)...)
 }
 
 type delayBody struct {
-	DelayMs int64  `json:"delay_ms" jsonschema:"from now, 0 is at once, at most ten years"`
-	Reason  string `json:"reason,omitempty"`
+	DelayMs int64 `json:"delay_ms" jsonschema:"from now, 0 is at once, at most ten years"`
+	why
 }
 
 func (c *call) setDelay(b *delayBody) error {
@@ -63,11 +60,12 @@ func (c *call) setDelay(b *delayBody) error {
 	if err != nil {
 		return err
 	}
-	return c.h.admin.SetDelay(c.ctx(), id, ms(b.DelayMs), c.by(), flowfabric.Reason(b.Reason))
+	return c.h.admin.SetDelay(c.ctx(), id, ms(b.DelayMs), c.act(b.why)...)
 }
 
 type priorityBody struct {
 	Priority int `json:"priority" jsonschema:"0..9000, higher first"`
+	why
 }
 
 func (c *call) setPriority(b *priorityBody) error {
@@ -75,12 +73,13 @@ func (c *call) setPriority(b *priorityBody) error {
 	if err != nil {
 		return err
 	}
-	return c.h.admin.SetPriority(c.ctx(), id, b.Priority, c.by())
+	return c.h.admin.SetPriority(c.ctx(), id, b.Priority, c.act(b.why)...)
 }
 
 type tagsBody struct {
 	Set    map[string]string `json:"set,omitempty"`
 	Remove []string          `json:"remove,omitempty"`
+	why
 }
 
 func (c *call) setTags(b *tagsBody) error {
@@ -88,12 +87,12 @@ func (c *call) setTags(b *tagsBody) error {
 	if err != nil {
 		return err
 	}
-	return c.h.admin.SetTags(c.ctx(), id, b.Set, b.Remove...)
+	return c.h.admin.SetTags(c.ctx(), id, b.Set, b.Remove, c.act(b.why)...)
 }
 
 type purgeBody struct {
-	KeepMs int64  `json:"keep_ms,omitempty" jsonschema:"how long the id stays taken, 24 h to ten years; default 24 h"`
-	Reason string `json:"reason,omitempty" jsonschema:"for the audit trail"`
+	KeepMs int64 `json:"keep_ms,omitempty" jsonschema:"how long the id stays taken, 24 h to ten years; default 24 h"`
+	why
 }
 
 func (c *call) purge(b *purgeBody) error {
@@ -101,12 +100,12 @@ func (c *call) purge(b *purgeBody) error {
 	if err != nil {
 		return err
 	}
-	return c.h.admin.Purge(c.ctx(), id, ms(b.KeepMs), flowfabric.Reason(b.Reason))
+	return c.h.admin.Purge(c.ctx(), id, ms(b.KeepMs), c.act(b.why)...)
 }
 
 type resumeBody struct {
-	Reason  string `json:"reason,omitempty"`
-	DelayMs int64  `json:"delay_ms,omitempty" jsonschema:"before a worker may go on with it, up to 30 days"`
+	why
+	DelayMs int64 `json:"delay_ms,omitempty" jsonschema:"before a worker may go on with it, up to 30 days"`
 }
 
 // resume lets a suspended execution go on without an answer.
@@ -115,7 +114,7 @@ func (c *call) resume(b *resumeBody) error {
 	if err != nil {
 		return err
 	}
-	return c.h.admin.Resume(c.ctx(), id, admin.Resume{Delay: ms(b.DelayMs)}, c.by(), flowfabric.Reason(b.Reason))
+	return c.h.admin.Resume(c.ctx(), id, admin.Resume{Delay: ms(b.DelayMs)}, c.act(b.why)...)
 }
 
 type waitpointList struct {

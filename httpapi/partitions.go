@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 )
 
@@ -74,7 +73,7 @@ func (c *call) partition() (uint16, *why, error) {
 func (c *call) freezePartition() error {
 	p, b, err := c.partition()
 	if err == nil {
-		err = c.h.admin.Freeze(c.ctx(), p, c.by(), flowfabric.Reason(b.Reason))
+		err = c.h.admin.Freeze(c.ctx(), p, c.act(*b)...)
 	}
 	return c.nothingToSay(err)
 }
@@ -82,7 +81,7 @@ func (c *call) freezePartition() error {
 func (c *call) thawPartition() error {
 	p, b, err := c.partition()
 	if err == nil {
-		err = c.h.admin.Thaw(c.ctx(), p, c.by(), flowfabric.Reason(b.Reason))
+		err = c.h.admin.Thaw(c.ctx(), p, c.act(*b)...)
 	}
 	return c.nothingToSay(err)
 }
@@ -133,6 +132,7 @@ type rotateBody struct {
 	Kid     string `json:"kid" jsonschema:"of the key that signs from now on: one that this process has"`
 	GraceMs int64  `json:"grace_ms,omitempty" jsonschema:"how long tokens of the key before stay good; default a day"`
 	Force   bool   `json:"force,omitempty" jsonschema:"although tokens of open waitpoints then end before they are needed"`
+	why
 }
 
 type rotatedList struct {
@@ -155,7 +155,7 @@ func (c *call) rotateTokenKeys() error {
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	list, err := c.h.admin.RotateTokenKeys(c.ctx(), admin.Rotation{Kid: b.Kid, Grace: ms(b.GraceMs), Force: b.Force}, c.by())
+	list, err := c.h.admin.RotateTokenKeys(c.ctx(), admin.Rotation{Kid: b.Kid, Grace: ms(b.GraceMs), Force: b.Force}, c.act(b.why)...)
 	if err != nil && len(list) == 0 {
 		return err
 	}

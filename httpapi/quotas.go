@@ -24,6 +24,7 @@ type quotaSettings struct {
 type quotaBody struct {
 	quotaSettings
 	Revision uint64 `json:"revision,omitempty" jsonschema:"of the quota that is to be changed, as it was read; 0: make it, unless it is there as the body says"`
+	why
 }
 
 type quota struct {
@@ -83,19 +84,13 @@ func (c *call) putQuota() error {
 		return err
 	}
 	q := admission.Quota{Name: name, Scope: b.Scope, Rate: b.Rate, Window: ms(b.WindowMs), Cap: b.Cap, Jitter: ms(b.JitterMs)}
-	if err := c.h.admin.PutQuota(c.ctx(), q, b.Revision, c.by()); err != nil {
+	if err := c.h.admin.PutQuota(c.ctx(), q, b.Revision, c.act(b.why)...); err != nil {
 		return err
 	}
 	return c.showQuota(name)
 }
 
-func (c *call) removeQuota() error {
-	name, err := c.shared()
-	if err == nil {
-		_, err = c.h.admin.RemoveQuota(c.ctx(), name, c.by())
-	}
-	return c.nothingToSay(err)
-}
+func (c *call) removeQuota() error { return c.remove(c.shared, c.h.admin.RemoveQuota) }
 
 // scopeBody is one of four: everything, a namespace, a lane of a namespace, or a tag.
 type scopeBody struct {
@@ -109,16 +104,17 @@ type attachBody struct {
 	Scope   scopeBody `json:"scope" jsonschema:"{} is everything"`
 	Budgets []string  `json:"budgets,omitempty" jsonschema:"to detach neither these nor quotas is to detach all"`
 	Quotas  []string  `json:"quotas,omitempty"`
+	why
 }
 
 // attaching reads what is to be attached or detached.
-func (c *call) attaching() (scope admission.Scope, gates []flowfabric.Gate, err error) {
+func (c *call) attaching() (scope admission.Scope, gates []flowfabric.Gate, w why, err error) {
 	var b attachBody
 	if err := c.everywhere(); err != nil {
-		return scope, nil, err
+		return scope, nil, w, err
 	}
 	if err := c.body(&b); err != nil {
-		return scope, nil, err
+		return scope, nil, w, err
 	}
 	for _, name := range b.Budgets {
 		gates = append(gates, flowfabric.BudgetGate(name))
@@ -126,21 +122,21 @@ func (c *call) attaching() (scope admission.Scope, gates []flowfabric.Gate, err 
 	for _, name := range b.Quotas {
 		gates = append(gates, flowfabric.QuotaGate(name))
 	}
-	return admission.Scope(b.Scope), gates, nil
+	return admission.Scope(b.Scope), gates, b.why, nil
 }
 
 func (c *call) attachGates() error {
-	scope, gates, err := c.attaching()
+	scope, gates, w, err := c.attaching()
 	if err == nil {
-		err = c.h.admin.AttachGates(c.ctx(), scope, gates, c.by())
+		err = c.h.admin.AttachGates(c.ctx(), scope, gates, c.act(w)...)
 	}
 	return c.nothingToSay(err)
 }
 
 func (c *call) detachGates() error {
-	scope, gates, err := c.attaching()
+	scope, gates, w, err := c.attaching()
 	if err == nil {
-		err = c.h.admin.DetachGates(c.ctx(), scope, gates, c.by())
+		err = c.h.admin.DetachGates(c.ctx(), scope, gates, c.act(w)...)
 	}
 	return c.nothingToSay(err)
 }

@@ -47,6 +47,9 @@ func ok[T any](text string) []answer {
 // done is the answer of a change.
 var done = []answer{{status: http.StatusNoContent, text: "It is done, or was done before."}}
 
+// reasoned is the query of a change that has no body.
+var reasoned = []param{{name: "reason", text: "For the audit trail; at most 1 KiB", kind: "string"}}
+
 // act is a change of one execution by an operator.
 func act[Body any](action, name, summary string, who need, do func(*call, *Body) error) *route {
 	return &route{method: http.MethodPost, path: "/v1/executions/{id}:" + action, name: name, summary: summary, need: who, body: of[Body](), answers: done,
@@ -150,7 +153,7 @@ var routes = []*route{
 	act("replay", "replay", "Run an ended execution again", operator, (*call).replay),
 	act("revoke", "revoke", "Take an execution from the worker that has it", operator, func(c *call, b *why) error { return c.change(b, c.h.admin.Revoke) }),
 	act("hold", "hold", "Keep an execution from being handed out", operator, func(c *call, b *why) error { return c.change(b, c.h.admin.Hold) }),
-	act("unhold", "unhold", "Hand an execution out again", operator, (*call).unhold),
+	act("unhold", "unhold", "Hand an execution out again", operator, func(c *call, b *why) error { return c.change(b, c.h.admin.Unhold) }),
 	act("resume", "resume", "Let a suspended execution go on without an answer", operator, (*call).resume),
 	act("run-now", "runNow", "Let a delayed execution run at once, also during a retry's pause", operator, func(c *call, b *why) error { return c.change(b, c.h.admin.RunNow) }),
 	act("delay", "setDelay", "Change until when an execution is delayed", operator, (*call).setDelay),
@@ -194,7 +197,7 @@ var routes = []*route{
 	{method: http.MethodPost, path: "/v1/flows/{id}:cancel", name: "cancelFlow", summary: "Cancel a flow", need: producer, body: of[flowCancel](), answers: done, handle: (*call).cancelFlow},
 	{method: http.MethodPost, path: "/v1/flows/{id}:replay", name: "replayFlow", summary: "Run what did not succeed of a flow again", need: operator, body: of[flowReplay](),
 		answers: ok[flowReplayed]("What will run."), handle: (*call).replayFlow},
-	{method: http.MethodPost, path: "/v1/flows/{id}:seal", name: "sealFlow", summary: "End the growth of a flow", need: operator, body: of[nothing](), answers: done, handle: (*call).sealFlow},
+	{method: http.MethodPost, path: "/v1/flows/{id}:seal", name: "sealFlow", summary: "End the growth of a flow", need: operator, body: of[why](), answers: done, handle: (*call).sealFlow},
 	{method: http.MethodPost, path: "/v1/flows/{id}:tags", name: "setFlowTags", summary: "Set and remove tags of a flow", need: operator, body: of[tagsBody](), answers: done,
 		handle: (*call).setFlowTags},
 	{method: http.MethodPost, path: "/v1/lanes/{key}:set", name: "setLane", summary: "Pause, drain, close or open a lane", need: operator, body: of[laneBody](), answers: done, handle: (*call).setLane},
@@ -224,18 +227,18 @@ var routes = []*route{
 	{method: http.MethodPost, path: "/v1/workers/{key}:mark-dead", name: "markWorkerDead", summary: "Give a worker up, whose work is then taken by others", need: operator, body: of[why](),
 		answers: ok[markedDead]("It is given up."), handle: (*call).markDead},
 	{method: http.MethodGet, path: "/v1/schedules", name: "listSchedules", summary: "List schedules", need: viewer, answers: ok[scheduleList]("Schedules that you may see."), handle: (*call).schedules},
-	{method: http.MethodPut, path: "/v1/schedules/{key}", name: "putSchedule", summary: "Create or change a schedule", need: operator, body: of[scheduleBody](),
+	{method: http.MethodPut, path: "/v1/schedules/{key}", name: "putSchedule", summary: "Create or change a schedule", need: operator, body: of[schedulePut](),
 		answers: ok[scheduleMade]("It is as the body says."), handle: (*call).putSchedule},
 	{method: http.MethodPut, path: "/v1/schedule-owners/{key}", name: "syncSchedules", summary: "Declare all schedules of an owner: create, change and remove what differs", need: operator,
 		body: of[ownedBody](), answers: ok[ownedMade]("What was done, by name."), handle: (*call).syncSchedules},
-	{method: http.MethodPost, path: "/v1/schedules/{key}:pause", name: "pauseSchedule", summary: "Pause a schedule", need: operator, body: of[nothing](), answers: done, handle: (*call).pauseSchedule},
-	{method: http.MethodPost, path: "/v1/schedules/{key}:resume", name: "resumeSchedule", summary: "Resume a schedule", need: operator, body: of[nothing](), answers: done, handle: (*call).resumeSchedule},
-	{method: http.MethodDelete, path: "/v1/schedules/{key}", name: "removeSchedule", summary: "Remove a schedule", need: operator, answers: done, handle: (*call).removeSchedule},
+	{method: http.MethodPost, path: "/v1/schedules/{key}:pause", name: "pauseSchedule", summary: "Pause a schedule", need: operator, body: of[why](), answers: done, handle: (*call).pauseSchedule},
+	{method: http.MethodPost, path: "/v1/schedules/{key}:resume", name: "resumeSchedule", summary: "Resume a schedule", need: operator, body: of[why](), answers: done, handle: (*call).resumeSchedule},
+	{method: http.MethodDelete, path: "/v1/schedules/{key}", name: "removeSchedule", summary: "Remove a schedule", need: operator, query: reasoned, answers: done, handle: (*call).removeSchedule},
 	{method: http.MethodGet, path: "/v1/budgets", name: "listBudgets", summary: "List budgets", need: viewer, answers: ok[budgetList]("All budgets."), handle: (*call).budgets},
 	{method: http.MethodGet, path: "/v1/budgets/{key}", name: "getBudget", summary: "Read a budget", need: viewer, answers: ok[budget]("With what happened to it, and who used of it last."), handle: (*call).budget},
 	{method: http.MethodPut, path: "/v1/budgets/{key}", name: "putBudget", summary: "Create or change a budget", need: operator, body: of[budgetBody](),
 		answers: ok[budget]("It is as the body says."), handle: (*call).putBudget},
-	{method: http.MethodDelete, path: "/v1/budgets/{key}", name: "removeBudget", summary: "Remove a budget", need: operator, answers: done, handle: (*call).removeBudget},
+	{method: http.MethodDelete, path: "/v1/budgets/{key}", name: "removeBudget", summary: "Remove a budget", need: operator, query: reasoned, answers: done, handle: (*call).removeBudget},
 	{method: http.MethodPost, path: "/v1/budgets/{key}:adjust", name: "adjustBudget", summary: "Correct what was used of a budget", need: operator, body: of[adjustBody](),
 		answers: ok[adjusted]("What was used then, of the dimensions that were corrected."), handle: (*call).adjustBudget},
 	{method: http.MethodPost, path: "/v1/budgets/{key}:reset", name: "resetBudget", summary: "Begin a new period of a budget", need: operator, body: of[resetBody](), answers: done,
@@ -246,7 +249,7 @@ var routes = []*route{
 	{method: http.MethodGet, path: "/v1/quotas/{key}", name: "getQuota", summary: "Read a quota", need: viewer, answers: ok[quota]("With what happened to it, and who holds its slots."), handle: (*call).quota},
 	{method: http.MethodPut, path: "/v1/quotas/{key}", name: "putQuota", summary: "Create or change a quota", need: operator, body: of[quotaBody](),
 		answers: ok[quota]("It is as the body says."), handle: (*call).putQuota},
-	{method: http.MethodDelete, path: "/v1/quotas/{key}", name: "removeQuota", summary: "Remove a quota", need: operator, answers: done, handle: (*call).removeQuota},
+	{method: http.MethodDelete, path: "/v1/quotas/{key}", name: "removeQuota", summary: "Remove a quota", need: operator, query: reasoned, answers: done, handle: (*call).removeQuota},
 	{method: http.MethodGet, path: "/v1/gates", name: "listGates", summary: "List what is attached to scopes, and what budgets and quotas keep from being handed out", need: viewer,
 		answers: ok[gates]("As far as the partitions answer."), handle: (*call).gates},
 	{method: http.MethodPost, path: "/v1/gates:attach", name: "attachGates", summary: "Have budgets and quotas asked for all that is created in a scope", need: operator, body: of[attachBody](),

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -31,6 +32,11 @@ type scheduleBody struct {
 	CatchUp string `json:"catch_up,omitempty" jsonschema:"last (default), all or skip: which of the instants that were missed are run"`
 }
 
+type schedulePut struct {
+	scheduleBody
+	why
+}
+
 type scheduleMade struct {
 	Revision uint64     `json:"revision"`
 	Changed  bool       `json:"changed"`
@@ -38,7 +44,7 @@ type scheduleMade struct {
 }
 
 func (c *call) putSchedule() error {
-	var b scheduleBody
+	var b schedulePut
 	if err := c.body(&b); err != nil {
 		return err
 	}
@@ -48,11 +54,11 @@ func (c *call) putSchedule() error {
 			return &problem{Status: http.StatusConflict, Code: "schedule_changed", Field: "key", Detail: "the name is taken elsewhere"}
 		}
 	}
-	d, err := c.declaration(name, b, "")
+	d, err := c.declaration(name, b.scheduleBody, "")
 	if err != nil {
 		return err
 	}
-	set, err := d.Put(c.ctx(), c.h.client)
+	set, err := d.Put(c.ctx(), c.h.client, c.act(b.why)...)
 	if err != nil {
 		return err
 	}
@@ -244,34 +250,24 @@ func (c *call) schedule() (string, error) {
 	return name, err
 }
 
-func (c *call) changeSchedule(do func(name string) error) error {
-	if c.r.Method == http.MethodPost {
-		if err := c.body(&nothing{}); err != nil {
-			return err
-		}
+func (c *call) changeSchedule(do func(context.Context, string, ...flowfabric.ActOption) error) error {
+	var b why
+	if err := c.body(&b); err != nil {
+		return err
 	}
 	name, err := c.schedule()
 	if err == nil {
-		err = do(name)
+		err = do(c.ctx(), name, c.act(b)...)
 	}
-	if err != nil {
-		return err
-	}
-	c.w.WriteHeader(http.StatusNoContent)
-	return nil
+	return c.nothingToSay(err)
 }
 
-func (c *call) pauseSchedule() error {
-	return c.changeSchedule(func(name string) error { return c.h.admin.PauseSchedule(c.ctx(), name, c.by()) })
-}
+func (c *call) pauseSchedule() error { return c.changeSchedule(c.h.admin.PauseSchedule) }
 
-func (c *call) resumeSchedule() error {
-	return c.changeSchedule(func(name string) error { return c.h.admin.ResumeSchedule(c.ctx(), name, c.by()) })
-}
+func (c *call) resumeSchedule() error { return c.changeSchedule(c.h.admin.ResumeSchedule) }
 
 func (c *call) removeSchedule() error {
-	return c.changeSchedule(func(name string) error {
-		_, err := c.h.admin.RemoveSchedule(c.ctx(), name, nil, c.by())
-		return err
+	return c.remove(c.schedule, func(ctx context.Context, name string, opts ...flowfabric.ActOption) (bool, error) {
+		return c.h.admin.RemoveSchedule(ctx, name, nil, opts...)
 	})
 }

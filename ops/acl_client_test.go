@@ -324,7 +324,7 @@ var methods = []method{
 		return admin.New(c).Revoke(s.ctx, s.active().ID(), flowfabric.Reason("why"))
 	}},
 	{"Admin.SetTags", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).SetTags(s.ctx, s.waiting().ID(), map[string]string{"a.b": "c"}, "d.e")
+		return admin.New(c).SetTags(s.ctx, s.waiting().ID(), map[string]string{"a.b": "c"}, []string{"d.e"})
 	}},
 	{"Admin.Why", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Why(s.ctx, s.waiting().ID())) }},
 	{"Admin.List", false, func(s *stage, c *client.Client) error {
@@ -462,7 +462,7 @@ var methods = []method{
 		return second(admin.New(c).ReplayFlow(s.ctx, submitted.ID(), admin.FlowReplay{}))
 	}},
 	{"Admin.SetFlowTags", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).SetFlowTags(s.ctx, s.submitted().ID(), map[string]string{"a.b": "c"})
+		return admin.New(c).SetFlowTags(s.ctx, s.submitted().ID(), map[string]string{"a.b": "c"}, nil)
 	}},
 
 	{"Execution.Send", true, func(s *stage, c *client.Client) error {

@@ -149,7 +149,7 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 		t.Cleanup(operator.Close)
 		o := admin.New(operator)
 		for what, err := range map[string]error{
-			"replay": o.Replay(ctx, x.ID(), admin.Replay{Force: true}), "lane": o.SetLane(ctx, "other", admin.LaneChange{State: admin.LanePaused}), "tags": o.SetTags(ctx, x.ID(), map[string]string{"a.b": "c"}),
+			"replay": o.Replay(ctx, x.ID(), admin.Replay{Force: true}), "lane": o.SetLane(ctx, "other", admin.LaneChange{State: admin.LanePaused}), "tags": o.SetTags(ctx, x.ID(), map[string]string{"a.b": "c"}, nil),
 		} {
 			if err != nil {
 				t.Errorf("operator: %s: %v", what, err)

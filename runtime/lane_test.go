@@ -74,7 +74,7 @@ func TestPausedLaneUnderLoad(t *testing.T) {
 		defer stop()
 		w.eventually("the load runs", func() bool { return seen.count() > 50 })
 
-		if err := admin.New(c).SetLane(w.ctx, "default", admin.LaneChange{State: admin.LanePaused}, "anna"); err != nil {
+		if err := admin.New(c).SetLane(w.ctx, "default", admin.LaneChange{State: admin.LanePaused}, flowfabric.By("anna")); err != nil {
 			w.Fatal(err)
 		}
 		var waits []flowfabric.ExecutionID // not claimed when the call had returned

@@ -352,7 +352,7 @@ func TestNoLogHasASecret(t *testing.T) {
 	slog.Error("the application", "token", token, "held", struct{ t suspend.Token }{token}, "errors", errors.Join(unknown, missing))
 	waitpoints, err := d.client.Waitpoints(d.ctx, x.ID())
 	slog.Info("waitpoints", "list", waitpoints, "error", err)
-	fresh, err := admin.New(d.client).ReissueToken(d.ctx, x.ID(), token.Waitpoint(), "anna")
+	fresh, err := admin.New(d.client).ReissueToken(d.ctx, x.ID(), token.Waitpoint(), flowfabric.By("anna"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -24,9 +25,9 @@ type app struct {
 	in       io.Reader
 	out, err io.Writer
 
-	url, namespace, by string
-	timeout            time.Duration
-	json, plain        bool
+	url, namespace, by, reason string
+	timeout                    time.Duration
+	json, plain                bool
 }
 
 // once adapts the body of a command that asks or changes something: it ends within --timeout.
@@ -135,6 +136,9 @@ func (a *app) who() (string, error) {
 	}
 	return "unknown", nil
 }
+
+// why is --reason.
+func (a *app) why() flowfabric.Reason { return flowfabric.Reason(a.reason) }
 
 // shorten cuts text to limit bytes at a rune's end.
 func shorten(text string, limit int) string {

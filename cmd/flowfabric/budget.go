@@ -410,7 +410,7 @@ out, or has a soft one only: it is counted and keeps nothing from running.`,
 			return err
 		}
 		defer c.Close()
-		if err := admin.New(c).PutBudget(ctx, b, 0); err != nil {
+		if err := admin.New(c).PutBudget(ctx, b, 0, a.why()); err != nil {
 			return err
 		}
 		return a.showChanged("budget", gateChanged{Name: args[0], Done: "created", Note: budgetNote(b)})
@@ -444,7 +444,7 @@ takes the limits of a dimension away; with --soft it keeps a soft one.`,
 			v := gateChanged{Name: args[0], Done: "unchanged", Note: budgetNote(b.Budget)}
 			if !sameBudget(before, b.Budget) {
 				v.Done = "updated"
-				if err := o.PutBudget(ctx, b.Budget, b.Revision); err != nil {
+				if err := o.PutBudget(ctx, b.Budget, b.Revision, a.why()); err != nil {
 					return err
 				}
 			}

@@ -105,7 +105,6 @@ func atLeast(names ...string) cobra.PositionalArgs {
 }
 
 func budgetAdjustCommand(a *app) *cobra.Command {
-	var reason string
 	cmd := &cobra.Command{
 		Use:   "adjust NAME DIMENSION=AMOUNT…",
 		Short: "Correct what was used of a budget, up or down",
@@ -119,7 +118,7 @@ zero, and no limit is asked. Who and why is in the budget's audit log. Repeated 
 				return err
 			}
 			return a.operate(ctx, func(o *admin.Admin) error {
-				used, err := o.AdjustBudget(ctx, args[0], by, flowfabric.Reason(reason))
+				used, err := o.AdjustBudget(ctx, args[0], by, a.why())
 				if err != nil {
 					return err
 				}
@@ -131,7 +130,6 @@ zero, and no limit is asked. Who and why is in the budget's audit log. Repeated 
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the audit log, at most 256 bytes")
 	return cmd
 }
 
@@ -145,7 +143,7 @@ func budgetResetCommand(a *app) *cobra.Command {
 		Args:    exactly("NAME"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			return a.operate(ctx, func(o *admin.Admin) error {
-				period, left, err := o.ResetBudget(ctx, args[0], move)
+				period, left, err := o.ResetBudget(ctx, args[0], move, a.why())
 				if err != nil {
 					return err
 				}
@@ -182,7 +180,7 @@ periods is gone with them. Refunding twice gives nothing back the second time.`,
 				return err
 			}
 			return a.operate(ctx, func(o *admin.Admin) error {
-				returned, err := o.RefundBudget(ctx, args[0], id)
+				returned, err := o.RefundBudget(ctx, args[0], id, a.why())
 				if err != nil {
 					return err
 				}
@@ -209,7 +207,7 @@ detach it first, or what is created there waits too.`,
 		Args:    exactly("NAME"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			return a.removeGate(ctx, flowfabric.BudgetGate(args[0]), force, func(o *admin.Admin) error {
-				removed, err := o.RemoveBudget(ctx, args[0])
+				removed, err := o.RemoveBudget(ctx, args[0], a.why())
 				if err == nil && !removed {
 					err = fmt.Errorf("remove budget %q: %w", args[0], denied.NoBudget)
 				}

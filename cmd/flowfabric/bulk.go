@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 )
 
@@ -77,7 +76,6 @@ func bulkAction(a *app, name, short string, names []string, make func(args []str
 	}
 	f.add(cmd)
 	flags := cmd.Flags()
-	reason := flags.String("reason", "", "why, for the history")
 	flags.BoolVar(&o.DryRun, "dry-run", false, "only count what matches")
 	flags.BoolVar(&yes, "yes", false, "do it")
 	flags.IntVar(&o.Limit, "limit", 0, "how many at most; `0` is all")
@@ -101,7 +99,7 @@ func bulkAction(a *app, name, short string, names []string, make func(args []str
 			}
 		}
 		return a.operate(ctx, func(ad *admin.Admin) error {
-			r, err := ad.Bulk(ctx, filter, action, o, flowfabric.Reason(*reason))
+			r, err := ad.Bulk(ctx, filter, action, o, a.why())
 			if err != nil && r.Matched == 0 {
 				return err
 			}

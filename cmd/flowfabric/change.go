@@ -31,7 +31,6 @@ func (a *app) change(ctx context.Context, id flowfabric.ExecutionID, done string
 }
 
 func cancelCommand(a *app) *cobra.Command {
-	var reason string
 	cmd := &cobra.Command{
 		Use:   "cancel ID",
 		Short: "End an execution",
@@ -49,16 +48,15 @@ end. The execution keeps who asks (--by) and why. Cancelling twice is no error.`
 				return err
 			}
 			return a.change(ctx, id, "cancelled", func(o *admin.Admin) error {
-				return o.Client().Cancel(ctx, id, flowfabric.By(by), flowfabric.Reason(reason))
+				return o.Client().Cancel(ctx, id, flowfabric.By(by), a.why())
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "`text` that the execution keeps")
 	return cmd
 }
 
 func replayCommand(a *app) *cobra.Command {
-	var reason, request, from string
+	var request, from string
 	var scratch, force bool
 	cmd := &cobra.Command{
 		Use:   "replay ID",
@@ -79,11 +77,10 @@ everything that was recorded after it. A success is replayed only with --force.`
 					return err
 				}
 			}
-			return a.change(ctx, id, "replayed", func(o *admin.Admin) error { return o.Replay(ctx, id, how, flowfabric.Reason(reason)) })
+			return a.change(ctx, id, "replayed", func(o *admin.Admin) error { return o.Replay(ctx, id, how, a.why()) })
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&reason, "reason", "", "`text` for the history")
 	flags.BoolVar(&scratch, "from-scratch", false, "forget recorded steps and answers")
 	flags.StringVar(&from, "from-step", "", "forget the step of this `name` and what was recorded after it")
 	cmd.MarkFlagsMutuallyExclusive("from-scratch", "from-step")
@@ -108,13 +105,12 @@ func priorityCommand(a *app) *cobra.Command {
 			if err != nil {
 				return usage("NUMBER %q is not a whole number of 0..%d", args[1], limits.MaxPriority)
 			}
-			return a.change(ctx, id, "reprioritised", func(o *admin.Admin) error { return o.SetPriority(ctx, id, n) })
+			return a.change(ctx, id, "reprioritised", func(o *admin.Admin) error { return o.SetPriority(ctx, id, n, a.why()) })
 		}),
 	}
 }
 
 func runNowCommand(a *app) *cobra.Command {
-	var reason string
 	cmd := &cobra.Command{
 		Use:   "run-now ID",
 		Short: "Make a delayed execution claimable at once",
@@ -128,15 +124,13 @@ no retry. One that can be claimed already is no error.`,
 			if err != nil {
 				return err
 			}
-			return a.change(ctx, id, "made claimable", func(o *admin.Admin) error { return o.RunNow(ctx, id, flowfabric.Reason(reason)) })
+			return a.change(ctx, id, "made claimable", func(o *admin.Admin) error { return o.RunNow(ctx, id, a.why()) })
 		}),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the history")
 	return cmd
 }
 
 func delayCommand(a *app) *cobra.Command {
-	var reason string
 	cmd := &cobra.Command{
 		Use:   "delay ID DURATION",
 		Short: "Change until when a delayed execution waits",
@@ -154,10 +148,9 @@ asked for, or that of a resumption. 0 is run-now. One that is not delayed is ref
 			if err != nil || d < 0 {
 				return usage("DURATION %q is not a duration such as 90s or 2h", args[1])
 			}
-			return a.change(ctx, id, "delayed", func(o *admin.Admin) error { return o.SetDelay(ctx, id, d, flowfabric.Reason(reason)) })
+			return a.change(ctx, id, "delayed", func(o *admin.Admin) error { return o.SetDelay(ctx, id, d, a.why()) })
 		}),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the history")
 	return cmd
 }
 
@@ -182,7 +175,7 @@ lower-case words, such as team.region.`,
 			}
 			return a.operate(ctx, func(o *admin.Admin) error {
 				if len(values)+len(remove) > 0 {
-					if err := o.SetTags(ctx, id, values, remove...); err != nil {
+					if err := o.SetTags(ctx, id, values, remove, a.why()); err != nil {
 						return err
 					}
 				}
@@ -211,7 +204,7 @@ lower-case words, such as team.region.`,
 }
 
 func revokeCommand(a *app) *cobra.Command {
-	var reason, session string
+	var session string
 	cmd := &cobra.Command{
 		Use:   "revoke ID",
 		Short: "Take an execution away from the worker that runs it",
@@ -225,17 +218,15 @@ execution; cancel does.`,
 			if err != nil {
 				return err
 			}
-			return a.change(ctx, id, "revoked", func(o *admin.Admin) error { return o.RevokeFrom(ctx, id, session, flowfabric.Reason(reason)) })
+			return a.change(ctx, id, "revoked", func(o *admin.Admin) error { return o.RevokeFrom(ctx, id, session, a.why()) })
 		}),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the history")
 	cmd.Flags().StringVar(&session, "held-by", "", "only if this `session` still holds it (show --json tells it)")
 	return cmd
 }
 
 func purgeCommand(a *app) *cobra.Command {
 	var keep time.Duration
-	var reason string
 	cmd := &cobra.Command{
 		Use:   "purge ID",
 		Short: "Remove an ended execution for good",
@@ -248,16 +239,14 @@ is no way back. Its id stays taken for --tombstone; its key is free.`,
 			if err != nil {
 				return err
 			}
-			return a.change(ctx, id, "purged", func(o *admin.Admin) error { return o.Purge(ctx, id, keep, flowfabric.Reason(reason)) })
+			return a.change(ctx, id, "purged", func(o *admin.Admin) error { return o.Purge(ctx, id, keep, a.why()) })
 		}),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit trail")
 	cmd.Flags().DurationVar(&keep, "tombstone", limits.MinTombstone, "how long the id stays taken, 24h to ten years")
 	return cmd
 }
 
 func holdCommand(a *app) *cobra.Command {
-	var reason string
 	cmd := &cobra.Command{
 		Use:   "hold ID",
 		Short: "Keep an execution from being handed out",
@@ -270,10 +259,9 @@ is delayed, suspended, or waits for others is refused; revoke or cancel it, or p
 			if err != nil {
 				return err
 			}
-			return a.change(ctx, id, "held", func(o *admin.Admin) error { return o.Hold(ctx, id, flowfabric.Reason(reason)) })
+			return a.change(ctx, id, "held", func(o *admin.Admin) error { return o.Hold(ctx, id, a.why()) })
 		}),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the history, at most 256 bytes")
 	return cmd
 }
 
@@ -289,7 +277,7 @@ func unholdCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.change(ctx, id, "unheld", func(o *admin.Admin) error { return o.Unhold(ctx, id) })
+			return a.change(ctx, id, "unheld", func(o *admin.Admin) error { return o.Unhold(ctx, id, a.why()) })
 		}),
 	}
 }

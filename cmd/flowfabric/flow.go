@@ -285,7 +285,6 @@ Graphviz. What a name holds cannot break the drawing.`,
 }
 
 func flowCancelCommand(a *app) *cobra.Command {
-	var reason string
 	var wait bool
 	policy := string(flowfabric.CancelAll)
 	cmd := &cobra.Command{
@@ -302,7 +301,7 @@ policy and reason stand.`,
 			if wait {
 				cancel = f.CancelAndWait
 			}
-			out, err := cancel(ctx, flowfabric.CancellationPolicy(policy), flowfabric.Reason(reason))
+			out, err := cancel(ctx, flowfabric.CancellationPolicy(policy), a.why())
 			if err != nil && !errors.Is(err, client.ErrPartiallyCancelled) {
 				return err
 			}
@@ -328,7 +327,6 @@ policy and reason stand.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&policy, "policy", policy, "`policy`: cancel_all, cancel_pending or flow_only")
-	flags.StringVar(&reason, "reason", "", "`text` that the flow keeps")
 	flags.BoolVar(&wait, "wait", false, "until nothing that the policy covers is left, or --timeout runs out")
 	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions([]string{"cancel_all", "cancel_pending", "flow_only"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -343,7 +341,7 @@ func haveOrHas(n int, noun string) string {
 
 func flowReplayCommand(a *app) *cobra.Command {
 	var nodes []string
-	var reason, request string
+	var request string
 	var everything, scratch, force bool
 	cmd := &cobra.Command{
 		Use:   "replay FLOW",
@@ -367,7 +365,7 @@ flow_only: submit it again.`,
 				}
 			}
 			return a.operate(ctx, func(o *admin.Admin) error {
-				out, err := o.ReplayFlow(ctx, id, which, flowfabric.Reason(reason))
+				out, err := o.ReplayFlow(ctx, id, which, a.why())
 				if err != nil {
 					return err
 				}
@@ -378,7 +376,6 @@ flow_only: submit it again.`,
 	flags := cmd.Flags()
 	flags.StringArrayVar(&nodes, "from", nil, "only this `node`, and those behind it that were skipped; may be repeated")
 	flags.BoolVar(&everything, "everything", false, "also those that nobody needs any more, such as the losers of a race")
-	flags.StringVar(&reason, "reason", "", "`text` for the histories")
 	flags.BoolVar(&scratch, "from-scratch", false, "forget recorded steps and answers")
 	flags.BoolVar(&force, "force", false, "also a node of --from that succeeded")
 	flags.StringVar(&request, "request", "", "`uuid` of this request: repeated with the same, it replays once")
@@ -438,7 +435,7 @@ ends by itself when none is left. Sealing twice is no error; a growing flow that
 		Example: "  flowfabric flow seal 3-0197f3a0-…",
 		Args:    exactly("FLOW"),
 		RunE: a.onFlow(func(ctx context.Context, f *client.Flow) error {
-			if err := f.Seal(ctx); err != nil {
+			if err := f.Seal(ctx, a.why()); err != nil {
 				return err
 			}
 			return a.show(struct {

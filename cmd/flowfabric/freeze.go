@@ -5,13 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 )
 
 func freezeCommand(a *app) *cobra.Command {
 	var all bool
-	var reason string
 	cmd := &cobra.Command{
 		Use:   "freeze PARTITION...",
 		Short: "Refuse all calls to partitions, while their slots are moved",
@@ -23,12 +21,11 @@ than the leases costs no work anything. It says what it froze. Freezing twice is
   flowfabric freeze --all`,
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			return a.eachPartition(ctx, args, all, "frozen", func(o *admin.Admin, partition uint16) error {
-				return o.Freeze(ctx, partition, flowfabric.Reason(reason))
+				return o.Freeze(ctx, partition, a.why())
 			})
 		}),
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all partitions")
-	cmd.Flags().StringVar(&reason, "reason", "", "`text` that is kept with the partition")
 	return cmd
 }
 
@@ -41,7 +38,7 @@ func thawCommand(a *app) *cobra.Command {
 		Example: "  flowfabric thaw --all",
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			return a.eachPartition(ctx, args, all, "thawed", func(o *admin.Admin, partition uint16) error {
-				return o.Thaw(ctx, partition)
+				return o.Thaw(ctx, partition, a.why())
 			})
 		}),
 	}

@@ -376,7 +376,7 @@ command may be repeated.`,
 			return err
 		}
 		return a.operate(ctx, func(o *admin.Admin) error {
-			if err := o.AttachGates(ctx, scope, f.gates()); err != nil {
+			if err := o.AttachGates(ctx, scope, f.gates(), a.why()); err != nil {
 				return err
 			}
 			return a.show(attachment{scopeText(scope), "attached"}, func(p *page) { p.say("attached to %s", scopeText(scope)) })
@@ -408,7 +408,7 @@ created in between keeps them.`,
 			return err
 		}
 		return a.operate(ctx, func(o *admin.Admin) error {
-			if err := o.DetachGates(ctx, scope, f.gates()); err != nil {
+			if err := o.DetachGates(ctx, scope, f.gates(), a.why()); err != nil {
 				return err
 			}
 			return a.show(attachment{scopeText(scope), "detached"}, func(p *page) { p.say("detached from %s", scopeText(scope)) })

@@ -137,7 +137,7 @@ longer than the grace refuses, unless --force.`,
 		Args:    exactly("KID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			return a.operate(ctx, func(o *admin.Admin) error {
-				rotated, err := o.RotateTokenKeys(ctx, admin.Rotation{Kid: args[0], Grace: grace, Force: force})
+				rotated, err := o.RotateTokenKeys(ctx, admin.Rotation{Kid: args[0], Grace: grace, Force: force}, a.why())
 				if err != nil && len(rotated) == 0 {
 					return err
 				}

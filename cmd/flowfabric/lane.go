@@ -116,7 +116,7 @@ other. failed=336h says so for one outcome: completed, failed, cancelled or expi
 // changeLane makes a change and shows the lane as it then is.
 func (a *app) changeLane(ctx context.Context, name string, change admin.LaneChange) error {
 	return a.operate(ctx, func(o *admin.Admin) error {
-		if err := changedPartly(o.SetLane(ctx, name, change)); err != nil {
+		if err := changedPartly(o.SetLane(ctx, name, change, a.why())); err != nil {
 			return err
 		}
 		return a.showLane(ctx, o, name)
@@ -158,7 +158,7 @@ waiting does. Both hold in every partition; the command may be repeated.`,
 			if cmd.Flags().Changed("ageing") {
 				change.Ageing = &ageing
 			}
-			if err := changedPartly(o.SetLane(ctx, args[0], change)); err != nil {
+			if err := changedPartly(o.SetLane(ctx, args[0], change, a.why())); err != nil {
 				return err
 			}
 			return a.showLane(ctx, o, args[0])

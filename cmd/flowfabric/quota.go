@@ -336,7 +336,7 @@ settings changes nothing; with others it is refused, see update.`,
 			return err
 		}
 		defer c.Close()
-		if err := admin.New(c).PutQuota(ctx, q, 0); err != nil {
+		if err := admin.New(c).PutQuota(ctx, q, 0, a.why()); err != nil {
 			return err
 		}
 		return a.showChanged("quota", gateChanged{Name: args[0], Done: "created", Note: quotaNote(q)})
@@ -367,7 +367,7 @@ refused.`,
 			v := gateChanged{Name: args[0], Done: "unchanged", Note: quotaNote(q.Quota)}
 			if q.Quota != before {
 				v.Done = "updated"
-				if err := o.PutQuota(ctx, q.Quota, q.Revision); err != nil {
+				if err := o.PutQuota(ctx, q.Quota, q.Revision, a.why()); err != nil {
 					return err
 				}
 			}
@@ -390,7 +390,7 @@ what is created there waits too.`,
 		Args:    exactly("NAME"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			return a.removeGate(ctx, flowfabric.QuotaGate(args[0]), force, func(o *admin.Admin) error {
-				removed, err := o.RemoveQuota(ctx, args[0])
+				removed, err := o.RemoveQuota(ctx, args[0], a.why())
 				if err == nil && !removed {
 					err = fmt.Errorf("remove quota %q: %w", args[0], denied.NoQuota)
 				}

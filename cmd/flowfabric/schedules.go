@@ -306,7 +306,7 @@ func (a *app) putSchedule(ctx context.Context, name string, f putFlags) error {
 	if f.fresh {
 		change.Expected = new(uint64)
 	}
-	set, err := c.PutSchedule(ctx, name, change)
+	set, err := c.PutSchedule(ctx, name, change, a.why())
 	if err != nil {
 		return err
 	}
@@ -382,7 +382,7 @@ type scheduleChanged struct {
 	Done string `json:"done"`
 }
 
-func schedulesPauseCommand(a *app, verb, done, short, long string, call func(*admin.Admin, context.Context, string, ...flowfabric.By) error) *cobra.Command {
+func schedulesPauseCommand(a *app, verb, done, short, long string, call func(*admin.Admin, context.Context, string, ...flowfabric.ActOption) error) *cobra.Command {
 	return &cobra.Command{
 		Use:     verb + " NAME",
 		Short:   short,
@@ -391,7 +391,7 @@ func schedulesPauseCommand(a *app, verb, done, short, long string, call func(*ad
 		Args:    exactly("NAME"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			return a.operate(ctx, func(o *admin.Admin) error {
-				if err := call(o, ctx, args[0]); err != nil {
+				if err := call(o, ctx, args[0], a.why()); err != nil {
 					return err
 				}
 				return a.show(scheduleChanged{args[0], done}, func(p *page) { p.say("%s %s", done, args[0]) })
@@ -409,7 +409,7 @@ func schedulesRemoveCommand(a *app) *cobra.Command {
 		Args:    exactly("NAME"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			return a.operate(ctx, func(o *admin.Admin) error {
-				removed, err := o.RemoveSchedule(ctx, args[0], nil)
+				removed, err := o.RemoveSchedule(ctx, args[0], nil, a.why())
 				if err == nil && !removed {
 					err = fmt.Errorf("remove schedule %q: %w", args[0], denied.NoSchedule)
 				}

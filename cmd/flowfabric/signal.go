@@ -181,7 +181,7 @@ func (a *app) delivered(id flowfabric.ExecutionID, d suspend.Delivered, err erro
 }
 
 func resumeCommand(a *app) *cobra.Command {
-	var reason, request string
+	var request string
 	var delay time.Duration
 	cmd := &cobra.Command{
 		Use:   "resume ID",
@@ -206,11 +206,10 @@ it an answer instead, use approve.`,
 				}
 			}
 			return a.change(ctx, id, "resumed", func(o *admin.Admin) error {
-				return o.Resume(ctx, id, how, flowfabric.By(by), flowfabric.Reason(reason))
+				return o.Resume(ctx, id, how, flowfabric.By(by), a.why())
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the history")
 	cmd.Flags().DurationVar(&delay, "delay", 0, "keep it back this long, at most 30 days")
 	cmd.Flags().StringVar(&request, "request", "", "`uuid` of this request: repeated with the same, it resumes once")
 	return cmd

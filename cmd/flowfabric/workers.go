@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 )
 
@@ -113,7 +112,6 @@ type markedDead struct {
 }
 
 func workersMarkDeadCommand(a *app) *cobra.Command {
-	var reason string
 	cmd := &cobra.Command{
 		Use:   "mark-dead INSTANCE",
 		Short: "Give a worker process up, so that its work runs elsewhere soon",
@@ -125,7 +123,7 @@ lives loses its running work, registers again and goes on; to stop it, stop the 
 		Args:    exactly("INSTANCE"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			return a.operate(ctx, func(o *admin.Admin) error {
-				held, err := o.MarkWorkerDead(ctx, args[0], flowfabric.Reason(reason))
+				held, err := o.MarkWorkerDead(ctx, args[0], a.why())
 				if err != nil {
 					return err
 				}
@@ -139,6 +137,5 @@ lives loses its running work, registers again and goes on; to stop it, stop the 
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "`text` that is shown with the worker")
 	return cmd
 }

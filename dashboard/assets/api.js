@@ -87,7 +87,7 @@ export async function send(method, path, value, query, headers) {
 export const post = (path, value, query, headers) => send("POST", path, value, query, headers)
 
 // remove has no body.
-export const remove = async path => body(await ask(address(path), { method: "DELETE" }))
+export const remove = async (path, query) => body(await ask(address(path, query), { method: "DELETE" }))
 
 // silence is after how long without anything, not even a comment, a stream is taken for dead.
 const silence = 40000

@@ -12,7 +12,7 @@ export const sender = e => e.kind === "resumed" && e.detail === "message" ? (e.b
 // sendMessage asks for a message and sends it. Sent again after a fault, it counts once.
 export function sendMessage({ id, kind, mailbox = "", then }) {
   const key = [...crypto.getRandomValues(new Uint8Array(12))].map(b => b.toString(16).padStart(2, "0")).join("")
-  return act({ title: "Send a message", text: `This is ${kind} ${shortID(id)}. Its handler receives the message when it asks for one. Until then it is kept.`, action: "Send",
+  return act({ title: "Send a message", text: `This is ${kind} ${shortID(id)}. Its handler receives the message when it asks for one. Until then it is kept.`, action: "Send", reason: false,
     fields: [{ name: "mailbox", label: "Mailbox", value: mailbox, required: true, maxlength: 96 }, { name: "payload", label: "Payload", kind: "area", rows: "4", value: "", hint: "JSON, at most 64 KiB; a text needs quotes" }],
     run: v => post(`executions/${id}/messages`, { mailbox: v.mailbox.trim(), payload: asJSON(v.payload, "The payload") ?? null, idempotency_key: key }),
     done: r => r.waiting === 1 ? "The message was sent." : `The message was sent. ${plural(r.waiting, "message")} are not received yet.`, then })

@@ -352,11 +352,11 @@ export function Field({ label, kind = "text", value, onInput, hint, options, ...
   return html`<div class="field"><label for=${id}>${label}</label>${control}${hint && html`<p class="dim" id=${about}>${hint}</p>`}</div>`
 }
 
-export const reasonField = { name: "reason", label: "Reason", hint: "Noted with your name in the history.", maxlength: 500 }
+const reasonField = { name: "reason", label: "Reason", hint: "Noted with your name.", maxlength: 500 }
 
-// act asks, does, says that it is done, and lets the page load again.
-export async function act({ title, text, action, danger, fields, run, done, then }) {
-  const value = await open(Ask, { title, text, action, danger, fields: fields ?? [reasonField], run })
+// act asks, also for the reason of a change, does, says that it is done, and lets the page load again.
+export async function act({ title, text, action, danger, fields = [], reason = true, run, done, then }) {
+  const value = await open(Ask, { title, text, action, danger, fields: reason ? [...fields, { ...reasonField, required: reason === "required" }] : fields, run })
   if (value !== null) {
     if (done) tell(typeof done === "function" ? done(value) : done)
     then?.(value)

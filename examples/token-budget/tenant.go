@@ -50,7 +50,7 @@ func (t *tenant) raise(ctx context.Context, limit int64) error {
 		return err
 	}
 	t.limit = limit
-	return t.admin().PutBudget(ctx, t.budget(), seen.Revision, "operator")
+	return t.admin().PutBudget(ctx, t.budget(), seen.Revision, flowfabric.By("operator"))
 }
 
 // used is how much of its budget is gone.

@@ -1,7 +1,7 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js"
 import { follow, get, post } from "../api.js"
 import { may, useBeat, useLoad, whileVisible } from "../live.js"
-import { act, bytes, checkID, Chip, Copy, Empty, Facts, Failure, go, instant, Loaded, Menu, number, Payload, person, plural, reasonField, Said, sayEnd, Section, segment, shortID, Since, span, State, stateWord, Tags, Time, to, visible } from "../ui.js"
+import { act, bytes, checkID, Chip, Copy, Empty, Facts, Failure, go, instant, Loaded, Menu, number, Payload, person, plural, Said, sayEnd, Section, segment, shortID, Since, span, State, stateWord, Tags, Time, to, visible } from "../ui.js"
 import { Timeline } from "../timeline.js"
 import { Answer } from "../answer.js"
 import { mailboxOf, Messages, sender, sendMessage } from "../message.js"
@@ -91,20 +91,20 @@ function actions(x, reload) {
   return [
     !end && simple("cancel", "cancel", "Cancel", "It ends as cancelled. A handler that runs is told to stop.", "Cancelled.", true),
     end && may("replay") && { label: "Replay…", run: () => act({ title: "Replay", text: say(x.state === "completed" ? "It has succeeded. Run again, it may repeat its effects." : "It runs again. Recorded steps are not repeated unless you say so."), action: "Replay",
-      fields: [{ name: "from_scratch", label: "From scratch: forget the recorded steps", kind: "check" }, { name: "from_step", label: "From a step: forget it, and what was recorded after it", hint: "Its name; empty to keep all steps" }, reasonField], run: v => post(`${path}:replay`, { reason: v.reason, from_scratch: !!v.from_scratch, from_step: v.from_step || undefined, force: x.state === "completed" }), done: "It runs again.", then: reload }) },
-    x.state === "suspended" && may("resume") && { label: "Resume without an answer…", run: () => act({ title: "Resume without an answer", text: say("The handler goes on as if nobody had answered. What it then does is its decision."), action: "Resume",
-      fields: [{ ...reasonField, required: true }], run: v => post(`${path}:resume`, { reason: v.reason }), done: "Resumed.", then: reload }) },
+      fields: [{ name: "from_scratch", label: "From scratch: forget the recorded steps", kind: "check" }, { name: "from_step", label: "From a step: forget it, and what was recorded after it", hint: "Its name; empty to keep all steps" }], run: v => post(`${path}:replay`, { reason: v.reason, from_scratch: !!v.from_scratch, from_step: v.from_step || undefined, force: x.state === "completed" }), done: "It runs again.", then: reload }) },
+    x.state === "suspended" && may("resume") && { label: "Resume without an answer…", run: () => act({ title: "Resume without an answer", text: say("The handler goes on as if nobody had answered. What it then does is its decision."), action: "Resume", reason: "required",
+      run: v => post(`${path}:resume`, { reason: v.reason }), done: "Resumed.", then: reload }) },
     !end && may("sendMessage") && { label: "Send a message…", run: () => sendMessage({ id: x.id, kind: x.kind, then: reload }) },
     x.state === "delayed" && simple("runNow", "run-now", "Run now", "It no longer waits for its time.", "It may run now."),
     x.state === "active" && simple("revoke", "revoke", "Take it from its worker", `${x.worker || "Its worker"} is told to stop, and another one begins a new attempt. No retry is used up.`, "Taken away.", true),
     !end && !held && x.state !== "suspended" && x.state !== "active" && simple("hold", "hold", "Hold", "No worker gets it until somebody lets it go on.", "Held."),
-    held && may("unhold") && { label: "Let it go on…", run: () => act({ title: "Let it go on", text: say("Workers may have it again."), action: "Let it go on", fields: [], run: () => post(`${path}:unhold`, {}), done: "It goes on.", then: reload }) },
+    held && may("unhold") && { label: "Let it go on…", run: () => act({ title: "Let it go on", text: say("Workers may have it again."), action: "Let it go on", run: v => post(`${path}:unhold`, { reason: v.reason }), done: "It goes on.", then: reload }) },
     !end && may("setPriority") && { label: "Set the priority…", run: () => act({ title: "Set the priority", text: say(`Its priority is ${x.priority}.`), action: "Set it", fields: [{ name: "priority", label: "Priority", kind: "number", min: 0, max: 9000, value: String(x.priority), hint: "0..9000, higher first" }],
-      run: v => post(`${path}:priority`, { priority: Number(v.priority) }), done: "The priority is set.", then: reload }) },
-    x.state === "delayed" && may("setDelay") && { label: "Change the delay…", run: () => act({ title: "Change the delay", text: say("It waits for so long from now."), action: "Change it", fields: [{ name: "seconds", label: "Seconds", kind: "number", min: 0, value: "3600" }, reasonField],
+      run: v => post(`${path}:priority`, { priority: Number(v.priority), reason: v.reason }), done: "The priority is set.", then: reload }) },
+    x.state === "delayed" && may("setDelay") && { label: "Change the delay…", run: () => act({ title: "Change the delay", text: say("It waits for so long from now."), action: "Change it", fields: [{ name: "seconds", label: "Seconds", kind: "number", min: 0, value: "3600" }],
       run: v => post(`${path}:delay`, { delay_ms: Number(v.seconds) * 1000, reason: v.reason }), done: "The delay is changed.", then: reload }) },
     may("setTags") && { label: "Change tags…", run: () => act({ title: "Change tags", text: say("Set a tag, or leave its value empty to take it away."), action: "Change", fields: [{ name: "key", label: "Key", required: true, maxlength: 64, hint: "With a dot, such as team.name" }, { name: "value", label: "Value", maxlength: 256 }],
-      run: v => post(`${path}:tags`, v.value ? { set: { [v.key.trim()]: v.value } } : { remove: [v.key.trim()] }), done: "Changed.", then: reload }) },
+      run: v => post(`${path}:tags`, { reason: v.reason, ...(v.value ? { set: { [v.key.trim()]: v.value } } : { remove: [v.key.trim()] }) }), done: "Changed.", then: reload }) },
     end && may("purge") && { label: "Purge…", danger: true, run: () => act({ title: "Purge", text: say("Everything that is stored of it is removed for good. This cannot be taken back."), action: "Purge it", danger: true, run: v => post(`${path}:purge`, { reason: v.reason }), done: "Purged.", then: () => go(["executions"]) }) },
   ]
 }

@@ -121,7 +121,7 @@ function Bulk({ action, query, what, close, hold }) {
 }
 
 function submitNew(ns, then) {
-  act({ title: "Submit an execution", action: "Submit", fields: [
+  act({ title: "Submit an execution", action: "Submit", reason: false, fields: [
     { name: "kind", label: "Kind", required: true, maxlength: 64, hint: "A worker must have a handler for it." },
     { name: "input", label: "Input", kind: "area", rows: 6, value: "{}", hint: "JSON, at most 1 MiB" },
     { name: "lane", label: "Lane", maxlength: 64, hint: "Default: default" },

@@ -1,7 +1,7 @@
 import { html } from "../vendor/preact-htm.js"
 import { get, post } from "../api.js"
 import { may, useLoad } from "../live.js"
-import { act, checkID, Copy, Empty, Facts, Loaded, Menu, number, plural, reasonField, Section, shortID, Since, State, stateWord, Table, Tags, Time, to, visible } from "../ui.js"
+import { act, checkID, Copy, Empty, Facts, Loaded, Menu, number, plural, Section, shortID, Since, State, stateWord, Table, Tags, Time, to, visible } from "../ui.js"
 import { Graph, mostNodes } from "../graph.js"
 
 const over = new Set(["completed", "failed", "cancelled"])
@@ -18,12 +18,12 @@ export default function Flow({ id }) {
     const say = text => `This is flow ${x.kind} ${shortID(x.id)} with ${plural(x.members, "node")}. ${text}`
     const items = [
       !over.has(x.state) && may("cancelFlow") && { label: "Cancel…", danger: true, run: () => act({ title: "Cancel the flow", text: say("Choose what happens to its nodes."), action: "Cancel the flow", danger: true,
-        fields: [{ name: "policy", label: "Nodes", kind: "choice", value: "cancel_all", options: [["cancel_all", "Cancel all that have not ended"], ["cancel_pending", "Cancel those that do not run"], ["flow_only", "Leave them alone"]] }, reasonField],
+        fields: [{ name: "policy", label: "Nodes", kind: "choice", value: "cancel_all", options: [["cancel_all", "Cancel all that have not ended"], ["cancel_pending", "Cancel those that do not run"], ["flow_only", "Leave them alone"]] }],
         run: v => post(`flows/${x.id}:cancel`, { policy: v.policy, reason: v.reason }), done: "The flow is cancelled.", then: page.reload }) },
       over.has(x.state) && may("replayFlow") && { label: "Replay…", run: () => act({ title: "Replay the flow", text: say("What did not succeed runs again, and then what depends on it."), action: "Replay",
-        fields: [{ name: "from_scratch", label: "From scratch: forget recorded steps", kind: "check" }, reasonField], run: v => post(`flows/${x.id}:replay`, { from_scratch: !!v.from_scratch, reason: v.reason }),
+        fields: [{ name: "from_scratch", label: "From scratch: forget recorded steps", kind: "check" }], run: v => post(`flows/${x.id}:replay`, { from_scratch: !!v.from_scratch, reason: v.reason }),
         done: r => `${plural(r.runnable, "node")} may run, ${number(r.blocked)} wait for them.${r.refused?.length ? ` ${plural(r.refused.length, "node")} refused: ${r.refused[0]}` : ""}`, then: page.reload }) },
-      x.seal && x.seal !== "sealed" && x.seal !== "seal" && !over.has(x.state) && may("sealFlow") && { label: "Seal…", run: () => act({ title: "Seal the flow", text: say("No more nodes can be added to it."), action: "Seal", fields: [], run: () => post(`flows/${x.id}:seal`, {}), done: "Sealed.", then: page.reload }) },
+      x.seal && x.seal !== "sealed" && x.seal !== "seal" && !over.has(x.state) && may("sealFlow") && { label: "Seal…", run: () => act({ title: "Seal the flow", text: say("No more nodes can be added to it."), action: "Seal", run: v => post(`flows/${x.id}:seal`, { reason: v.reason }), done: "Sealed.", then: page.reload }) },
     ].filter(Boolean)
     return html`<div><div class="title"><div><p class="crumb"><a href="#/flows">Flows</a> / <a href=${to(["flows"], { kind: x.kind })}>${x.kind}</a></p><h1><span class="mono">${x.id}</span> <${Copy} text=${x.id} label="Copy the id" /></h1></div>
         <div class="actions"><${State} state=${x.state} />${items.length > 0 && html`<${Menu} label="Actions" kind="main" items=${items} />`}</div></div>

@@ -40,7 +40,7 @@ export default function Health({ query }) {
   const thaw = p => act({ title: `Thaw partition ${p.partition}`, text: `It was frozen: ${p.frozen_reason || "no reason was given"}.`, action: "Thaw", run: v => post(`partitions/${p.partition}:thaw`, { reason: v.reason }), done: "Thawed.", then: page.reload })
   const rotate = keys => act({ title: "Rotate the token keys", text: "Waitpoint tokens are signed with another key from now on. Those of the key before stay good for a day.", action: "Rotate", fields: [{ name: "kid", label: "Key", required: true, maxlength: 64, hint: `A key that this process has. Now: ${[...new Set(keys.map(k => k.current).filter(Boolean))].join(", ") || "none"}` }],
     run: async v => {
-      const bad = (await post("token-keys:rotate", { kid: v.kid.trim() })).items.filter(i => i.error)
+      const bad = (await post("token-keys:rotate", { kid: v.kid.trim(), reason: v.reason })).items.filter(i => i.error)
       if (bad.length) throw new Error(`${plural(bad.length, "partition")} refused: ${bad[0].error}`)
     }, done: "Rotated.", then: page.reload })
   return html`<div><div class="title"><h1>Health</h1><div class="actions"><button type="button" onClick=${page.reload}>Look again</button></div></div>

@@ -1,7 +1,7 @@
 import { html } from "../vendor/preact-htm.js"
 import { get, post, remove, send } from "../api.js"
 import { may, useLoad } from "../live.js"
-import { act, asJSON, Bar, Chip, Empty, Loaded, Menu, number, open, plural, reasonField, Section, segment, shortID, span, Table, Time, to, visible } from "../ui.js"
+import { act, asJSON, Bar, Chip, Empty, Loaded, Menu, number, open, plural, Section, segment, shortID, span, Table, Time, to, visible } from "../ui.js"
 
 const scope = s => s.tag_key ? `tag ${s.tag_key}=${s.tag}` : s.lane ? `lane ${s.lane} of ${s.namespace || "default"}` : s.namespace ? `namespace ${s.namespace}` : "everything"
 
@@ -22,13 +22,13 @@ export default function Limits() {
   const path = (what, b) => `${what}/${segment(b.name)}`
   const edit = (what, b, body) => act({ title: b ? `Change ${b.name}` : what === "budgets" ? "New budget" : "New quota", action: "Save", fields: [...(b ? [] : [{ name: "name", label: "Name", required: true, maxlength: 64 }]),
     { name: "text", label: "Definition", kind: "area", rows: 12, value: JSON.stringify(body, null, 2), hint: what === "budgets" ? "JSON: limits by dimension with hard and soft, on_hard, reset_ms, …" : "JSON: rate within window_ms, cap at once, …" }],
-    run: v => send("PUT", path(what, b ?? { name: v.name.trim() }), { ...asJSON(v.text, "The definition"), ...(b && { revision: b.revision }) }), done: "Saved.", then: page.reload })
+    run: v => send("PUT", path(what, b ?? { name: v.name.trim() }), { reason: v.reason, ...asJSON(v.text, "The definition"), ...(b && { revision: b.revision }) }), done: "Saved.", then: page.reload })
   const definition = ({ scope, warn, on_hard, warn_soft, reset_ms, strict, refund, limits }) => ({ scope, warn, on_hard, warn_soft, reset_ms, strict, refund, limits })
   const quotaDefinition = ({ scope, rate, window_ms, cap, jitter_ms }) => ({ scope, rate, window_ms, cap, jitter_ms })
-  const drop = (what, b) => act({ title: `Remove ${b.name}`, text: "Work that names it is refused until it is made again. Work that waits for it goes on waiting.", action: "Remove", danger: true, fields: [], run: () => remove(path(what, b)), done: "Removed.", then: page.reload })
+  const drop = (what, b) => act({ title: `Remove ${b.name}`, text: "Work that names it is refused until it is made again. Work that waits for it goes on waiting.", action: "Remove", danger: true, run: v => remove(path(what, b), { reason: v.reason }), done: "Removed.", then: page.reload })
   const correct = b => act({ title: `Correct ${b.name}`, text: "The amount is added to what was used; a negative one is taken away.", action: "Correct", fields: [{ name: "dimension", label: "Dimension", kind: "choice", value: Object.keys(b.used ?? b.limits ?? {})[0] ?? "", options: Object.keys({ ...b.limits, ...b.used }).map(d => [d, d]) },
-    { name: "amount", label: "Amount", kind: "number", value: "0" }, reasonField], run: v => post(path("budgets", b) + ":adjust", { amounts: { [v.dimension]: Number(v.amount) }, reason: v.reason }), done: "Corrected.", then: page.reload })
-  const reset = b => act({ title: `Reset ${b.name}`, text: `A new period begins now: what was used counts no more${b.waiting ? `, and ${plural(b.waiting, "queue")} that wait for it may go on` : ""}.`, action: "Reset", fields: [], run: () => post(path("budgets", b) + ":reset", {}), done: "A new period has begun.", then: page.reload })
+    { name: "amount", label: "Amount", kind: "number", value: "0" }], run: v => post(path("budgets", b) + ":adjust", { amounts: { [v.dimension]: Number(v.amount) }, reason: v.reason }), done: "Corrected.", then: page.reload })
+  const reset = b => act({ title: `Reset ${b.name}`, text: `A new period begins now: what was used counts no more${b.waiting ? `, and ${plural(b.waiting, "queue")} that wait for it may go on` : ""}.`, action: "Reset", run: v => post(path("budgets", b) + ":reset", { reason: v.reason }), done: "A new period has begun.", then: page.reload })
   return html`<div><h1>Budgets & quotas</h1>
     <${Loaded} of=${page}>${({ budgets, quotas, gates }) => html`<div>
     <${Section} id="budgets" title="Budgets" note="what may be used in a period" actions=${may("putBudget") && html`<button type="button" onClick=${() => edit("budgets", null, { limits: { tokens: { hard: 1000000, soft: 800000 } }, on_hard: "reject", reset_ms: 86400000 })}>New budget</button>`}>

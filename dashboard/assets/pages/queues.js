@@ -10,8 +10,8 @@ const says = {
 
 export function setLane(lane, state, waiting, then) {
   const verbs = { active: "Open", paused: "Pause", draining: "Drain", disabled: "Close" }
-  act({ title: `${verbs[state]} lane ${lane.name}`, text: `${says[state]} ${plural(waiting, "execution")} ${waiting === 1 ? "waits" : "wait"} in it.`, action: verbs[state], danger: state === "disabled", fields: [],
-    run: () => post(`lanes/${encodeURIComponent(lane.name)}:set`, { namespace: lane.namespace, state }), done: `Lane ${lane.name} is ${laneWords[state]}.`, then })
+  act({ title: `${verbs[state]} lane ${lane.name}`, text: `${says[state]} ${plural(waiting, "execution")} ${waiting === 1 ? "waits" : "wait"} in it.`, action: verbs[state], danger: state === "disabled",
+    run: v => post(`lanes/${encodeURIComponent(lane.name)}:set`, { namespace: lane.namespace, state, reason: v.reason }), done: `Lane ${lane.name} is ${laneWords[state]}.`, then })
 }
 
 export default function Queues() {
@@ -22,7 +22,7 @@ export default function Queues() {
   }, [ns])
   const several = useSeveral()
   const weight = (l, reload) => act({ title: `Share of ${l.namespace} in lane ${l.name}`, text: "Namespaces that share a lane get work in the proportion of their weights.", action: "Set it", fields: [{ name: "weight", label: "Weight", kind: "number", min: 0, max: 1000, required: true, hint: "1..1000; 0 is the usual, 1" }],
-    run: v => post(`lanes/${encodeURIComponent(l.name)}:set`, { namespace: l.namespace, weight: Number(v.weight) }), done: "The weight is set.", then: reload })
+    run: v => post(`lanes/${encodeURIComponent(l.name)}:set`, { namespace: l.namespace, weight: Number(v.weight), reason: v.reason }), done: "The weight is set.", then: reload })
   return html`<div><h1>Queues</h1><p class="lead">A lane is a queue with a name; in it, each kind of work has a queue of its own.</p>
     <${Loaded} of=${page}>${({ lanes, queues }) => html`<div><${Section} id="lanes" title="Lanes">${lanes.length === 0 ? html`<${Empty} title="No lanes yet"><p>A lane appears with the first execution that names it. Without a name it is “default”.</p><//>`
       : html`<${Table} label="Lanes" rows=${lanes} id=${l => l.namespace + "/" + l.name} columns=${[

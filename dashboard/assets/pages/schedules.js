@@ -13,7 +13,7 @@ const limits = s => [s.runs_left !== undefined && `${number(s.runs_left)} of ${n
 export default function Schedules() {
   const ns = useStore(namespace)
   const page = useLoad(signal => get("schedules", {}, signal), [])
-  const change = (s, verb, text, run, done, danger) => act({ title: `${verb} ${s.name}`, text, action: verb, danger, fields: [], run, done, then: page.reload })
+  const change = (s, verb, text, run, done, danger) => act({ title: `${verb} ${s.name}`, text, action: verb, danger, run, done, then: page.reload })
   const path = s => `schedules/${segment(s.name)}`
   const put = () => act({ title: "New schedule", action: "Save", fields: [
     { name: "name", label: "Name", required: true, maxlength: 64 }, { name: "kind", label: "Kind", required: true, maxlength: 64 },
@@ -22,7 +22,7 @@ export default function Schedules() {
     { name: "jitter", label: "Start up to so many seconds later", kind: "number", min: 0, value: "" }, { name: "input", label: "Input", kind: "area", rows: 3, value: "{}", hint: "JSON" }],
     run: v => {
       if (page.data?.items.some(s => s.name === v.name.trim())) throw new Error("A schedule has this name already. Remove it first.")
-      return send("PUT", `schedules/${segment(v.name.trim())}`, { kind: v.kind.trim(), cron: v.cron.trim() || undefined, zone: v.zone.trim() || undefined, every_ms: Number(v.every) * 1000 || undefined, until: v.until.trim() || undefined, max_runs: Number(v.runs) || undefined, jitter_ms: Number(v.jitter) * 1000 || undefined, input: asJSON(v.input, "The input"), namespace: ns && ns !== "*" ? ns : undefined })
+      return send("PUT", `schedules/${segment(v.name.trim())}`, { reason: v.reason, kind: v.kind.trim(), cron: v.cron.trim() || undefined, zone: v.zone.trim() || undefined, every_ms: Number(v.every) * 1000 || undefined, until: v.until.trim() || undefined, max_runs: Number(v.runs) || undefined, jitter_ms: Number(v.jitter) * 1000 || undefined, input: asJSON(v.input, "The input"), namespace: ns && ns !== "*" ? ns : undefined })
     }, done: "The schedule is saved.", then: page.reload })
   return html`<div><div class="title"><h1>Schedules</h1><div class="actions">${may("putSchedule") && html`<button type="button" class="main" onClick=${put}>New schedule</button>`}</div></div>
     <${Loaded} of=${page}>${data => data.items.length === 0 ? html`<${Empty} title="Nothing is scheduled"><p>A schedule submits an execution by cron or period, once for each instant however many processes run. Make one here, or with <code>client.Schedule</code>.</p><//>`
@@ -37,7 +37,7 @@ export default function Schedules() {
         { name: "Last", class: "num", cell: s => s.last_execution ? html`<a href=${to(["executions", s.last_execution])}><${Time} at=${s.last_due} /></a>` : s.last_flow ? html`<a href=${to(["flows", s.last_flow])}><${Time} at=${s.last_due} /></a>` : html`<span class="none">never</span>` },
         { name: "Runs", class: "num wide", cell: s => html`${number(s.fired)}${s.missed ? html` <${Chip} kind="warn">${number(s.missed)} missed<//>` : ""}` },
         ...(may("pauseSchedule") ? [{ name: "Actions", class: "end", cell: s => html`<${Menu} label="Change" items=${[
-          s.paused ? { label: "Let it go on…", run: () => change(s, "Let it go on:", `The next run is at ${s.next ? instant(s.next) : "its next instant"}. What was missed is treated as its definition says.`, () => post(path(s) + ":resume", {}), "It goes on.") }
-            : { label: "Pause…", run: () => change(s, "Pause", "It submits nothing until somebody lets it go on.", () => post(path(s) + ":pause", {}), "Paused.") },
-          may("removeSchedule") && { label: "Remove…", danger: true, run: () => change(s, "Remove", "It submits nothing any more. Executions that it has submitted stay. A program that declares it makes it again.", () => remove(path(s)), "Removed.", true) }]} />` }] : [])]} />`}<//></div>`
+          s.paused ? { label: "Let it go on…", run: () => change(s, "Let it go on:", `The next run is at ${s.next ? instant(s.next) : "its next instant"}. What was missed is treated as its definition says.`, v => post(path(s) + ":resume", { reason: v.reason }), "It goes on.") }
+            : { label: "Pause…", run: () => change(s, "Pause", "It submits nothing until somebody lets it go on.", v => post(path(s) + ":pause", { reason: v.reason }), "Paused.") },
+          may("removeSchedule") && { label: "Remove…", danger: true, run: () => change(s, "Remove", "It submits nothing any more. Executions that it has submitted stay. A program that declares it makes it again.", v => remove(path(s), { reason: v.reason }), "Removed.", true) }]} />` }] : [])]} />`}<//></div>`
 }

@@ -246,7 +246,7 @@ func (s *Scene) limits(ctx context.Context) error {
 func (s *Scene) plans(ctx context.Context) error {
 	_, one := client.Schedule(ctx, s.Client, "nightly-report", schedule.Cron("30 2 * * *", "Europe/Berlin"), Report, "yesterday")
 	_, two := client.Schedule(ctx, s.Client, "refresh-sources", schedule.Every(15*time.Minute, time.Time{}), Fetch, "feeds")
-	return errors.Join(one, two, s.Admin.PauseSchedule(ctx, "refresh-sources", "anna"))
+	return errors.Join(one, two, s.Admin.PauseSchedule(ctx, "refresh-sources", flowfabric.By("anna")))
 }
 
 func (s *Scene) articles(ctx context.Context) error {
