@@ -719,6 +719,9 @@ func (a *api) flowsAndSchedules() {
 	if s := into[scheduleMade](t, a.as("operator", "PUT", "/v1/schedules/hourly", `{"every_ms":3600000,"kind":"echo","input":5,"overlap":"skip","lane":"side"}`, 200)); s.Changed {
 		t.Errorf("%+v", s)
 	}
+	if s := into[scheduleItem](t, a.as("viewer", "GET", "/v1/schedules/hourly", "", 200)); s.Name != "hourly" || len(s.NextRuns) != 5 {
+		t.Errorf("%+v", s)
+	}
 	a.as("blue", "PUT", "/v1/schedules/hourly", `{"cron":"0 3 * * *","kind":"echo"}`, 409)
 	a.as("operator", "PUT", "/v1/schedules/hourly", `{"cron":"0 3 * *","kind":"echo"}`, 400)
 	a.as("operator", "PUT", "/v1/schedules/hourly", `{"kind":"echo"}`, 400)

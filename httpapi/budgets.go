@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -10,7 +11,8 @@ import (
 )
 
 type budgetList struct {
-	Items []budget `json:"items"`
+	Items      []budget `json:"items"`
+	NextCursor string   `json:"next_cursor,omitempty"`
 }
 
 // budgetSettings are what a budget is made with.
@@ -89,7 +91,9 @@ func gateEvents(log []admission.AuditEntry) (out []gateEvent) {
 func (c *call) shared() (string, error) { return c.r.PathValue("key"), c.everywhere() }
 
 func (c *call) budgets() error {
-	if err := c.everywhere(); err != nil {
+	q := c.query()
+	page := q.paging()
+	if err := cmp.Or(q.err, c.everywhere()); err != nil {
 		return err
 	}
 	list, err := c.h.admin.Budgets(c.ctx())
@@ -97,6 +101,7 @@ func (c *call) budgets() error {
 		return err
 	}
 	out := budgetList{Items: make([]budget, 0, len(list))}
+	list, out.NextCursor = cut(page, list, func(b admission.BudgetRecord) string { return b.Name })
 	for _, b := range list {
 		out.Items = append(out.Items, newBudget(b))
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -248,7 +249,8 @@ func (c *call) signal() error {
 }
 
 type laneList struct {
-	Items []lane `json:"items"`
+	Items      []lane `json:"items"`
+	NextCursor string `json:"next_cursor,omitempty"`
 }
 
 type lane struct {
@@ -261,17 +263,19 @@ type lane struct {
 	Mixed     bool       `json:"mixed,omitempty" jsonschema:"partitions differ, because a change did not reach all of them"`
 }
 
-// asked is the namespace that the query names.
-func (c *call) asked() (string, error) {
+// asked is the namespace that the query names, and the page.
+func (c *call) asked() (string, paging, error) {
 	q := c.query()
+	page := q.paging()
 	if q.err != nil {
-		return "", q.err
+		return "", page, q.err
 	}
-	return c.namespace(q.text("namespace"))
+	namespace, err := c.namespace(q.text("namespace"))
+	return namespace, page, err
 }
 
 func (c *call) lanes() error {
-	namespace, err := c.asked()
+	namespace, page, err := c.asked()
 	if err != nil {
 		return err
 	}
@@ -280,6 +284,7 @@ func (c *call) lanes() error {
 		return err
 	}
 	out := laneList{Items: make([]lane, 0, len(list))}
+	list, out.NextCursor = cut(page, list, func(l admin.Lane) string { return keyOf(l.Namespace, l.Name) })
 	for _, l := range list {
 		out.Items = append(out.Items, lane{l.Namespace, l.Name, string(l.State), utc(l.Since), l.By, l.Waiting, l.Mixed})
 	}
@@ -287,7 +292,8 @@ func (c *call) lanes() error {
 }
 
 type queueList struct {
-	Items []queue `json:"items"`
+	Items      []queue `json:"items"`
+	NextCursor string  `json:"next_cursor,omitempty"`
 }
 
 type queue struct {
@@ -307,7 +313,7 @@ func newQueue(q admin.Queue) queue {
 }
 
 func (c *call) queues() error {
-	namespace, err := c.asked()
+	namespace, page, err := c.asked()
 	if err != nil {
 		return err
 	}
@@ -316,6 +322,9 @@ func (c *call) queues() error {
 		return err
 	}
 	out := queueList{Items: make([]queue, 0, len(list))}
+	list, out.NextCursor = cut(page, list, func(q admin.Queue) string {
+		return keyOf(q.Namespace, q.Lane, q.Kind, strings.Join(q.Capabilities, ","), q.Drift)
+	})
 	for _, q := range list {
 		out.Items = append(out.Items, newQueue(q))
 	}
@@ -323,7 +332,8 @@ func (c *call) queues() error {
 }
 
 type workerList struct {
-	Items []worker `json:"items"`
+	Items      []worker `json:"items"`
+	NextCursor string   `json:"next_cursor,omitempty"`
 }
 
 type worker struct {
@@ -343,6 +353,11 @@ type worker struct {
 }
 
 func (c *call) workers() error {
+	q := c.query()
+	page := q.paging()
+	if q.err != nil {
+		return q.err
+	}
 	list, err := c.h.admin.Workers(c.ctx())
 	if err != nil {
 		return err
@@ -356,6 +371,7 @@ func (c *call) workers() error {
 		out.Items = append(out.Items, worker{w.Instance, w.Info.Pool, serves, w.Info.Lanes, w.Info.Kinds, w.Info.Concurrency, w.Info.Version, w.Info.Labels, w.Alive, w.Dead, w.Reason,
 			utc(w.LastSeen), w.InFlight})
 	}
+	out.Items, out.NextCursor = cut(page, out.Items, func(w worker) string { return w.Instance })
 	return c.answerJSON(http.StatusOK, out)
 }
 

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -9,7 +10,8 @@ import (
 )
 
 type quotaList struct {
-	Items []quota `json:"items"`
+	Items      []quota `json:"items"`
+	NextCursor string  `json:"next_cursor,omitempty"`
 }
 
 // quotaSettings are what a quota is made with.
@@ -44,7 +46,9 @@ func newQuota(q admission.QuotaRecord) quota {
 }
 
 func (c *call) quotas() error {
-	if err := c.everywhere(); err != nil {
+	q := c.query()
+	page := q.paging()
+	if err := cmp.Or(q.err, c.everywhere()); err != nil {
 		return err
 	}
 	list, err := c.h.admin.Quotas(c.ctx())
@@ -52,6 +56,7 @@ func (c *call) quotas() error {
 		return err
 	}
 	out := quotaList{Items: make([]quota, 0, len(list))}
+	list, out.NextCursor = cut(page, list, func(q admission.QuotaRecord) string { return q.Name })
 	for _, q := range list {
 		out.Items = append(out.Items, newQuota(q))
 	}

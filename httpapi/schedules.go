@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -171,7 +172,8 @@ func (c *call) syncSchedules() error {
 }
 
 type scheduleList struct {
-	Items []scheduleItem `json:"items"`
+	Items      []scheduleItem `json:"items"`
+	NextCursor string         `json:"next_cursor,omitempty"`
 }
 
 type scheduleItem struct {
@@ -200,18 +202,30 @@ type scheduleItem struct {
 }
 
 func (c *call) schedules() error {
+	q := c.query()
+	page := q.paging()
+	if q.err != nil {
+		return q.err
+	}
 	list, err := c.h.admin.Schedules(c.ctx())
 	if err != nil {
 		return err
 	}
 	out := scheduleList{Items: []scheduleItem{}}
+	list = slices.DeleteFunc(list, func(s admin.ScheduleInfo) bool { return !c.who.may(s.Definition.Item.Namespace) })
+	list, out.NextCursor = cut(page, list, func(s admin.ScheduleInfo) string { return s.Name })
 	for _, s := range list {
-		if !c.who.may(s.Definition.Item.Namespace) {
-			continue
-		}
 		out.Items = append(out.Items, itemOf(s))
 	}
 	return c.answerJSON(http.StatusOK, out)
+}
+
+func (c *call) getSchedule() error {
+	s, err := c.schedule()
+	if err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, itemOf(s))
 }
 
 func itemOf(s admin.ScheduleInfo) scheduleItem {
@@ -240,14 +254,14 @@ func itemOf(s admin.ScheduleInfo) scheduleItem {
 }
 
 // schedule is the one that the path names, if the principal may see it.
-func (c *call) schedule() (string, error) {
+func (c *call) schedule() (admin.ScheduleInfo, error) {
 	name := c.r.PathValue("key")
 	s, err := c.h.admin.GetSchedule(c.ctx(), name)
 	c.acting("", s.Definition.Item.Namespace)
 	if err == nil && !c.who.may(s.Definition.Item.Namespace) {
 		err = &problem{Status: http.StatusNotFound, Code: "schedule_not_found", Detail: "no schedule has this name"}
 	}
-	return name, err
+	return s, err
 }
 
 func (c *call) changeSchedule(do func(context.Context, string, ...flowfabric.ActOption) error) error {
@@ -255,9 +269,9 @@ func (c *call) changeSchedule(do func(context.Context, string, ...flowfabric.Act
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	name, err := c.schedule()
+	s, err := c.schedule()
 	if err == nil {
-		err = do(c.ctx(), name, c.act(b)...)
+		err = do(c.ctx(), s.Name, c.act(b)...)
 	}
 	return c.nothingToSay(err)
 }
@@ -267,7 +281,11 @@ func (c *call) pauseSchedule() error { return c.changeSchedule(c.h.admin.PauseSc
 func (c *call) resumeSchedule() error { return c.changeSchedule(c.h.admin.ResumeSchedule) }
 
 func (c *call) removeSchedule() error {
-	return c.remove(c.schedule, func(ctx context.Context, name string, opts ...flowfabric.ActOption) (bool, error) {
+	named := func() (string, error) {
+		s, err := c.schedule()
+		return s.Name, err
+	}
+	return c.remove(named, func(ctx context.Context, name string, opts ...flowfabric.ActOption) (bool, error) {
 		return c.h.admin.RemoveSchedule(ctx, name, nil, opts...)
 	})
 }

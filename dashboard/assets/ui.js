@@ -352,6 +352,9 @@ export function Field({ label, kind = "text", value, onInput, hint, options, ...
   return html`<div class="field"><label for=${id}>${label}</label>${control}${hint && html`<p class="dim" id=${about}>${hint}</p>`}</div>`
 }
 
+// More says of a list that it does not end with what is shown of it.
+export const More = ({ of, what }) => of?.next_cursor && html`<p class="dim">These are the first ${number(of.items.length)} ${what}. The command <code>flowfabric</code> lists all of them.</p>`
+
 const reasonField = { name: "reason", label: "Reason", hint: "Noted with your name.", maxlength: 500 }
 
 // act asks, also for the reason of a change, does, says that it is done, and lets the page load again.

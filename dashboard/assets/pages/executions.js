@@ -71,16 +71,19 @@ function Bulk({ action, query, what, close, hold }) {
     const look = async () => {
       let matched = 0, cursor = ""
       do {
-        const r = await post("executions:bulk", { action, priority: action === "priority" ? 0 : undefined, dry_run: true, cursor: cursor || undefined }, query)
+        const r = await post("executions:bulk", body({ dry_run: true, cursor: cursor || undefined }), query)
         matched += r.matched
         cursor = r.cursor || ""
         if (!here) return
         setCount({ matched, more: !!cursor })
+        setError(null)
       } while (cursor)
     }
-    look().catch(e => here && setError(e))
-    return () => { here = false; stop.now = true }
-  }, [])
+    setCount(null)
+    const t = setTimeout(() => look().catch(e => here && setError(e)), 200) // a priority is typed digit by digit
+    return () => { here = false; clearTimeout(t) }
+  }, [values.priority])
+  useEffect(() => () => { stop.now = true }, [])
   const start = async e => {
     e.preventDefault()
     setError(null)

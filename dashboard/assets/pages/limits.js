@@ -1,7 +1,7 @@
 import { html } from "../vendor/preact-htm.js"
 import { get, post, remove, send } from "../api.js"
 import { may, useLoad } from "../live.js"
-import { act, asJSON, Bar, Chip, Empty, Loaded, Menu, number, open, plural, Section, segment, shortID, span, Table, Time, to, visible } from "../ui.js"
+import { act, asJSON, Bar, Chip, Empty, Loaded, Menu, More, number, open, plural, Section, segment, shortID, span, Table, Time, to, visible } from "../ui.js"
 
 const scope = s => s.tag_key ? `tag ${s.tag_key}=${s.tag}` : s.lane ? `lane ${s.lane} of ${s.namespace || "default"}` : s.namespace ? `namespace ${s.namespace}` : "everything"
 
@@ -17,7 +17,7 @@ function Log({ title, load, close }) {
 export default function Limits() {
   const page = useLoad(async signal => {
     const [budgets, quotas, gates] = await Promise.all([get("budgets", {}, signal), get("quotas", {}, signal), get("gates", {}, signal).catch(e => { if (e.status === 403) return { attached: [], closed: [] }; throw e })])
-    return { budgets: budgets.items, quotas: quotas.items, gates }
+    return { budgets: budgets.items, quotas: quotas.items, gates, all: { budgets, quotas } }
   }, [])
   const path = (what, b) => `${what}/${segment(b.name)}`
   const edit = (what, b, body) => act({ title: b ? `Change ${b.name}` : what === "budgets" ? "New budget" : "New quota", action: "Save", fields: [...(b ? [] : [{ name: "name", label: "Name", required: true, maxlength: 64 }]),
@@ -48,5 +48,5 @@ export default function Limits() {
     ${gates.closed.length > 0 && html`<${Section} id="closed" title="Kept back" note="queues that wait for a budget, a quota or a limit"><${Table} label="Queues that are kept back" rows=${gates.closed} id=${c => [c.partition, c.namespace, c.lane, c.kind, c.why].join("/")} columns=${[
       { name: "Kind", cell: c => html`<a href=${to(["executions"], { kind: c.kind, lane: c.lane })}>${c.kind}</a>` }, { name: "Lane", cell: c => c.lane }, { name: "Why", class: "grow", cell: c => html`<span class="clip" title=${visible(c.why)}>${visible(c.why)}</span>` },
       { name: "Waiting", class: "num", cell: c => number(c.waiting) }, { name: "Until", class: "num", cell: c => html`<${Time} at=${c.until} />` }, { name: "Partition", class: "num wide", cell: c => c.partition }]} /><//>`}
-    ${gates.attached.length > 0 && html`<${Section} id="attached" title="Attached" note="asked for all that is created in a scope"><ul class="plain">${gates.attached.map(a => html`<li key=${JSON.stringify(a.scope)}><b>${scope(a.scope)}</b>: ${[...(a.budgets ?? []).map(b => `budget ${b}`), ...(a.quotas ?? []).map(q => `quota ${q}`)].join(", ")} <span class="dim">${a.by && `by ${a.by} `}<${Time} at=${a.at} /></span></li>`)}</ul><//>`}</div>`}<//></div>`
+    ${gates.attached.length > 0 && html`<${Section} id="attached" title="Attached" note="asked for all that is created in a scope"><ul class="plain">${gates.attached.map(a => html`<li key=${JSON.stringify(a.scope)}><b>${scope(a.scope)}</b>: ${[...(a.budgets ?? []).map(b => `budget ${b}`), ...(a.quotas ?? []).map(q => `quota ${q}`)].join(", ")} <span class="dim">${a.by && `by ${a.by} `}<${Time} at=${a.at} /></span></li>`)}</ul><//>`}</div>`}<//><${More} of=${page.data?.all.budgets} what="budgets" /><${More} of=${page.data?.all.quotas} what="quotas" /></div>`
 }

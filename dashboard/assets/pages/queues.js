@@ -1,7 +1,7 @@
 import { html } from "../vendor/preact-htm.js"
 import { get, post } from "../api.js"
 import { may, namespace, useLoad, useSeveral, useStore } from "../live.js"
-import { act, Chip, Empty, Loaded, Menu, number, plural, Section, Since, Table, Time, to } from "../ui.js"
+import { act, Chip, Empty, Loaded, Menu, More, number, plural, Section, Since, Table, Time, to } from "../ui.js"
 
 const laneWords = { active: "open", paused: "paused", draining: "draining", disabled: "closed" }
 const says = {
@@ -18,7 +18,7 @@ export default function Queues() {
   const ns = useStore(namespace)
   const page = useLoad(async signal => {
     const [lanes, queues] = await Promise.all([get("lanes", { namespace: ns }, signal), get("queues", { namespace: ns }, signal)])
-    return { lanes: lanes.items, queues: queues.items }
+    return { lanes: lanes.items, queues: queues.items, all: { lanes, queues } }
   }, [ns])
   const several = useSeveral()
   const weight = (l, reload) => act({ title: `Share of ${l.namespace} in lane ${l.name}`, text: "Namespaces that share a lane get work in the proportion of their weights.", action: "Set it", fields: [{ name: "weight", label: "Weight", kind: "number", min: 0, max: 1000, required: true, hint: "1..1000; 0 is the usual, 1" }],
@@ -40,5 +40,5 @@ export default function Queues() {
         { name: "Needs", class: "wide", cell: q => q.capabilities?.join(", ") ?? html`<span class="none">–</span>` },
         { name: "Waiting", class: "num", cell: q => number(q.depth) },
         { name: "Oldest", class: "num", cell: q => html`<${Since} at=${q.oldest} />` },
-        { name: "Stored", class: "num", cell: q => number(q.retained) }]} />`}<//></div>`}<//></div>`
+        { name: "Stored", class: "num", cell: q => number(q.retained) }]} />`}<//></div>`}<//><${More} of=${page.data?.all.lanes} what="lanes" /><${More} of=${page.data?.all.queues} what="queues" /></div>`
 }

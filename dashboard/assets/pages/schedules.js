@@ -1,7 +1,7 @@
 import { html } from "../vendor/preact-htm.js"
 import { get, post, remove, send } from "../api.js"
 import { may, namespace, useLoad, useStore } from "../live.js"
-import { act, asJSON, Chip, Empty, instant, Loaded, Menu, number, segment, Table, Time, to, visible } from "../ui.js"
+import { act, asJSON, Chip, Empty, instant, Loaded, Menu, More, number, segment, Table, Time, to, visible } from "../ui.js"
 
 const short = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" })
 const day = at => short.format(new Date(at)).replace(",", "")
@@ -39,5 +39,5 @@ export default function Schedules() {
         ...(may("pauseSchedule") ? [{ name: "Actions", class: "end", cell: s => html`<${Menu} label="Change" items=${[
           s.paused ? { label: "Let it go on…", run: () => change(s, "Let it go on:", `The next run is at ${s.next ? instant(s.next) : "its next instant"}. What was missed is treated as its definition says.`, v => post(path(s) + ":resume", { reason: v.reason }), "It goes on.") }
             : { label: "Pause…", run: () => change(s, "Pause", "It submits nothing until somebody lets it go on.", v => post(path(s) + ":pause", { reason: v.reason }), "Paused.") },
-          may("removeSchedule") && { label: "Remove…", danger: true, run: () => change(s, "Remove", "It submits nothing any more. Executions that it has submitted stay. A program that declares it makes it again.", v => remove(path(s), { reason: v.reason }), "Removed.", true) }]} />` }] : [])]} />`}<//></div>`
+          may("removeSchedule") && { label: "Remove…", danger: true, run: () => change(s, "Remove", "It submits nothing any more. Executions that it has submitted stay. A program that declares it makes it again.", v => remove(path(s), { reason: v.reason }), "Removed.", true) }]} />` }] : [])]} />`}<//><${More} of=${page.data} what="schedules" /></div>`
 }

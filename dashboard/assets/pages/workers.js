@@ -1,7 +1,7 @@
 import { html } from "../vendor/preact-htm.js"
 import { get, post } from "../api.js"
 import { may, useLoad } from "../live.js"
-import { act, Bar, Chip, Empty, Loaded, number, plural, Table, Time, to, visible } from "../ui.js"
+import { act, Bar, Chip, Empty, Loaded, More, number, plural, Table, Time, to, visible } from "../ui.js"
 
 export default function Workers() {
   const page = useLoad(signal => get("workers", {}, signal), [])
@@ -20,5 +20,5 @@ export default function Workers() {
         { name: "Namespaces", class: "wide", cell: w => w.namespaces?.join(", ") ?? "" },
         { name: "Pool", class: "wide wider", cell: w => w.pool ?? "" },
         { name: "Seen", class: "num", cell: w => html`<${Time} at=${w.last_seen} />` },
-        ...(may("markWorkerDead") ? [{ name: "Actions", class: "end", cell: w => !w.dead && html`<button type="button" onClick=${() => giveUp(w)} aria-label=${`Give up ${w.instance}`}>Give up…</button>` }] : [])]} />`}<//></div>`
+        ...(may("markWorkerDead") ? [{ name: "Actions", class: "end", cell: w => !w.dead && html`<button type="button" onClick=${() => giveUp(w)} aria-label=${`Give up ${w.instance}`}>Give up…</button>` }] : [])]} />`}<//><${More} of=${page.data} what="workers" /></div>`
 }
