@@ -1,7 +1,7 @@
 package flowfabric
 
-// ActOption says who asks for a change, or why: [By] or [Reason]. It is kept with what is changed: in an execution's history, a lane's
-// record, a budget's audit log. Of two of a kind the later one counts. A command that keeps no reason takes only [By].
+// ActOption says who asks for a change, or why: [By] or [Reason]. The audit trail keeps both, see admin.Admin.TrailPage; what is changed may
+// keep them too: an execution's history, a lane's record, a budget's audit log. Of two of a kind the later one counts.
 type ActOption interface{ act() }
 
 // By names the person or program that makes the change: flowfabric.By("anna"). At most 64 bytes unless the command says

@@ -3,6 +3,7 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -76,6 +77,56 @@ func TestABulkActionSkipsWhatChangedAndStopsWithItsContext(t *testing.T) {
 			t.Fatalf("%+v, %v", got, err)
 		}
 		wantBulk(t, "the rest", bulk(ctx, t, c, admin.Filter{}, admin.BulkCancel(), admin.BulkOptions{Cursor: got.Cursor}), 100, 100, 0)
+	})
+}
+
+// A bulk action over 300 executions, 100,000 with FLOWFABRIC_SOAK, that goes on from its cursor again and again changes each of them once. Every other call is cut short, if it
+// has more than one page to do.
+func TestALargeBulkActionGoesOnWhereItWasInterrupted(t *testing.T) {
+	n := 300
+	if os.Getenv("FLOWFABRIC_SOAK") != "" {
+		n = 100_000
+	}
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
+		for left := n; left > 0; left -= min(left, 5_000) {
+			submitMany(ctx, t, c, min(left, 5_000))
+		}
+		matched, done, calls, cursor := 0, 0, 0, ""
+		for ; ; calls++ {
+			some, cancel := context.WithCancel(ctx)
+			o := admin.BulkOptions{Cursor: cursor, Limit: n / 5}
+			if calls%2 == 1 {
+				o.Progress = func(admin.BulkResult) { cancel() }
+			}
+			r, err := admin.New(c).Bulk(some, admin.Filter{}, admin.BulkPriority(3), o)
+			cancel()
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			matched, done, cursor = matched+r.Matched, done+r.Done, r.Cursor
+			if cursor == "" {
+				break
+			}
+			if calls > n {
+				t.Fatalf("%d calls, %d of %d done", calls, done, n)
+			}
+		}
+		if matched != n || done != n {
+			t.Errorf("%d matched and %d done of %d in %d calls", matched, done, n, calls+1)
+		}
+		count := 0
+		for x, err := range admin.New(c).List(ctx, admin.Filter{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if count++; x.Priority != 3 {
+				t.Fatalf("%s has priority %d", x.ID, x.Priority)
+			}
+		}
+		if count != n {
+			t.Errorf("%d are listed, want %d", count, n)
+		}
+		t.Logf("%d executions in %d calls", n, calls+1)
 	})
 }
 
