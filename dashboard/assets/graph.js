@@ -1,5 +1,5 @@
-// The graph of a flow. The library that places its nodes is loaded when the first graph is shown.
-import { html, useEffect, useState } from "./vendor/preact-htm.js"
+// The graph of a flow. The library that places its nodes is loaded with the first flow that is shown.
+import { html, useMemo } from "./vendor/preact-htm.js"
 import { stateWord, to, visible } from "./ui.js"
 
 const width = 176, height = 46
@@ -9,24 +9,25 @@ const rules = { all: "once all before it succeeded", any: "once one before it su
 
 export const mostNodes = 400 // drawn; a larger flow is a table
 
+let library = null, failed = ""
+
+// prepare loads the library, so that the graph is there together with its flow and moves nothing.
+export const prepare = () => import("./vendor/dagre.js").then(m => { library = m }, e => { failed = e.message })
+
+function place(nodes) {
+  const g = new library.Graph().setGraph({ rankdir: "LR", nodesep: 18, ranksep: 46, marginx: 8, marginy: 8 }).setDefaultEdgeLabel(() => ({}))
+  const known = new Set(nodes.map(n => n.id))
+  for (const n of nodes) g.setNode(n.id, { width, height })
+  for (const n of nodes) for (const from of n.depends_on || []) if (known.has(from)) g.setEdge(from, n.id)
+  library.layout(g)
+  return { g, size: g.graph() }
+}
+
+// Graph needs prepare.
 export function Graph({ nodes }) {
-  const [placed, set] = useState(null)
-  const [failed, setFailed] = useState("")
   const shape = nodes.map(n => n.id + ">" + (n.depends_on || []).join(",")).join(";")
-  useEffect(() => {
-    let here = true
-    import("./vendor/dagre.js").then(({ Graph: G, layout }) => {
-      const g = new G().setGraph({ rankdir: "LR", nodesep: 18, ranksep: 46, marginx: 8, marginy: 8 }).setDefaultEdgeLabel(() => ({}))
-      const known = new Set(nodes.map(n => n.id))
-      for (const n of nodes) g.setNode(n.id, { width, height })
-      for (const n of nodes) for (const from of n.depends_on || []) if (known.has(from)) g.setEdge(from, n.id)
-      layout(g)
-      if (here) set({ shape, g, size: g.graph() })
-    }).catch(e => here && setFailed(e.message))
-    return () => { here = false }
-  }, [shape])
-  if (failed) return html`<p class="dim">The graph could not be drawn: ${failed}</p>`
-  if (!placed || placed.shape !== shape) return html`<p class="loading" role="status">Drawing…</p>`
+  const placed = useMemo(() => library && place(nodes), [shape, library])
+  if (!placed) return html`<p class="dim">The graph could not be drawn: ${failed}</p>`
   const watching = new Set(nodes.filter(n => n.policy === "ended" || n.policy === "failed").map(n => n.id)) // they run whatever those came to
   const line = e => { // from the right side of a node to the left side of the next, level at both ends
     const from = placed.g.node(e.v), to = placed.g.node(e.w), between = placed.g.edge(e).points.slice(1, -1)

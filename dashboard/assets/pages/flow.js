@@ -2,7 +2,7 @@ import { html } from "../vendor/preact-htm.js"
 import { get, post } from "../api.js"
 import { may, useLoad } from "../live.js"
 import { act, checkID, Copy, Empty, Facts, Loaded, Menu, number, plural, Section, shortID, Since, State, stateWord, Table, Tags, Time, to, visible } from "../ui.js"
-import { Graph, mostNodes } from "../graph.js"
+import { Graph, mostNodes, prepare } from "../graph.js"
 
 const over = new Set(["completed", "failed", "cancelled"])
 
@@ -10,7 +10,7 @@ const over = new Set(["completed", "failed", "cancelled"])
 const waits = { any: "any of ", quorum: "enough of ", ended: "end of ", failed: "failure in " }
 
 export default function Flow({ id }) {
-  const page = useLoad(async signal => checkID(id) && get(`flows/${id}`, {}, signal), [id])
+  const page = useLoad(async signal => checkID(id) && (await Promise.all([get(`flows/${id}`, {}, signal), prepare()]))[0], [id])
   if (page.error && (page.error.status === 404 || page.error.status === 410 || page.error.status === 400)) {
     return html`<div><h1>Flow</h1><${Empty} title=${page.error.status === 410 ? "It was purged" : "There is no such flow"}><p>${visible(page.error.message)}</p><p><a href="#/flows">All flows</a></p><//></div>`
   }

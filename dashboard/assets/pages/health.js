@@ -60,5 +60,5 @@ export default function Health({ query }) {
       ${keys && html`<${Section} id="keys" title="Token keys" note="they sign the links with which people answer" actions=${may("rotateTokenKeys") && html`<button type="button" onClick=${() => rotate(keys)}>Rotate…</button>`}>
         ${keys.every(k => k.keys.length === 0) ? html`<${Empty} title="No token keys"><p>Set FLOWFABRIC_TOKEN_KEYS for the workers, so that handlers can wait for people.</p><//>` : html`<ul class="plain">${Object.values(Object.fromEntries(keys.flatMap(k => k.keys.map(x => [x.kid, { kid: x.kid, fingerprint: x.fingerprint, current: keys.filter(y => y.current === x.kid).length, open: keys.flatMap(y => y.keys).filter(y => y.kid === x.kid).reduce((n, y) => n + y.open, 0) }])))).map(k => html`<li key=${k.kid}><b>${k.kid}</b> <span class="mono dim">${k.fingerprint}</span> ${k.current ? html`<${Chip} kind="good">signs${k.current < keys.length ? ` in ${plural(k.current, "partition")}` : ""}<//>` : html`<${Chip}>old<//>`} <span class="dim">${plural(k.open, "open waitpoint")}</span></li>`)}</ul>`}<//>`}</div>`
     }}<//>
-    <${Trail} query=${query} /></div>`
+    ${(page.data || page.error) && html`<${Trail} query=${query} />`}</div>`
 }

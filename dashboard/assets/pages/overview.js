@@ -42,8 +42,10 @@ export default function Overview() {
     const timer = setInterval(() => { if (!document.hidden) doctor.reload() }, 60000)
     return () => clearInterval(timer)
   }, [])
+  const [late, setLate] = useState(false) // what the doctor found is above all else: it is waited for, but not for long
+  useEffect(() => { const t = setTimeout(() => setLate(true), 1000); return () => clearTimeout(t) }, [])
   const now = live.now ?? first.data?.now, queues = (live.now ? live.queues : first.data?.queues) ?? []
-  if (!now) return html`<div><h1>Overview</h1><${Loaded} of=${first}>${() => null}<//></div>`
+  if (!now || !doctor.data && !late) return html`<div><h1>Overview</h1><${Loaded} of=${first}>${() => null}<//></div>`
   const some = !!who.namespaces
   return html`<div><h1>Overview</h1>
     <div role="status">${warnings(now, queues, doctor.data?.checks ?? [], some).map(([key, text, href, link]) => html`<div key=${key} class="notice warn"><p>${visible(text)} <a href=${href}>${link}</a></p></div>`)}</div>
