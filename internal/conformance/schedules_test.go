@@ -239,6 +239,12 @@ var scheduleScenarios = []scenario{
 		}
 		now := w.schedule(s.Name)
 		same(w, "counts", words(now.Missed, now.LastMissed.Count, now.Reasons["late"]), words(most, most, most))
+		f := w.firing(now, time.Second)
+		f.At, f.Missed = time.Time{}, engine.MissedInstants{From: f.Seen, To: f.Seen, Count: 2, Reason: "overlap"}
+		w.fire(f)
+		w.check()
+		now = w.schedule(s.Name)
+		same(w, "of two reasons", words(now.Missed, now.LastMissed.Count, now.Reasons["late"], now.Reasons["overlap"]), words(most, 2, most, 2))
 	}},
 	{name: "a paused schedule does not fire, shows who paused it, and can resume", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
