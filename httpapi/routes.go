@@ -189,7 +189,7 @@ var routes = []*route{
 		query: []param{{name: "namespace", kind: "string"}, {name: "kind", kind: "string"}, {name: "state", text: "One or more states", kind: "string", list: true},
 			{name: "limit", text: "1..1000, default 100", kind: "integer"}, {name: "cursor", text: "next_cursor of the page before", kind: "string"}},
 		answers: ok[flowPage]("A page."), handle: (*call).flows},
-	{method: http.MethodGet, path: "/v1/flows/{id}", name: "getFlow", summary: "Read a flow and its nodes", need: viewer, answers: ok[flowView]("The flow."), handle: (*call).flow},
+	{method: http.MethodGet, path: "/v1/flows/{id}", name: "getFlow", summary: "Read a flow and its graph: the nodes, and what each depends on", need: viewer, answers: ok[flowView]("The flow."), handle: (*call).flow},
 	{method: http.MethodGet, path: "/v1/flows/{id}/graph", name: "getFlowGraph", summary: "Draw a flow (Mermaid)", need: viewer,
 		answers: []answer{{status: http.StatusOK, text: "A flowchart.", media: "text/vnd.mermaid"}}, handle: (*call).graph},
 	{method: http.MethodPost, path: "/v1/flows/{id}/nodes", name: "addToFlow", summary: "Add nodes to a flow that was submitted open", need: producer, body: of[nodesBody](),
