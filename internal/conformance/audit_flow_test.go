@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -378,6 +379,19 @@ var auditFlowScenarios = []scenario{
 		w.set("HINCRBY", w.k.Flow(g.id.UUID()), "mw", "2")
 		same(w, "the audit repairs it", words(w.audit(true).Kinds[engine.FindingCount], w.audit(true).Repaired), "1 0")
 		w.check()
+	}},
+	{name: "an audit of a flow that begins in the middle is refused", run: func(w *env) {
+		g := w.flowOfNodes()
+		for i := range 3 {
+			g.node(fmt.Sprint("n", i), nil, ofNodes)
+		}
+		g.submit(engine.SealClosed)
+		version, _ := w.do("HGET", w.k.Flow(g.id.UUID()), "vn").ToString()
+		for _, x := range [][2]string{{"1", ""}, {"100", ""}, {"1", "0 1 0 0 0 0 0 0 0 0 0 0 1 1"}, {"0", "0 1 0 0 0 0 0 0 0 0 0 0 1 1"}} {
+			a := w.fcall("ff_audit_flows", proto, "1", "1", g.id.UUID().String(), x[0], cmp.Or(version, "0"), x[1])
+			same(w, "next "+x[0]+", seen "+x[1], a.code, "invalid_input")
+			w.check()
+		}
 	}},
 	{name: "an audit of running flows reports no false finding", run: func(w *env) {
 		w.quiet = true

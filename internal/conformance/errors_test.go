@@ -97,7 +97,12 @@ var errorScenarios = []scenario{
 		var calls []call
 		var image []saved
 		before := map[string]string{} // by where a call is made
-		refusals, changed := 0, false
+		refusals, changed, last := 0, false, ""
+		defer func() {
+			if w.Failed() {
+				w.Logf("seed %d, %s", seed, last)
+			}
+		}()
 		for i := range n {
 			switch {
 			case i%500 == 0 || changed && image == nil:
@@ -123,6 +128,7 @@ var errorScenarios = []scenario{
 					args[at] += string(rune(r.IntN(256)))
 				}
 			}
+			last = fmt.Sprintf("call %d: %s %.600q", i, c.name, args)
 			w.hostile = true // a count that became 0 leaves arguments over
 			mark := w.changes()
 			a := w.fcall(c.name, args...)
@@ -135,7 +141,7 @@ var errorScenarios = []scenario{
 			}
 			if now := w.fingerprintFor(c.name); now != before[seat] {
 				if refused(c.name, a) {
-					w.Fatalf("seed %d: %s %.300q answered %s and changed the keyspace", seed, c.name, args, a.code)
+					w.Fatalf("%s answered %s and changed the keyspace", c.name, a.code)
 				}
 				w.check()
 				changed = true

@@ -181,9 +181,12 @@ local function ff_audit_flows(ctx, argv)
   if not list or argv[behind] then return reply.err('invalid_input', 'count: 1..100') end
   for i = 1, #list do
     local q = list[i]
-    q.next, q.seen = args.int(q.next, 0, 10000000), ff_flows.parse(q.seen)
+    local text = q.seen
+    q.next, q.seen = args.int(q.next, 0, 10000000), ff_flows.parse(text)
     if not args.id(q.flow) then return reply.err('invalid_input', 'flow id') end
     if not q.next or not q.seen then return reply.err('invalid_input', 'next, version or seen') end
+    -- what a caller leaves out by beginning in the middle would be taken for lost
+    if q.next % 100 ~= 0 or (q.next > 0) ~= (text ~= '') then return reply.err('invalid_input', 'next and seen') end
   end
   local seen, touched = {}, 0
   for i = 1, #list do
