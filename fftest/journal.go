@@ -137,10 +137,10 @@ func (j *journal) note(l *link, args []string) (deliver, crashed bool) {
 	function := j.learn(args)
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	l.sent.Add(1)
 	if l.crashed || !writes()[function] {
 		return !l.crashed, l.crashed
 	}
-	l.sent.Add(1)
 	if crashed = j.count(function, l); crashed && !j.plan.after {
 		return false, true
 	}

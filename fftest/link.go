@@ -23,7 +23,7 @@ type link struct {
 	wrote   func() // of the client's link: told that something is about to change; else nil
 	crashed bool   // guarded by journal.mu
 
-	sent atomic.Int64 // writes about executions, of a worker's link
+	sent atomic.Int64 // requests, of a worker's link
 
 	// sending is held for reading from when the journal notes a request until the server has it: a worker does not die in
 	// between, as what is noted counts as recorded.

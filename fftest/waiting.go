@@ -138,6 +138,13 @@ func (w *Env) nap(ctx context.Context, id flowfabric.ExecutionID, limit time.Dur
 	if err != nil || !look.quiet {
 		return rest{}, err
 	}
+	// What the worker had asked for by then may have been done between two of the reads. It is through when time has passed.
+	if !pause(ctx, settleTime) {
+		return rest{}, nil
+	}
+	if look, err = w.outlook(ctx); err != nil || !look.quiet {
+		return rest{}, err
+	}
 	counts, err := w.counts(ctx, id, look)
 	if err != nil {
 		return rest{}, err
