@@ -9,6 +9,7 @@ Everything it sends is described by /v1/openapi.json. The class Worker is the wh
 """
 
 import concurrent.futures
+import http.client
 import json
 import os
 import random
@@ -145,19 +146,20 @@ class Worker:
                 headers["Authorization"] = "Bearer " + self.secret
             request = urllib.request.Request(self.url + path, json.dumps(body).encode(), headers)
             try:
-                with urllib.request.urlopen(request, timeout=timeout) as answer:
+                try:
+                    answer = urllib.request.urlopen(request, timeout=timeout)
+                except urllib.error.HTTPError as e:
+                    answer = e  # a refusal is an answer, too
+                with answer:
                     text = answer.read()
+            except (OSError, http.client.HTTPException) as e:  # also in the middle of its answer
+                why = e
+            else:
+                if answer.code < 400:
                     return json.loads(text) if text else None
-            except urllib.error.HTTPError as e:
-                text = e.read()
-                if e.code not in (429, 502, 503, 504):
-                    problem = json.loads(text) if "json" in e.headers.get("Content-Type", "") else {"code": str(e.code)}
-                    raise Refused(e.code, problem) from e
-                why = e
-            except OSError as e:
-                why = e
-            if pause > 60:
-                raise why
+                if answer.code not in (429, 502, 503, 504):
+                    raise Refused(answer.code, json.loads(text) if "json" in answer.headers.get("Content-Type", "") else {"code": str(answer.code)})
+                why = f"status {answer.code}"
             self.log(f"the API does not answer ({why}), trying again")
             time.sleep(pause * random.uniform(0.5, 1))
             pause = min(pause * 2, 5)

@@ -294,8 +294,10 @@ func TestKilledGateway(t *testing.T) {
 			t.Errorf("%d: %+v %v", i, out, err)
 		}
 		tr, err := v.client.Transcript(ctx, list[i].ID())
-		if err != nil || !strings.HasSuffix(tr.Text(), "knew who kept it") {
-			t.Errorf("%d: %v %q", i, err, tr.Text())
+		if err != nil {
+			t.Errorf("%d: %v", i, err)
+		} else if !strings.HasSuffix(tr.Text(), "knew who kept it") {
+			t.Errorf("%d: %q", i, tr.Text())
 		}
 	}
 	close(done)

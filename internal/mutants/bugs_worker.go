@@ -79,7 +79,7 @@ var workerMutants = []Mutant{
 	}
 `, ``, in("handler", "^TestStepFlushesFirst$")},
 	{"handler: a drained attempt fails", "handler.interrupted",
-		`		return Outcome{Kind: OutcomeRelease, Err: err}, true`, `		return plainFailure(CategoryHandlerError, err), true`, in("handler", "^TestClassify$")},
+		`		return Outcome{Kind: OutcomeRelease, Err: err}, true`, `		return plainFailure(codes.CategoryHandlerError, err), true`, in("handler", "^TestClassify$")},
 	{"handler: what is permanent is retried", "handler.failed",
 		`out.Failure.Permanent = is[*permanentError](err)`, `out.Failure.Permanent = false`, in("handler", "^TestClassify$")},
 	{"handler: a name is used twice in a run", "handler.Task.ask",
