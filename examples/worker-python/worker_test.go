@@ -6,11 +6,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +44,7 @@ type world struct {
 	api    *httpapi.Handler
 	server *http.Server
 	serves conc.WaitGroup
+	breaks int64 // which answers break off: each so many; 0: none
 }
 
 type storyInput struct {
@@ -118,9 +122,32 @@ func (v *world) serve() {
 	if v.api, err = httpapi.New(httpapi.Config{Admin: v.admin, Authorize: v.tokens.Authorize, Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		v.Fatal(err)
 	}
-	server := &http.Server{Handler: v.api, ReadHeaderTimeout: time.Minute}
+	var serving http.Handler = v.api
+	if v.breaks > 0 {
+		serving = breaking(v.api, v.breaks)
+	}
+	server := &http.Server{Handler: serving, ReadHeaderTimeout: time.Minute}
 	v.server = server
 	v.serves.Go(func() { _ = server.Serve(listener) })
+}
+
+// breaking carries out each request, and breaks off each nth answer in its middle.
+func breaking(api http.Handler, n int64) http.Handler {
+	var asked atomic.Int64
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := httptest.NewRecorder()
+		api.ServeHTTP(answer, r)
+		maps.Copy(w.Header(), answer.Header())
+		w.WriteHeader(answer.Code)
+		text := answer.Body.Bytes()
+		if asked.Add(1)%n != 0 || len(text) == 0 {
+			_, _ = w.Write(text)
+			return
+		}
+		_, _ = w.Write(text[:len(text)/2])
+		_ = http.NewResponseController(w).Flush() // so that the rest is chunked, and missing
+		panic(http.ErrAbortHandler)
+	})
 }
 
 // kill cuts all connections.
@@ -258,6 +285,26 @@ func TestConversation(t *testing.T) {
 	}
 	if m, err := v.client.Messages(ctx, x.ID(), 0); err != nil || m.Total != 3 || m.Waiting != 0 {
 		t.Errorf("%+v %v", m, err)
+	}
+}
+
+// Every third answer breaks off in its middle. What was asked is asked again, and everything is done.
+func TestAnswersThatBreakOff(t *testing.T) {
+	v := newWorld(t)
+	v.kill()
+	v.breaks = 3
+	v.serve()
+	v.process()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	for i := range 3 {
+		x, err := client.Submit(ctx, v.client, story, storyInput{About: fmt.Sprint(i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := x.Result(ctx); err != nil || out.Words != 16 {
+			t.Errorf("%d: %+v %v", i, out, err)
+		}
 	}
 }
 
