@@ -111,6 +111,11 @@ func TestDurableStream(t *testing.T) {
 		g, body := get("as=text&live=long-poll&offset=" + offset)
 		polled <- fmt.Sprint(body, " ", g.Header.Get("Stream-Cursor") != "")
 	}()
+	select {
+	case got := <-polled:
+		t.Fatalf("a poll did not wait: %q", got)
+	case <-time.After(200 * time.Millisecond):
+	}
 	close(a.release)
 	if got := <-polled; got != "after true" {
 		t.Errorf("%q", got)

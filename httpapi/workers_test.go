@@ -523,6 +523,7 @@ func TestAnotherGatewayGoesOn(t *testing.T) {
 func TestClaimOfNobody(t *testing.T) {
 	a := newAPI(t)
 	r := a.remote("worker", "remote")
+	var given []claimed // before the client went away
 	for range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
 		q, _ := http.NewRequestWithContext(ctx, "POST", a.server.URL+"/v1/workers/"+r.session+":claim", strings.NewReader(`{"max":5}`))
@@ -530,6 +531,10 @@ func TestClaimOfNobody(t *testing.T) {
 		var gone conc.WaitGroup
 		gone.Go(func() {
 			if answer, err := http.DefaultClient.Do(q); err == nil {
+				var taken claimAnswer
+				if err := json.NewDecoder(answer.Body).Decode(&taken); err == nil {
+					given = append(given, taken.Executions...)
+				}
 				answer.Body.Close()
 			}
 		})
@@ -537,7 +542,7 @@ func TestClaimOfNobody(t *testing.T) {
 		cancel()
 		gone.Wait()
 	}
-	for _, x := range r.take(20) {
+	for _, x := range append(r.take(20-len(given)), given...) {
 		if x.Reclaims != 0 {
 			t.Errorf("%+v", x)
 		}

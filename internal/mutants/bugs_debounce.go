@@ -120,7 +120,7 @@ var batchMutants = []Mutant{
 	{"batch: what was not ended is completed", "handler.BindBatch",
 		`if item.ended && item.err == nil {`, `if item.err == nil {`, gathering},
 	{"batch: a panic is an ordinary failure", "handler.Item.failure",
-		`return plainFailure(codes.CategoryPanic, err)`, `return plainFailure("handler_error", err)`, gathering},
+		`return plainFailure(codes.CategoryPanic, err)`, `return plainFailure(codes.CategoryHandlerError, err)`, gathering},
 	{"batch: steps run", "handler.BindBatch",
 		`		t.bar(errInBatch)
 `, ``, gathering},
