@@ -16,7 +16,8 @@ func (By) SendOption() {}
 // ApproveOption makes By an option of client.Client.Approve.
 func (By) ApproveOption() {}
 
-// Reason says why: flowfabric.Reason("the tenant asked for it").
+// Reason says why: flowfabric.Reason("the tenant asked for it"). The audit trail keeps its first 512 bytes, a history its first 1 KiB, unless the
+// command says otherwise.
 type Reason string
 
 func (Reason) act() {}

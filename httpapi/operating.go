@@ -17,7 +17,7 @@ import (
 
 // why is in the body of every change, and all of it where a change needs no more.
 type why struct {
-	Reason string `json:"reason,omitempty" jsonschema:"for the audit trail, and the history if there is one; at most 1 KiB"`
+	Reason string `json:"reason,omitempty" jsonschema:"the audit trail keeps 512 bytes of it, a history 1 KiB; of a hold at most 256"`
 }
 
 func (c *call) by() flowfabric.By { return flowfabric.By(c.who.Name) }

@@ -48,7 +48,7 @@ func ok[T any](text string) []answer {
 var done = []answer{{status: http.StatusNoContent, text: "It is done, or was done before."}}
 
 // reasoned is the query of a change that has no body.
-var reasoned = []param{{name: "reason", text: "For the audit trail; at most 1 KiB", kind: "string"}}
+var reasoned = []param{{name: "reason", text: "The audit trail keeps 512 bytes of it", kind: "string"}}
 
 // act is a change of one execution by an operator.
 func act[Body any](action, name, summary string, who need, do func(*call, *Body) error) *route {

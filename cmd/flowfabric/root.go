@@ -39,7 +39,7 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 	flags.StringVar(&a.url, "url", "", "`address` of the server: redis://, rediss://, valkey://, valkeys://, redis+sentinel:// or unix:// (default $FLOWFABRIC_URL)")
 	flags.StringVar(&a.namespace, "namespace", "default", "`namespace` of executions and lanes")
 	flags.DurationVar(&a.timeout, "timeout", 30*time.Second, "how long the command may take; those that wait (tail, top, submit --wait) have no limit unless this is set")
-	flags.StringVar(&a.reason, "reason", "", "why, as `text` for the audit trail and histories, at most 1 KiB; hold and budget adjust: 256 bytes")
+	flags.StringVar(&a.reason, "reason", "", "why, as `text` of which the audit trail keeps 512 bytes, and a history 1 KiB; of hold and budget adjust at most 256")
 	flags.StringVar(&a.by, "by", "", "`who` asks, for histories and answers, at most 64 bytes (default $FLOWFABRIC_BY, or the user of the operating system)")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	flags.BoolVar(&a.plain, "no-color", false, "no colours; also with NO_COLOR set, or when the output is no terminal")

@@ -27,7 +27,7 @@ var trailMutants = []Mutant{
 		return ctx
 	}
 `, ``, in("admin", "^TestEveryChangeIsInTheTrail$")},
-	{"trail: whoever acts is not told", "internal/trail.With",
+	{"trail: who acts is not told", "internal/trail.With",
 		`	if a.By != "" {`, `	if a.By == "" {`, api("^TestEveryRoute$")},
 	{"trail: the last of a page begins the next", "internal/engine.Engine.ReadTrail",
 		`		if source >= at {`, `		if source > at {`, in("admin", "^TestEveryChangeIsInTheTrail$")},
